@@ -1,10 +1,12 @@
 """agent_nb: an `%%agent` cell magic that drives a streaming LLM agent, shows every event live and
 records the run in the notebook.
 
-Why everything here is lazy: `%load_ext agent_nb` must not make anyone wait for pandas, httpx or a
-markdown parser before they are used. Rules: this file holds the public names and the two hooks that
-IPython calls, nothing else. Two things are done at once: `launch` takes out of the environment what
-must not outlive the import, and what is imported later never comes from the notebook's folder.
+Rules
+- This file holds the public names and the two hooks that IPython calls, nothing else.
+- Everything is imported on first use: `%load_ext agent_nb` must not wait for pandas, httpx or a
+  markdown parser.
+- Two things happen at import: `launch` takes out of the environment what must not outlive the
+  import, and the import guard keeps later imports out of the notebook's folder.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take everything back that `load_ipython_extension` registered."""
+    """Undo everything that `load_ipython_extension` registered."""
     from .notebook.magic import unload
 
     unload(shell)

@@ -1,27 +1,25 @@
-"""Every error the package raises, as one hierarchy.
+"""Every error the package raises, as one hierarchy, and the wording of unknown names.
 
-Two fault lines: what the user can mend (`UsageError`) and what came wrong from outside
-(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: somebody asked to
-stop. `AgentStopped` ends the notebook cell whose run a person stopped; no `except Exception` may
-keep that cell going.
+Two fault lines: what the user can fix (`UsageError`) and what came in broken from outside
+(`WireError`, `ModelError`, `ToolError`, `RunFailed`). `Cancelled` is neither: a stop was requested.
+`AgentStopped` ends the notebook cell whose run was stopped; no `except Exception` keeps that cell
+going.
 
     AgentError
-    ├── UsageError          a wrong option, name, value or missing extra; the message says what to
-                            do
-    │   ├── MissingExtra    an optional package is not installed; carries the exact install line
-    │   ├── PluginError     a plug-in of another package cannot be used; names the package
-    │   ├── NotReplayed     a run has no record here; carries how it differs from the newest one
-    │   └── NotAllowed      a run needs what the notebook's folder offers and the user has not
-        allowed; carries the offer
-    ├── WireError           bytes or text that break a protocol (position and raw text kept)
-    ├── ModelError          the provider refused, failed or broke off (status, retryable,
-                            retry_after)
-    ├── ToolError           a tool failed in a way the model should read
-    ├── RunFailed           a run ended with status `error` (the run, with every event up to then)
-    └── Cancelled           the run was stopped (reason: user, timeout or limit)
+    ├── UsageError       a wrong option, name, value or missing extra; the message says what to do
+    │   ├── MissingExtra   an optional package is not installed; carries the install command
+    │   ├── PluginError    a plug-in of another package cannot be used; names the package
+    │   ├── NotReplayed    a run has no record here; carries how it differs from the newest one
+    │   └── NotAllowed     a run needs what the notebook's folder offers and the user has not
+    │                      allowed it; carries the offer
+    ├── WireError        bytes or text that break a protocol (position and raw text kept)
+    ├── ModelError       the provider refused, failed or broke off (status, retryable, retry_after)
+    ├── ToolError        a tool failed in a way the model should read
+    ├── RunFailed        a run ended with status `error` (the run, with all its events)
+    └── Cancelled        the run was stopped (reason: user, timeout or limit)
 
     KeyboardInterrupt, asyncio.CancelledError
-    └── AgentStopped        a person stopped the run that a cell waited for (by, run)
+    └── AgentStopped     the run that a cell waited for was stopped (by, run)
 
 Rules: a message is one or two sentences, says what was wrong and then what to do, and never holds a
 secret. This file imports nothing of ours.
@@ -39,7 +37,7 @@ class AgentError(Exception):
 
 
 class UsageError(AgentError):
-    """The caller asked for something that cannot be; the message tells what to change."""
+    """The caller asked for something impossible; the message says what to change."""
 
 
 class MissingExtra(UsageError):  # noqa: N818  (the name says what is missing, as ModuleNotFoundError's users expect)
@@ -57,9 +55,10 @@ class PluginError(UsageError):
     """A plug-in that another package installed cannot be used."""
 
 
-class NotReplayed(UsageError):  # noqa: N818  (it is what did not happen)
-    """There is no record of a run where only records are played; `differences` are lines that say
-    how it differs from the newest one.
+class NotReplayed(UsageError):  # noqa: N818  (it names what did not happen)
+    """A run has no record where only records are played.
+
+    `differences` are lines that say how the run differs from the newest record.
     """
 
     def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
@@ -68,8 +67,9 @@ class NotReplayed(UsageError):  # noqa: N818  (it is what did not happen)
 
 
 class NotAllowed(UsageError):  # noqa: N818  (as PermissionError, it is about the user's word)
-    """A run needs what the notebook's folder offers (`offer`, a `folder.trust.Offer`), and the user
-    has not allowed it.
+    """A run needs what the notebook's folder offers, and the user has not allowed it.
+
+    `offer` is a `host.trust.Offer`.
     """
 
     def __init__(self, message: str, offer: object) -> None:
@@ -89,10 +89,12 @@ class WireError(AgentError):
 class ModelError(AgentError):
     """The model's provider answered with a fault.
 
-    `status` is the HTTP status (0: none came), `retryable` whether the same request may succeed
-    later, `retry_after` the seconds the server asked to wait, `code` a stable word for the event
-    log, `context` the tokens that the model takes, where a request was too long and the server says
-    it (else 0), `brief` what happened in a few words (default: the first sentence of the message).
+    - `status`: the HTTP status, 0 without one
+    - `retryable`: whether the same request may succeed later
+    - `retry_after`: the seconds the server asked to wait
+    - `code`: a stable word for the event log
+    - `context`: the tokens the model takes, if the request was too long and the server says so
+    - `brief`: what happened in a few words; by default the first sentence of the message
     """
 
     def __init__(
@@ -116,15 +118,18 @@ class ModelError(AgentError):
         self.context = context
         self.brief = brief or message.partition(". ")[0].rstrip(".")
 
+    def final(self) -> ModelError:
+        """Rule out a retry, because part of the answer was used, and return the error."""
+        self.retryable = False
+        return self
+
 
 class ToolError(AgentError):
     """Raise it in a tool to give the model a message without a traceback."""
 
 
-class RunFailed(AgentError):  # noqa: N818  (it says what has failed)
-    """A run ended with status `error`. `run` is that run; None when the error was pickled: a run
-    stays in its process.
-    """
+class RunFailed(AgentError):  # noqa: N818  (it names what failed)
+    """A run ended with status `error`; `run` is that run, None if the error was pickled."""
 
     def __init__(self, message: str, run: Any = None) -> None:
         super().__init__(message)
@@ -144,15 +149,14 @@ class Cancelled(AgentError):  # noqa: N818  (a request that was honoured, not a 
 
 
 class AgentStopped(CancelledError, KeyboardInterrupt):  # noqa: N818  (as KeyboardInterrupt)
-    """A person stopped the run that a notebook cell waited for; raised when its cards, record and
-    conversation are finished.
+    """The run that a notebook cell waited for was stopped by a person.
 
-    `by` says how (`kernel interrupt`, `stop button`, …), `run` is the run, None when there was
-    none.
+    Raised after its cards, record and conversation are finished. `by` says how (`kernel interrupt`,
+    `stop button`, …), `run` is the run or None.
 
-    A KeyboardInterrupt, so that IPython fails the cell and what is queued behind it does not run. A
-    CancelledError too, because asyncio raises any other KeyboardInterrupt of a task in the event
-    loop as well, and that ends a kernel.
+    It is a KeyboardInterrupt, so that IPython fails the cell and drops the cells queued behind it,
+    and a CancelledError, because asyncio re-raises any other KeyboardInterrupt of a task in the
+    event loop, which ends the kernel.
     """
 
     def __init__(self, by: str = "kernel interrupt", run: Any = None) -> None:

@@ -177,7 +177,7 @@ def test_cards_draw_nothing():
 
 
 HOMES = {
-    "httpx": {"models.http.client", "external"},
+    "httpx": {"models.http.client", "models.http.network_errors", "external"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

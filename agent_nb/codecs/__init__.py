@@ -1,3 +1,1 @@
-"""How a run travels: each file is one format (decoder, encoder, media type, what it cannot carry);
-see `base`.
-"""
+"""How a run travels: each plug-in is one format; see `base`."""

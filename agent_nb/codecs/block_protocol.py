@@ -1,15 +1,15 @@
-"""Protocols whose blocks have a start, deltas and an end, each naming the block's id (AG-UI, the UI
+"""Protocols whose blocks have start, delta and end lines that name the block's id (AG-UI, the UI
 message stream).
 
-Why shared: the two differ in names only. A block's start is told live by an empty delta, so that a
-stream that is translated as it comes keeps its lines in order; a stored block holds what its start
-and end lines said in its note.
+Why shared: the two differ in names only. A start is an empty delta, so that a stream translated
+live keeps its lines in order; a stored block holds what its start and end lines said in its note.
 
 Rules
-- A block that the stream leaves open is closed, as incomplete, by what ends the run. A delta
-  without a start opens its block silently.
-- Nothing of a line is drawn but its type and text; ids, names and roles are in the note of an
-  imported line.
+- What ends the run closes open blocks as incomplete. A delta without a start opens its block
+  silently.
+- A start of an open block begins another block. A call that begins again gets another id.
+- Only the type and text of a line are drawn; ids, names and roles are in the note of an imported
+  line.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Any
 import msgspec
 
 from ..events import Call, Delta, Event, Respond, Think, User
-from .passthrough import Shift, diff, restore
-from .run_builder import OpenBlock, Source, text_of
+from .blocks import Blocks, OpenBlock
+from .call_matching import Correlator
+from .foreign_values import object_of, parsed, text_of
+from .passthrough import diff, restore
+from .run_builder import Obj, RunBuilder
 from .writing import Live, line_texts
 
-Obj = dict[str, Any]
+_CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
 
 
 class Form(msgspec.Struct, frozen=True):
-    """One kind of block: the event it becomes, the types of its lines, and the keys of its id and
-    of a delta's text.
-    """
+    """One kind of block: the event it becomes, the types of its lines, the keys of id and text."""
 
     of: str
     start: str
@@ -39,104 +40,106 @@ class Form(msgspec.Struct, frozen=True):
     id: str
     text: str
 
-
-CLASSES: dict[str, type[Event]] = {"respond": Respond, "think": Think, "user": User}
-
-
-def opened(
-    source: Source,
-    form: Form,
-    obj: Obj,
-    *,
-    of: str = "",
-    name: str = "",
-    ts: float = 0.0,
-    where: Mapping[str, Any],
-) -> list[Event]:
-    """Read a start line. A block of that id that is open is closed before."""
-    key = f"{form.start}:{text_of(obj, form.id)}"
-    before = [ended_as_cut(source, block) for block in [source.take_call(key)] if block]
-    note = {"start": diff(obj, {"type": form.start})}
-    return [*before, source.open_block(of or form.of, key, note, name=name, ts=ts, where=where)]
+    def key(self, obj: Obj) -> str:
+        """Return the key of the block that a line names."""
+        return f"{self.start}:{text_of(obj, self.id)}"
 
 
-def continued(
-    source: Source, form: Form, obj: Obj, *, ts: float = 0.0, where: Mapping[str, Any]
-) -> list[Event]:
-    """Read a delta line; the block opens silently if it had no start."""
-    text = obj[form.text]
-    key = f"{form.start}:{text_of(obj, form.id)}"
-    block = source.block(key)
-    if block is None:
-        source.open_block(form.of, key, {}, ts=ts, where=where)
-        block = source.block(key)
-    assert block is not None
-    return [source.block_delta(block, text, obj, {"type": form.delta, form.text: text}, ts)]
+class BlockReader:
+    """The blocks of one stream; `calls` are those of its run."""
+
+    def __init__(self, run: RunBuilder, blocks: Blocks, calls: Correlator) -> None:
+        self._run, self._blocks, self._calls = run, blocks, calls
+
+    def start(self, form: Form, obj: Obj, *, of: str = "", name: str = "") -> list[Event]:
+        """Read a start line. An open block of that id is cut off before."""
+        key, out = form.key(obj), list[Event]()
+        if cut := self._blocks.take(key):
+            out.append(self.complete(cut, {}, incomplete=True))
+            if cut.of == "call":
+                self._calls.result(cut.name, _wire_id(cut))
+        if form.of == "call":
+            self._calls.call(name, text_of(obj, form.id))
+        ts, where = self._place(obj)
+        note = {"start": diff(obj, {"type": form.start})}
+        return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
+
+    def delta(self, form: Form, obj: Obj) -> list[Event]:
+        """Read a delta line; one of no open call, or without text, is unknown."""
+        text, key = obj.get(form.text), form.key(obj)
+        block = self._blocks.get(key)
+        if not isinstance(text, str) or (form.of == "call" and block is None):
+            return self._run.unknown(obj)
+        ts, where = self._place(obj)
+        if block is None:
+            self._blocks.start(form.of, key, {}, ts=ts, where=where)
+            block = self._blocks.get(key)
+        assert block is not None
+        return [self._blocks.add(block, text, obj, {"type": form.delta, form.text: text}, ts)]
+
+    def end(self, form: Form, obj: Obj) -> list[Event]:
+        """Read an end line; one of no open block is unknown."""
+        block = self._blocks.take(form.key(obj))
+        if block is None:
+            return self._run.unknown(obj)
+        return [self.complete(block, {"end": diff(obj, {"type": form.end})})]
+
+    def cut_off(self) -> list[Event]:
+        """Close the blocks that never got their end."""
+        blocks = [self._blocks.take(block.key) for block in self._blocks.open()]
+        return [self.complete(block, {}, incomplete=True) for block in blocks if block]
+
+    def complete(
+        self, block: OpenBlock, note: Obj, *, incomplete: bool = False, **fields: Any
+    ) -> Event:
+        """Return the event of a block."""
+        if block.of == "call":
+            call = {
+                "call_id": self._calls.own(_wire_id(block)),
+                "args": object_of(parsed(block.text)),
+                "name": block.name,
+                "incomplete": incomplete,
+                "raw_args": block.text,
+            }
+            return self._blocks.complete(block, Call, note, **{**call, **fields})
+        extra = {} if block.of == "user" else {"incomplete": incomplete}
+        cls = _CLASSES[block.of]
+        return self._blocks.complete(block, cls, note, content=block.text, **extra, **fields)
+
+    def _place(self, obj: Obj) -> tuple[float, Obj]:
+        where = self._run.place(obj)
+        return where.pop("ts", 0.0), where
 
 
-def taken(source: Source, form: Form, obj: Obj) -> tuple[OpenBlock | None, Obj]:
-    """Read an end line: return the block, if one was open, and the note."""
-    return source.take_call(f"{form.start}:{text_of(obj, form.id)}"), {
-        "end": diff(obj, {"type": form.end})
-    }
+def _wire_id(block: OpenBlock) -> str:
+    return block.key.partition(":")[2]
 
 
-def ended_as_cut(source: Source, block: OpenBlock) -> Event:
-    """Close a block that never got its end."""
-    return completed(source, block, {}, incomplete=True)
+class BlockWriter:
+    """Write imported blocks as they came. `forms`: by the kind of their event."""
 
+    def __init__(self, forms: Mapping[str, Form], live: Live) -> None:
+        self._forms, self._live = forms, live
 
-def completed(
-    source: Source, block: OpenBlock, note: Obj, *, incomplete: bool = False, **fields: Any
-) -> Event:
-    """Return the event of a block."""
-    if block.of == "call":
-        args = parsed(block.text)
-        sound = {
-            "args": args if isinstance(args, dict) else {},
-            "name": block.name,
-            "incomplete": incomplete,
-            "raw_args": block.text,
-        }
-        return source.complete(block, Call, note, **{**sound, **fields})
-    extra = {} if block.of == "user" else {"incomplete": incomplete}
-    return source.complete(block, CLASSES[block.of], note, content=block.text, **extra, **fields)
+    def delta(self, event: Delta, note: Obj) -> list[Obj]:
+        """Write a live delta."""
+        form = self._forms.get(event.of)
+        if form is None:
+            return []
+        self._live.add(event)
+        start = note.get("start")
+        if isinstance(start, dict):
+            return [restore({"type": form.start}, start)]
+        return [restore({"type": form.delta, form.text: event.text}, note)]
 
-
-def parsed(text: str) -> Any:
-    """Return the JSON value of a text, None if it is none."""
-    try:
-        return msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-# Writing.
-
-
-def imported_delta(event: Delta, form: Form, note: Obj, live: Live) -> list[Obj]:
-    """Write a live delta as it came."""
-    live.add(event)
-    start = note.get("start")
-    if isinstance(start, dict):
-        return [restore({"type": form.start}, start)]
-    return [restore({"type": form.delta, form.text: event.text}, note)]
-
-
-def imported_block(
-    event: Think | Respond | Call | User,
-    form: Form,
-    note: Obj,
-    live: Live,
-    shifts: Mapping[str, Shift],
-) -> list[Obj]:
-    """Write a stored block as it came, or just its end if its deltas have been written."""
-    start, end = note.get("start"), note.get("end")
-    out: list[Obj] = []
-    if not live.take(event, str(note.get("block", ""))):
-        out = [restore({"type": form.start}, start)] if isinstance(start, dict) else []
-        out += [
-            restore({"type": form.delta, form.text: text}, n)
-            for text, n in line_texts(event, note, shifts)
-        ]
-    return [*out, restore({"type": form.end}, end)] if isinstance(end, dict) else out
+    def block(self, event: Think | Respond | Call | User, note: Obj) -> list[Obj]:
+        """Write a stored block, or only its end if its deltas have been written."""
+        form, start, end = self._forms[event.type], note.get("start"), note.get("end")
+        out: list[Obj] = []
+        if not self._live.take(event, str(note.get("block", ""))):
+            out = [restore({"type": form.start}, start)] if isinstance(start, dict) else []
+            out += [
+                restore({"type": form.delta, form.text: text}, n)
+                for text, n in line_texts(event, note, {})
+            ]
+        return [*out, restore({"type": form.end}, end)] if isinstance(end, dict) else out

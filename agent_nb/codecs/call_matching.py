@@ -1,16 +1,16 @@
-"""Which call a line speaks of, in protocols that give their calls no ids, or use an id again.
+"""Which call a line belongs to, in protocols that give calls no ids, or reuse them.
 
-Why: without ids, two parallel calls to one tool cannot be told apart. The oldest open call of that
-name is taken, as all known receivers of these protocols do; where that is a choice among several,
-the match is marked as a guess and the reader is told.
+Why: without ids, two parallel calls to one tool look alike. The oldest open call of that name is
+taken, as all known receivers of these protocols do; where there are several, the match is marked as
+a guess.
 
 Rules
-- A given id always wins. A made-up id is unique in the stream and its call is `synthetic`.
-- An id that a new call uses again after its call has ended gets a number (`c1#2`), so that ids are
+- A given id always wins. A generated id is unique in the stream and its call is `synthetic`.
+- An id that a new call reuses after its call has ended gets a number (`c1#2`), so that ids are
   unique in a run.
-- News of a tool that nobody called opens an implicit call, once; its progress and its result go
-  there. Late news of a call that has ended are that call's.
-- Open calls are held, and of ended ones the newest `REMEMBERED` ids.
+- A line about a tool that was not called opens an implicit call, once; its progress and its result
+  belong to it. Late lines about an ended call are that call's.
+- Open calls are held, and the newest `REMEMBERED` ids of ended ones.
 """
 
 from __future__ import annotations
@@ -26,29 +26,32 @@ Seen = Literal["", "open", "over"]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The call that is meant. `guess`: it was one of several; `implicit`: nobody had called it, so
-    it is opened now.
-    """
+    """A matched call. `guess`: one of several; `implicit`: it was unseen and is opened now."""
 
     call_id: str
     guess: bool = False
     implicit: bool = False
 
+    @property
+    def note(self) -> dict[str, str]:
+        """What the note of an event says of a guess."""
+        return {"guess": GUESS} if self.guess else {}
+
 
 class Correlator:
-    """Open calls of one stream, by tool name. `prefix` is put before the ids that are made up."""
+    """Open calls of one stream, by tool name. Generated ids begin with `prefix`."""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
         self._open: dict[str, list[str]] = {}
         self._names: dict[str, str] = {}
-        self._ids: dict[str, str] = {}  # the id on the wire of an open call -> its id here
-        # ids on the wire of ended calls -> how many calls had it
+        self._ids: dict[str, str] = {}  # wire id of an open call -> our id
+        # wire id of ended calls -> how many calls had it
         self._past: OrderedDict[str, int] = OrderedDict()
         self._made = 0
 
     def call(self, name: str, call_id: str = "") -> tuple[str, bool]:
-        """A call is made: return its id and whether that is synthetic."""
+        """Open a call; return its id and whether that is synthetic."""
         given, call_id = call_id, self._unique(call_id) or self._make()
         if call_id not in self._names:
             self._names[call_id] = name
@@ -58,13 +61,11 @@ class Correlator:
         return call_id, not given
 
     def seen(self, call_id: str) -> Seen:
-        """Return what is known of the call with an id on the wire: it is open, it is over, or
-        nothing ("").
-        """
+        """Return whether the call with a wire id is open, over, or unknown ("")."""
         return "open" if call_id in self._ids else "over" if call_id in self._past else ""
 
     def news(self, name: str, call_id: str = "") -> Match:
-        """Something is said of a call to `name`: return which one."""
+        """Return the call to `name` that a line is about."""
         waiting = () if call_id else self._open.get(name, ())
         if waiting:
             return Match(waiting[0], guess=len(waiting) > 1)
@@ -76,43 +77,41 @@ class Correlator:
         return Match(self.call(name, call_id)[0], implicit=True)
 
     def result(self, name: str, call_id: str = "") -> Match:
-        """A call to `name` has ended: return which one, and forget it."""
+        """Return the call to `name` that has ended, and forget it."""
         match = self.news(name, call_id)
         self._forget(match.call_id)
         return match
 
     def is_open(self, name: str) -> bool:
-        """True if a call to `name` is open."""
+        """Return whether a call to `name` is open."""
         return name in self._open
 
     def oldest(self) -> str:
-        """Return the oldest open call of any tool ("" when none is open)."""
+        """Return the oldest open call of any tool, or ""."""
         return next(iter(self._names), "")
 
     def next(self) -> str:
-        """A call has ended, in call order: return the oldest open one of any tool and forget it (""
-        when none is open).
-        """
+        """Return the oldest open call of any tool, or "", and forget it."""
         call_id = self.oldest()
         if call_id:
             self._forget(call_id)
         return call_id
 
     def name(self, call_id: str) -> str:
-        """Return the tool of an open call ("" when it is not open)."""
+        """Return the tool of an open call, "" if it is not open."""
         return self._names.get(self.own(call_id), "")
 
     def own(self, call_id: str) -> str:
-        """Return the id here of an open call with an id on the wire; any other id as it is."""
+        """Return our id of an open call by its wire id; any other id as it is."""
         return self._ids.get(call_id, call_id)
 
     def clear(self) -> None:
-        """A new run begins: calls of the old one are out of reach."""
+        """Begin another run: forget all calls."""
         for known in (self._open, self._names, self._ids, self._past):
             known.clear()
 
     def _unique(self, given: str) -> str:
-        """Return the id here of an open call, or one that is not used yet ("" for none)."""
+        """Return our id of an open call, or an unused one ("" for no wire id)."""
         uses = self._past.get(given, 0)
         return self._ids.get(given) or (f"{given}#{uses + 1}" if given and uses else given)
 

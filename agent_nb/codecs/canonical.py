@@ -1,13 +1,12 @@
-"""The canonical events themselves, one JSON object a line (or SSE frame): what records, journals
-and our own server speak.
+"""The canonical events themselves, one JSON object a line (or SSE frame): the format of records,
+journals and our server.
 
 Lossless by definition: every kind and field, unknown types and fields included. Live deltas are
-written too when they are fed in; whoever writes a file leaves them out, because complete events
-hold them as `chunks`.
+written too if they are fed in; files leave them out, because complete events hold them as `chunks`.
 
-Why it has a decoder and an encoder of its own: it is on the way of every recorded run, and a block
-of lines decodes in one call. Rules: a block in which any line is not exactly an event of ours is
-read again line by line; results never depend on the chunking.
+Why its own decoder and encoder: every recorded run passes through them, and a block of lines
+decodes in one call. Rules: a block in which any line is not exactly a canonical event is read again
+line by line; results never depend on the chunking.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _OURS = frozenset({"seq", "ts", "run", "origin"})
 
 
 class CanonicalDecoder:
-    """See base.Decoder. NDJSON that begins with `{` takes the fast way."""
+    """See contract.Decoder. NDJSON that begins with `{` is decoded in blocks."""
 
     def __init__(self, strict: bool = False) -> None:
         self.losses = Losses(strict=strict)
@@ -127,13 +126,13 @@ def _line(event: Event) -> list[str]:
 
 
 class CanonicalEncoder:
-    """See base.Encoder."""
+    """See contract.Encoder."""
 
     def __init__(self, strict: bool = False, options: Options | None = None) -> None:
         self.losses = Losses(strict=strict)
         self.framing: Framing = (options or Options()).framing
         if self.framing == "ndjson":
-            self.feed = _line  # type: ignore[method-assign]  # a plain function is a fifth faster, and there is no state
+            self.feed = _line  # type: ignore[method-assign]  # stateless, and a plain function is a fifth faster
 
     def feed(self, event: Event) -> list[str]:
         """Return the line or frame of one event; a frame's id is the event's `seq`."""
@@ -148,7 +147,7 @@ class CanonicalEncoder:
         )
 
     def close(self) -> list[str]:
-        """Nothing is ever held back."""
+        """Return nothing: nothing is held back."""
         return []
 
 
@@ -166,7 +165,7 @@ def _score(item: Item) -> float:
 
 
 def _never(*_: Any) -> Any:
-    raise TypeError("the canonical codec has a decoder and an encoder of its own")
+    raise TypeError("the canonical codec has its own decoder and encoder")
 
 
 codec = Codec(

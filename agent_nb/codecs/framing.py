@@ -1,20 +1,17 @@
-"""From bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array, told apart by
-their first characters.
+"""Bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array.
 
-Why one place: a codec maps one object at a time and need not know how objects were parted; every
-protocol here is met in both framings.
+Why one place: a codec maps one object at a time, whatever separates objects; every protocol here
+occurs in both framings.
 
 Rules
-- `feed` takes bytes or text in any chunking; `close` gives what the last line without a newline
+- The first characters decide the framing.
+- `feed` takes bytes or text in any chunking; `close` returns what the last line without a newline
   holds.
-- What is no JSON is reported through `losses` and skipped; it never stops the stream (unless
-  strict).
-- An object never spans lines; a JSON array of objects is read whole when it ends. A text that only
+- What is not JSON is counted in `losses` and skipped; it never stops the stream (unless strict).
+- An object never spans lines. A JSON array of objects is read whole at its end; a text that only
   begins like one is read as lines.
-- The name and id of a frame go to the codec; of one that has no use for them they are counted as
-  lost.
-- Writing: one object is one unit of text; JSON has no raw newline in it, and names with line breaks
-  never reach an `event:` line.
+- The name and id of a frame go to the codec; for one that does not use them they count as lost.
+- Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
 """
 
 from __future__ import annotations
@@ -34,17 +31,15 @@ from .losses import Losses
 T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
-RAW = "#raw"  # in place of an event name: the data is text and no JSON (`[DONE]`)
+RAW = "#raw"  # in place of an event name: the data is text, not JSON (`[DONE]`)
 _SSE_START = re.compile(r"(data|event|id|retry)\s*:|:")
 _ARRAY_START = re.compile(rb"\[\s*[{\]]")
-_HEAD = 8  # characters that tell the framing
+_HEAD = 8  # characters that decide the framing
 _UNSAFE = re.compile(r"[\r\n\0]")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One JSON value and what framed it: the SSE event name ("" for none) and id (None
-    for none).
-    """
+    """One JSON value and its frame: the SSE event name ("" for none) and id (None for none)."""
 
     obj: Any
     event: str = ""
@@ -68,7 +63,7 @@ class Unframer:
         return self._core.feed(chunk) if self._core is not None else []
 
     def close(self) -> list[Item]:
-        """Return what is left when the stream is over."""
+        """End the stream: return what is left."""
         rest = b""
         if self._core is None:
             rest = self._begin(b"", last=True)
@@ -96,19 +91,19 @@ class Unframer:
 
 
 class _Core:
-    """Base of the three ways: `feed` and `close` of one framing."""
+    """Base of the three framings."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
 
     def feed(self, data: bytes) -> list[Item]:
-        raise TypeError("a framing says how it is fed")
+        raise NotImplementedError
 
     def close(self) -> list[Item]:
-        raise TypeError("a framing says how it is closed")
+        raise NotImplementedError
 
     def _safe(self, read: Callable[[], list[T]]) -> list[T]:
-        """Call `read`; a line beyond the size limit is a loss, not the end."""
+        """Call `read`; a line over the size limit is a loss, not an exception."""
         try:
             return read()
         except WireError as fault:
@@ -158,9 +153,7 @@ class _Frames(_Core):
         return self._items((f.data, f.event, self._own(f.id)) for f in frames if f.data != "[DONE]")
 
     def _own(self, number: str | None) -> str | None:
-        """Return the id if the frame brought it; an id stays in force for later frames, which then
-        have none of their own.
-        """
+        """Return the id if the frame has one; in SSE an id also applies to later frames."""
         if number == self._last:
             return None
         self._last = number
@@ -191,9 +184,7 @@ _CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames
 
 
 def frame(item: Item, framing: Framing) -> str:
-    """Write one item as text: a JSON line without its newline, or a complete SSE frame with its
-    blank line.
-    """
+    """Write one item: a JSON line without its newline, or an SSE frame with its blank line."""
     if item.event == RAW:
         return sse(str(item.obj))
     if framing == "ndjson":
@@ -202,7 +193,7 @@ def frame(item: Item, framing: Framing) -> str:
 
 
 def sse(data: str, event: str = "", number: str | None = None) -> str:
-    """Write one SSE frame. Raises ValueError if the event name or the id holds a line break."""
+    """Write one SSE frame. Raises ValueError if the event name or the id has a line break."""
     if _UNSAFE.search(event) or (number and _UNSAFE.search(number)):
         raise ValueError("an SSE event name or id cannot hold a line break")
     head = f"id: {number}\n" if number is not None else ""
@@ -211,5 +202,5 @@ def sse(data: str, event: str = "", number: str | None = None) -> str:
 
 
 def sse_safe(text: str) -> bool:
-    """True if `text` can stand on an `event:` or `id:` line."""
+    """Return whether `text` fits on an `event:` or `id:` line."""
     return not _UNSAFE.search(text)

@@ -1,14 +1,13 @@
-"""What a translation could not carry: counted, with the reason, so that nothing is dropped in
-silence.
+"""What a translation could not carry, counted with the reason: nothing is dropped silently.
 
-Why: every foreign format knows less than the canonical events. A converter that says what it left
-out can be trusted; with `strict` it refuses instead.
+Why: every foreign format knows less than the canonical events. A converter that reports what it
+left out can be trusted; with `strict` it refuses instead.
 
 Rules
-- A loss is named `kind` (the whole event), `kind.field`, or by a plain word for lines that could
-  not be read (`malformed line`).
-- A `detail` is what every reader makes anew (numbering, synthetic ids, delta boundaries); it is
-  counted too and strict mode allows it.
+- A loss is named `kind` (the whole event), `kind.field`, or in plain words for lines that could not
+  be read (`malformed line`).
+- A `detail` is what every reader makes anew (numbers, synthetic ids, delta boundaries); it is
+  counted too, and strict mode allows it.
 """
 
 from __future__ import annotations

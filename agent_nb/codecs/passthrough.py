@@ -1,9 +1,9 @@
 """The difference between a foreign object as it came and as we would write it, so that it comes out
-again unchanged.
+unchanged.
 
-Why: a foreign object is decoded into canonical fields. What those do not determine (unknown fields,
-an envelope, null for absent) is kept beside them in `extra[codec]`, and nothing else is: the
-canonical fields stay the only home of what they carry.
+Why: canonical fields do not determine all of a foreign object. The rest (unknown fields, an
+envelope, null for absent) is kept in `extra[codec]`, the note, and nothing else is: the canonical
+fields stay the only home of what they carry.
 
 Form: `{"fields": {...}, "absent": [...]}`, both optional. Rules: pure functions; `restore(drawn,
 diff(obj, drawn)) == obj` for all JSON objects; 1, 1.0 and true are three different values.
@@ -23,14 +23,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def same(a: Any, b: Any) -> bool:
-    """True if two JSON values are written alike."""
+    """Return whether two JSON values are written alike."""
     if type(a) is not type(b) or a != b:
         return False
     return not isinstance(a, dict | list) or _encode(a) == _encode(b)
 
 
 def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what must be known beside `drawn` to write `obj` again; {} when they are the same."""
+    """Return the note that, with `drawn`, restores `obj`; {} if they are equal."""
     note: dict[str, Any] = {}
     fields = {k: v for k, v in obj.items() if k not in drawn or not same(v, drawn[k])}
     absent = [k for k in drawn if k not in obj]
@@ -42,9 +42,7 @@ def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object of which `note` is the difference from `drawn`. A note that is not of our
-    form is ignored as far as it is not.
-    """
+    """Return the object whose difference from `drawn` is `note`. Malformed notes are ignored."""
     obj = dict(drawn)
     absent, fields = note.get("absent"), note.get("fields")
     for key in absent if isinstance(absent, list) else ():
@@ -55,10 +53,9 @@ def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]
 def shifted(
     note: Mapping[str, Any], shifts: Mapping[str, Shift], lines: int, ms: int
 ) -> dict[str, Any]:
-    """Return the note expected of a line of a block, `lines` lines and `ms` milliseconds after one
-    whose note is `note`.
+    """Return the note expected `lines` lines and `ms` milliseconds after a line with `note`.
 
-    `shifts` says which fields count on (a sequence number, a time); a value of another type is left
+    `shifts` are the fields that count on (a sequence number, a time); a value of another type stays
     as it is.
     """
     fields = note.get("fields")
@@ -73,10 +70,10 @@ def shifted(
 def line_notes(
     note: Mapping[str, Any], shifts: Mapping[str, Shift], gaps: Iterable[int]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the note of each line of a block: that of the first counts on until `note["lines"]` has
-    one of its own, and so forth.
+    """Yield the note of each line of a block.
 
-    `gaps` are the milliseconds before each line.
+    The first note counts on until `note["lines"]` has one for a line, which then counts on. `gaps`
+    are the milliseconds before each line.
     """
     given = note.get("lines")
     own = given if isinstance(given, dict) else {}
@@ -90,5 +87,5 @@ def line_notes(
 
 
 def count_on(value: Any, lines: int, _ms: int) -> Any:
-    """Shift of a field that counts lines."""
+    """Shift a field that counts lines."""
     return value + lines if type(value) is int else value

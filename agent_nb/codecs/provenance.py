@@ -1,11 +1,10 @@
-"""What readers leave in the events they make: the note of a codec, and which of it no other format
-shows.
+"""The notes that readers leave in events, and what of them no other format shows.
 
 Rules
-- A note is `extra[codec]`: what the canonical fields do not say of a line (see residue), and how it
-  was read.
+- A note is `extra[codec]`: what the canonical fields do not say of a line (`passthrough`), and how
+  it was read.
 - A format that drops a foreign field loses nothing if canonical fields, or other events of the run,
-  carry the same fact. What a tool printed is not a loss either: it is also progress.
+  carry the same fact. Output of a tool is not a loss either: it is also progress.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from typing import Any
 
 from ..events import PRINTED, Event
 
-#: What a reader may leave in a note, and the foreign fields in it that number or name what our own
-# fields number and name; : a format that drops them loses nothing.
+#: The keys of a note.
 NOTE_KEYS = frozenset(
     {
         "fields",
@@ -37,6 +35,7 @@ NOTE_KEYS = frozenset(
         "rest",
     }
 )
+#: Foreign fields that number or name what our fields number and name.
 KNOWN_FIELDS = frozenset(
     {
         "session_id",
@@ -58,9 +57,9 @@ KNOWN_FIELDS = frozenset(
     }
 )
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})
-#: The same of one kind; among them what other events of the run tell: the user's message, the
-# arguments of the call, the answer.
-TOLD = {
+#: The same for one kind, and what other events of the run say: the user's message, the arguments of
+# the call, the answer.
+KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
     "end": frozenset({"content", "reply"}),
     "think": frozenset({"thoughtId"}),
@@ -70,23 +69,19 @@ TOLD = {
 
 
 def note_of(event: Event, codec: str) -> dict[str, Any] | None:
-    """Return what a reader of `codec` left in the event; None if it was not read from
-    that format.
-    """
+    """Return the note of `codec` in an event; None if it was not read from that format."""
     note = event.extra.get(codec) if event.extra else None
     return note if isinstance(note, dict) else None
 
 
 def is_derived(event: Event, codec: str) -> bool:
-    """True if the event has no line of its own in `codec`, from which it was read."""
+    """Return whether an event was read from `codec` but has no line there."""
     note = note_of(event, codec)
     return note is not None and bool(note.get("derived"))
 
 
 def foreign(event: Event, codec: str) -> bool:
-    """True if an event holds fields that a stream of `codec` will not show: unknown ones, of ours
-    or of another format.
-    """
+    """Return whether an event has fields, unknown or of another format, that `codec` drops."""
     notes = [
         (key, value) for key, value in (event.extra or {}).items() if key not in (codec, PRINTED)
     ]
@@ -98,7 +93,7 @@ def foreign(event: Event, codec: str) -> bool:
 def _unknown_fields(note: Mapping[str, Any], kind: str) -> bool:
     fields = note.get("fields")
     names = fields.keys() if isinstance(fields, dict) else ()
-    told = KNOWN_FIELDS | TOLD.get(kind, frozenset())
+    known = KNOWN_FIELDS | KNOWN_IN_KIND.get(kind, frozenset())
     return not (note.keys() <= NOTE_KEYS) or any(
-        name not in told and not name.startswith("#") for name in names
+        name not in known and not name.startswith("#") for name in names
     )

@@ -1,7 +1,6 @@
-"""What a reply adds to what was streamed, in formats whose run, or turn, ends with its whole text.
+"""What a reply adds to the streamed text, in formats whose run or turn ends with its whole text.
 
-Rule: a reply repeats the answer if its text was streamed already: as the last turn, its last block,
-or all turns together.
+Rule: a reply that equals the last turn, its last block, or all turns together adds nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from ..events import Event, Respond
 from ..events.text import Answer
 
 
-class Told(Answer):
+class StreamedAnswer(Answer):
     """The answer of a run as it is streamed."""
 
     def __init__(self, span: str = "") -> None:
@@ -26,7 +25,7 @@ class Told(Answer):
             self._all.update(event.content.encode())
 
     def knows(self, reply: str) -> bool:
-        """True if a reply says nothing that was not streamed."""
+        """Return whether a reply adds nothing."""
         known = {self.text.strip(), self.last.strip()}
         return (
             not reply
@@ -35,8 +34,6 @@ class Told(Answer):
         )
 
     def missing(self, reply: str) -> tuple[str, bool]:
-        """Return what of a reply was not streamed: (the rest, True) of an answer streamed in part,
-        else (the whole, False).
-        """
+        """Return what a reply adds: (the rest, True) if part was streamed, else (all, False)."""
         rest = bool(self.text) and reply.startswith(self.text)
         return (reply[len(self.text) :] if rest else reply), rest

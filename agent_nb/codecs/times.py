@@ -1,6 +1,6 @@
 """Times of other protocols: ISO 8601 texts as JavaScript writes them, and epoch milliseconds.
 
-Rules: epoch seconds in whole milliseconds here; what is no time is 0.0; `iso(epoch(text)) == text`
+Rules: epoch seconds in whole milliseconds here, 0.0 for an invalid time; `iso(epoch(text)) == text`
 for what `Date.toISOString` writes.
 """
 
@@ -31,9 +31,7 @@ def _sound(seconds: float) -> float:
 
 
 def iso(seconds: float) -> str:
-    """Return epoch seconds as `2026-01-31T12:00:00.000Z`; what is no time is the nearest that is
-    one.
-    """
+    """Return epoch seconds as `2026-01-31T12:00:00.000Z`, clamped to the valid range."""
     seconds = min(max(seconds, 0.0), _LATEST) if math.isfinite(seconds) else 0.0
     return (
         datetime.fromtimestamp(round(seconds, 3), UTC)
@@ -43,13 +41,11 @@ def iso(seconds: float) -> str:
 
 
 def later_iso(value: Any, _lines: int, ms: int) -> Any:
-    """Shift of a field that holds an ISO time: `ms` milliseconds later. A text that `iso` does not
-    write stays as it is.
-    """
+    """Shift an ISO time by `ms` milliseconds; a text that `iso` does not write stays as it is."""
     at = epoch(value)
     return iso(at + ms / 1000) if at and isinstance(value, str) and iso(at) == value else value
 
 
 def later(value: Any, lines: int, ms: int) -> Any:
-    """Shift of a field that holds epoch milliseconds or an ISO time."""
+    """Shift epoch milliseconds or an ISO time."""
     return value + ms if type(value) is int else later_iso(value, lines, ms)

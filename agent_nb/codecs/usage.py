@@ -1,9 +1,9 @@
-"""Usage of another protocol as counts of ours.
+"""Usage of another protocol as our counts.
 
-Why: protocols name the same few figures differently, and do not agree on whether the input has the
-tokens of a cache in it.
+Why: protocols name the same few figures differently, and disagree on whether the input includes
+cached tokens.
 
-Rules: a value that is not a count is 0; nothing here raises.
+Rules: an invalid count is 0; nothing here raises.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "tot
 
 
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
-    """Return the counts in `usage`; `names` maps `input output cached reasoning total` to its
-    fields.
-    """
+    """Return the counts in `usage`; `names` maps our fields, and `total`, to its own."""
     found = {field: _count(usage.get(name)) for field, name in names.items()}
     total, given, cached = found.pop("total", 0), found.pop("input", 0), found.get("cached", 0)
     return Counts(

@@ -1,29 +1,26 @@
-"""What every writer of a foreign stream shares: the pieces of a block, and which blocks have been
-written live already.
+"""What writers share: the pieces of a block, which blocks were written live, imported lines.
 
 Rules
-- A block whose deltas came through is not written again when it closes; one that comes only
-  complete is written in the pieces that its `chunks` tell, or whole if it has none.
-- A text that its chunks do not add up to (somebody edited it) is written whole.
+- A block whose deltas were written is not written again when it closes; one that comes only
+  complete is written in the pieces of its `chunks`, or whole if it has none.
+- An edited text, which its chunks do not add up to, is written whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..events import Call, Delta, Event, Respond, Think, User
 from ..events.chunks import decode_chunks
 from ..wire.json_text import dumps
-from .passthrough import Shift, line_notes
+from .passthrough import Shift, line_notes, restore
 
 Block = Think | Respond | Call
 
 
 def as_text(value: Any) -> str:
-    """Return a result's content as the text that a model reads: a string as it is, other values as
-    JSON.
-    """
+    """Return a result's content as text: a string as it is, other values as JSON."""
     return value if isinstance(value, str) else dumps(value)
 
 
@@ -33,9 +30,7 @@ def text_of_block(event: Block) -> str:
 
 
 def pieces(event: Block) -> list[tuple[str, int]]:
-    """Return (text, milliseconds before it) for each delta of a block; the whole text if it was
-    never in pieces.
-    """
+    """Return (text, milliseconds before it) for each delta of a block, or for the whole text."""
     text, at, out = text_of_block(event), 0, []
     try:
         lengths = list(decode_chunks(event.chunks))
@@ -64,12 +59,20 @@ def noted_pieces(
 def line_texts(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """As `noted_pieces`, for blocks that may have had no delta line at all."""
+    """Yield `noted_pieces`, nothing for a block without a delta line."""
     chunks = note.get("chunks", "") if isinstance(event, User) else event.chunks
     if not chunks:
         return
-    told = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
-    yield from noted_pieces(told, note, shifts)
+    block = Respond(content=event.content, chunks=str(chunks)) if isinstance(event, User) else event
+    yield from noted_pieces(block, note, shifts)
+
+
+def imported_line(
+    event: Event, note: Mapping[str, Any], draw: Mapping[type[Event], Callable[[Any], Any]]
+) -> list[dict[str, Any]]:
+    """Write an imported event as its line came; nothing if it had none."""
+    drawn = draw.get(type(event))
+    return [restore(drawn(event), note)] if drawn is not None and not note.get("derived") else []
 
 
 class Live:
@@ -79,15 +82,16 @@ class Live:
         self._blocks: set[tuple[str, str]] = set()
 
     def add(self, delta: Delta) -> bool:
-        """Note a delta that is written; return True if it is the first of its block."""
+        """Note a written delta; return whether it is the first of its block."""
         key = (delta.run, delta.block)
         first = key not in self._blocks
         self._blocks.add(key)
         return first
 
     def take(self, event: Event, block: str = "") -> bool:
-        """True if the deltas of this block have been written; it is closed now. `block`: the id
-        where the event has no field for it.
+        """Return whether the deltas of this block have been written; it is closed now.
+
+        `block`: the id where the event has no field for it.
         """
         key = (event.run, block or getattr(event, "block", ""))
         if key in self._blocks:

@@ -1,7 +1,7 @@
 """What happened in a run: the event types, their JSON, the log that holds them, and the rows and
-frames made of them.
+frames built from them.
 
-The types stand in `types` and are read from here: `from agent_nb.events import Call`.
+The types are defined in `types` and imported from here: `from agent_nb.events import Call`.
 """
 
 from .types import (

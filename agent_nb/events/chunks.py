@@ -1,15 +1,14 @@
-"""How the pieces of a block came, as one short string.
+"""The lengths and times of a block's deltas, as one short string.
 
-Why: a streamed block is stored once, as a whole; the lengths and times of its deltas take about 1.4
-bytes a byte of text in this form (a JSON list takes 5 to 10), and the delta stream can be
-regenerated exactly, pace included.
+Why: a streamed block is stored once, as a whole. This form takes about 1.4 bytes per byte of text
+(a JSON list takes 5 to 10) and regenerates the delta stream exactly, pace included.
 
-Form: base64-VLQ numbers (5 bits a digit, bit 6 says that more follow, least significant first) in
+Form: base64-VLQ numbers (5 bits per digit, bit 6 marks a continuation, least significant first) in
 pairs: code points of the delta, milliseconds since the delta before (the first: since the run's
 start). In a record long strings are packed: `~` and base85 of the deflated numbers, lengths first,
-which takes 0.2 to 0.4 bytes a byte of text; `decode_chunks` reads both forms.
+which takes 0.2 to 0.4 bytes per byte of text; `decode_chunks` reads both forms.
 
-Rules: no negative number; pure functions; a packed string that would unfold to more than `LARGEST`
+Rules: no negative numbers; pure functions; a packed string that expands to more than `LARGEST`
 bytes is refused.
 """
 
@@ -51,8 +50,9 @@ def encode_chunks(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 def pack_chunks(text: str) -> str:
-    """Return the packed form of an encoded string, or the string itself where that is not shorter.
-    Raises as `decode_chunks`.
+    """Return the packed form of an encoded string, or the string itself if that is shorter.
+
+    Raises like `decode_chunks`.
     """
     if text.startswith(PACKED):
         return text
@@ -65,7 +65,7 @@ def pack_chunks(text: str) -> str:
 
 
 def unpack_chunks(text: str) -> str:
-    """Return the plain form of a string that `pack_chunks` returned. Raises as `decode_chunks`."""
+    """Return the plain form of a packed string. Raises like `decode_chunks`."""
     return encode_chunks(_unpacked(text)) if text.startswith(PACKED) else text
 
 
@@ -106,9 +106,7 @@ def _byte_numbers(data: bytes) -> Iterator[int]:
 
 
 def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of `encode_chunks`. Raises ValueError on a character or length that it cannot
-    have written.
-    """
+    """Yield the pairs of an encoded string. Raises ValueError if the string is malformed."""
     if text.startswith(PACKED):
         yield from _unpacked(text)
         return

@@ -1,10 +1,8 @@
-"""The columns of the DataFrames, as data: what a frame shows is a list that can be sliced, extended
-and written by hand.
+"""The columns of the DataFrames, as data: lists that can be sliced, extended and written by hand.
 
     run.to_frame()                                  EVENTS, one row per event
     run.to_frame(CALLS)                             one row per tool call; TURNS and RUNS likewise
-    run.to_frame("all")                             every column of events; "all calls", "all
-                            turns", "all runs"
+    run.to_frame("all")                             every column of events; "all calls", …
     run.to_frame(["ts", "type", "text"])            by name
     run.to_frame([*CALLS, "args"])
     run.to_frame([*EVENTS, Column("n", "int", {Respond: lambda e: len(e.content)})])
@@ -13,253 +11,39 @@ and written by hand.
 Why apart from `frame`: these lists need no pandas, and the command line prints tables from them.
 
 Rules
-- A column has a name, a kind and, per type of row, where its value comes from: an attribute's name
-  or a function.
-- A row of a type that a column does not name has no value there. The rows of one frame are of one
-  table.
+- A column has a name, a kind and, per type of row, the source of its value: an attribute's name or
+  a function. Rows of other types have no value there. A frame holds rows of one table.
 - `tokens_in` is every token of the requests, those read from a cache or written to it included, for
-  every provider; `tokens_cached` says how many were read from a cache, `tokens_reasoning` how many
-  of `tokens_out` were thoughts.
-- Getters look only at the row; what needs more (`dt`, `cell`), or is needed more than once, is
-  `derived` by the frame.
-- The short lists (EVENTS, CALLS, TURNS, RUNS) begin with what is read first and end with ids. They
-  hold only what every library takes: no timedeltas (seconds instead, `…_s`), no nested values (JSON
-  text instead), no local times. A name means the same in every list.
+  every provider; `tokens_cached` is how many were read from a cache, `tokens_reasoning` how many of
+  `tokens_out` were thoughts.
+- Getters see only the row; columns that need more (`dt`, `cell`), or that are needed more than
+  once, are `derived` by the frame.
+- The short lists (EVENTS, CALLS, TURNS, RUNS) go from the most read columns to ids. They hold only
+  what every library accepts: no timedeltas (seconds instead, `…_s`), no nested values (JSON text
+  instead), no local times. A name means the same in every list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
-
-import msgspec
+from collections.abc import Iterable
 
 from ..errors import UsageError, did_you_mean, unknown_name
-from . import types as e
+from .column_type import Column, Table
+from .event_columns import EVENT_COLUMNS, PLACES
 from .rows import CallRow, RunRow, TurnRow
-from .text import content_text
 
-Kind = Literal[
-    "category", "text", "json", "count", "int", "float", "bool", "time", "duration", "object"
-]
-"""category; text; json: text of a nested value; count: a whole number that is always there; int:
-one that may be missing, and so a float in the frame; float; bool; time: UTC, from epoch seconds;
-duration: from seconds; object: as it is.
-"""
-Getter = str | Callable[[Any], Any]
-Table = Literal["events", "calls", "turns", "runs"]
-
-
-class Column(msgspec.Struct, frozen=True):
-    """One column. `of`: row type -> attribute name or function. `derived`: computed by the frame
-    under its name. `doc`: what it says.
-    """
-
-    name: str
-    kind: Kind
-    of: Mapping[type, Getter] = {}
-    table: Table = "events"
-    derived: bool = False
-    doc: str = ""
-
-
-def _result_payload(event: e.Result) -> Any:
-    return event.display if isinstance(event.content, str) else event.content
-
-
-def _node_text(event: e.Node) -> str:
-    return event.result or event.phase
-
-
-def _tokens(field: str) -> dict[type, Getter]:
-    return {e.Metric: lambda event: getattr(event.step, field)}
-
-
-ANY = e.Event  # a getter for every event
-_DURATION: dict[type, Getter] = {e.Result: "duration", e.Metric: lambda x: x.step.duration}
-_PLACES = (
-    Column(
-        "cell", "category", derived=True, doc="The id of the cell that the run was recorded in."
-    ),
-    Column("notebook", "category", derived=True, doc="The file that the run was read from."),
-    Column("run", "category", derived=True, doc="The id of the run."),
-)
-
-_EVENTS: tuple[Column, ...] = (
-    Column("turn", "count", {ANY: "turn"}, doc="The model turn, from 1; 0 before the first."),
-    Column(
-        "type",
-        "category",
-        derived=True,
-        doc="What kind of event it is: user, think, call, result, respond …",
-    ),
-    Column(
-        "name",
-        "category",
-        {
-            e.Call: "name",
-            e.Started: "name",
-            e.Result: "name",
-            e.Node: "name",
-            e.Extension: "name",
-            e.State: "kind",
-            e.Error: "code",
-            e.RunStart: "agent",
-            e.Unknown: "kind",
-        },
-        doc="The tool, the span, the code of an error.",
-    ),
-    Column(
-        "text",
-        "text",
-        {
-            e.User: "content",
-            e.Think: "content",
-            e.Respond: "content",
-            e.Call: "raw_args",
-            e.Result: lambda x: content_text(x.content),
-            e.Progress: lambda x: x.text or x.message or None,
-            e.Error: "message",
-            e.Interrupt: "detail",
-            e.End: lambda x: x.finish_reason or None,
-            e.Approval: lambda x: x.reason or None,
-            e.Node: _node_text,
-        },
-        doc="What was said: prompt, thought, answer, arguments, result, message.",
-    ),
-    Column("seconds", "float", derived=True, doc="Seconds since the first event of the run."),
-    Column(
-        "status",
-        "category",
-        {
-            e.Result: "status",
-            e.End: "status",
-            e.Interrupt: "reason",
-            e.Node: "phase",
-            e.Approval: lambda x: x.decision or x.stage,
-        },
-        doc="How a call or the run ended; what was decided.",
-    ),
-    Column(
-        "duration_s", "float", _DURATION, doc="How long a call or a model turn took, in seconds."
-    ),
-    Column("fraction", "float", {e.Progress: "fraction"}, doc="Progress of a call, from 0 to 1."),
-    Column(
-        "tokens_in",
-        "int",
-        _tokens("input"),
-        doc="Tokens of the turn's requests, cached ones included.",
-    ),
-    Column("tokens_out", "int", _tokens("output"), doc="Tokens that the model wrote in this turn."),
-    Column("seq", "count", {ANY: "seq"}, doc="The number of the event in its run, from 1."),
-    Column(
-        "call_id",
-        "text",
-        {
-            e.Call: "call_id",
-            e.Approval: "call_id",
-            e.Started: "call_id",
-            e.Progress: "call_id",
-            e.Result: "call_id",
-            e.Error: lambda x: x.call_id or None,
-        },
-        doc="The id that a call shares with its progress and its result.",
-    ),
-    Column(
-        "span",
-        "category",
-        {ANY: "span"},
-        doc="The span an event belongs to, such as the run of a sub-agent.",
-    ),
-    *_PLACES,
-    Column("ts", "time", derived=True, doc="When it happened, UTC."),
-    Column("dt", "duration", derived=True, doc="Time since the first event of the run."),
-    Column("duration", "duration", _DURATION, doc="How long a call or a model turn took."),
-    Column(
-        "cost", "float", _tokens("cost"), doc="US dollars of this turn, where the price is known."
-    ),
-    Column(
-        "origin",
-        "category",
-        {ANY: "origin"},
-        doc="Who it comes from: user, model, runtime, tool, imported.",
-    ),
-    Column(
-        "args",
-        "object",
-        {e.Call: "args", e.Approval: "args"},
-        doc="The arguments of a call, nested.",
-    ),
-    Column(
-        "payload",
-        "object",
-        {
-            e.RunStart: "settings",
-            e.User: lambda x: list(x.attachments) or None,
-            e.Think: "attributes",
-            e.Progress: "data",
-            e.Result: _result_payload,
-            e.Node: "data",
-            e.State: "payload",
-            e.Extension: "payload",
-            e.Unknown: "payload",
-        },
-        doc="What else an event carries, nested.",
-    ),
-    Column("parent", "category", {ANY: "parent"}, doc="The span around the event's own."),
-    Column(
-        "path",
-        "category",
-        {ANY: "path"},
-        doc="The path of the event in the protocol it comes from.",
-    ),
-    Column(
-        "block",
-        "text",
-        {e.Think: "block", e.Call: "block", e.Respond: "block"},
-        doc="The id of the block that the model wrote.",
-    ),
-    Column(
-        "batch",
-        "text",
-        {e.Call: "batch", e.Execute: "batch"},
-        doc="The calls that were made together.",
-    ),
-    Column(
-        "incomplete",
-        "bool",
-        {e.Think: "incomplete", e.Call: "incomplete", e.Respond: "incomplete"},
-        doc="Whether it was cut off.",
-    ),
-    Column(
-        "tokens_cached",
-        "int",
-        _tokens("cached"),
-        doc="How many of tokens_in were read from a cache.",
-    ),
-    Column(
-        "tokens_reasoning", "int", _tokens("reasoning"), doc="How many of tokens_out were thoughts."
-    ),
-    Column("ttft", "duration", _tokens("ttft"), doc="Time to the first token of the turn."),
-    Column("ttft_s", "float", _tokens("ttft"), doc="Seconds to the first token of the turn."),
-    Column("model", "category", {e.RunStart: "model"}, doc="The model of the run."),
-    Column(
-        "extra", "object", {ANY: "extra"}, doc="Fields of the event that have no column, nested."
-    ),
-)
+__all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose"]
 
 
 def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return the columns of a table from (name, kind, doc) or, where the row has another name for
-    it, (name, kind, doc, attribute).
-    """
+    """Return the columns of a table from tuples (name, kind, doc[, attribute of the row])."""
     return tuple(
         Column(name, kind, {row: (*more, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
         for name, kind, doc, *more in columns
     )
 
 
-_ROW_PLACES = tuple((c.name, c.kind, c.doc) for c in _PLACES)
+_ROW_PLACES = tuple((c.name, c.kind, c.doc) for c in PLACES)
 _CALLS = _table(
     "calls",
     CallRow,
@@ -348,12 +132,12 @@ _RUNS = _table(
 
 
 def _short(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns of a short list: down to the run's id."""
+    """Return the columns up to the run's id."""
     return columns[: [c.name for c in columns].index("run") + 1]
 
 
 _KNOWN: dict[str, tuple[Column, ...]] = {
-    "events": _EVENTS,
+    "events": EVENT_COLUMNS,
     "calls": _CALLS,
     "turns": _TURNS,
     "runs": _RUNS,
@@ -361,13 +145,12 @@ _KNOWN: dict[str, tuple[Column, ...]] = {
 EVENTS, CALLS, TURNS, RUNS = map(_short, _KNOWN.values())
 PRESETS: dict[str, tuple[Column, ...]] = {
     "events": EVENTS, "calls": CALLS, "turns": TURNS, "runs": RUNS,
-    "all": _EVENTS, "all calls": _CALLS, "all turns": _TURNS, "all runs": _RUNS,
+    "all": EVENT_COLUMNS, "all calls": _CALLS, "all turns": _TURNS, "all runs": _RUNS,
 }  # fmt: skip
 
 
 def choose(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
-    """Return the columns that were asked for: None (EVENTS), the name of a preset, or a list of
-    names and Columns.
+    """Return the columns for None (EVENTS), a preset's name, or a list of names and Columns.
 
     Raises UsageError for an unknown name, and for columns of different tables in one list.
     """

@@ -93,7 +93,7 @@ class Numberer:
         self._counts: dict[str, int] = {}
 
     def feed(self, event: Event) -> Event:
-        """Return the event with its number."""
+        """Return the event with its `seq`."""
         if type(event) is Delta:
             return event
         seq = self._counts.get(event.run, 0) + 1
@@ -173,7 +173,7 @@ class Settler:
 
 
 class _Run:
-    """What is open in one run."""
+    """The open calls and the latest events of one run."""
 
     def __init__(self) -> None:
         self.last: Event | None = None
@@ -182,7 +182,7 @@ class _Run:
         self.calls: dict[str, Call] = {}
 
     def see(self, event: Event) -> None:
-        """Note a call, a result, an answer, and what may have stopped the run."""
+        """Note a call, a result, an answer, or a possible reason for the end."""
         if type(event) is Delta:
             return
         self.last = event

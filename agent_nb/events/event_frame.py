@@ -1,15 +1,13 @@
-"""The DataFrame of events: how it shows itself in a notebook, and how it travels into files.
+"""The DataFrame of events: its display in a notebook, and how it is written to files.
 
-Why a class of its own: pandas writes `NaN` and `NaT` into every empty cell, notebooks wrap times
-and set texts flush right, and Parquet, Arrow and Excel refuse nested values, or take them for what
-they are not.
+Why a subclass: pandas writes `NaN` and `NaT` into every empty cell, notebooks wrap times and align
+texts right, and Parquet, Arrow and Excel refuse or misread nested values.
 
 Rules
-- Only showing and writing differ from pandas; the values stay what they are.
-- Nested values become JSON text where a format cannot hold them; what is whole numbers is written
-  as such.
-- A text is never a formula in a spreadsheet: what a model or a tool wrote is not run by who opens
-  the file.
+- Only display and writing differ from pandas; the values are the same.
+- Nested values become JSON text if a format cannot hold them; whole numbers are written as such.
+- A text is never a formula in a spreadsheet: opening the file must not run what a model or a tool
+  wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from .columns import PRESETS
 
 
 def _text() -> Any:
-    """Return the type of texts whose missing value is NaN in this pandas."""
+    """Return the text type of this pandas version whose missing value is NaN."""
     if int(pd.__version__.split(".")[0]) >= 3:
         return "str"
     try:
@@ -35,9 +33,9 @@ def _text() -> Any:
 
 TEXT = _text()
 KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
-CELL = 32_767  # characters that a cell of a spreadsheet holds
+CELL = 32_767  # characters that a spreadsheet cell holds
 CUT = "…"
-FORMULA = ("=", "{=")  # how a text begins that the writers of spreadsheets take for a formula
+FORMULA = ("=", "{=")  # the starts of a text that spreadsheet writers take for a formula
 # XML cannot hold them
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 SHOWN = "agent-nb-frame"
@@ -46,16 +44,14 @@ LEFT = ".{0} td:nth-of-type({1}), .{0} thead th:nth-of-type({2}) {{ text-align: 
 
 
 class EventFrame(pd.DataFrame):
-    """A DataFrame of events: it reads well in a notebook and goes into every format as it is."""
+    """A DataFrame of events that is readable in a notebook and can be written in every format."""
 
     @property
     def _constructor(self) -> type[EventFrame]:
         return EventFrame
 
     def portable(self) -> pd.DataFrame:
-        """Return a plain DataFrame in which nested values are JSON text and whole numbers nullable
-        integers.
-        """
+        """Return a plain DataFrame with nested values as JSON text and nullable integers."""
         plain = pd.DataFrame({name: self[name] for name in self.columns})
         for name in plain.columns:
             if plain[name].dtype == object and not _texts(name, plain[name]):
@@ -79,8 +75,9 @@ class EventFrame(pd.DataFrame):
         return self.portable().to_csv(path_or_buf, **options)
 
     def to_excel(self, excel_writer: Any, **options: Any) -> None:  # type: ignore[misc,unused-ignore]  # final in some stubs only
-        """Write a spreadsheet as pandas does: nested values as JSON text, times in UTC, texts as
-        texts, cut where a cell is full.
+        """Write a spreadsheet as pandas does, nested values as JSON text and times in UTC.
+
+        Texts are never formulas, and are cut if they exceed a cell.
         """
         plain = self.portable()
         for name in plain.columns:
@@ -109,7 +106,7 @@ class EventFrame(pd.DataFrame):
             if len(self.columns) <= (option["max_columns"] or len(self.columns))
             else []
         )
-        # styles are not bounded to their table, so the class says which they are
+        # styles are not limited to their table, so the class names the columns
         name = "-".join(["agent-nb-left", *map(str, texts)])
         drawn = self._without_none().to_html(
             na_rep="",
@@ -126,9 +123,7 @@ class EventFrame(pd.DataFrame):
         )
 
     def _texts(self) -> list[int]:
-        """Return the places of the columns that hold words, from 1; none where headers take more
-        than one line.
-        """
+        """Return the positions of text columns, from 1; none if headers take several lines."""
         if self.columns.nlevels > 1 or self.index.nlevels > 1:
             return []
         numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype
@@ -139,9 +134,7 @@ class EventFrame(pd.DataFrame):
         ]
 
     def _without_none(self) -> pd.DataFrame:
-        """Return a frame in which None, which pandas would spell out, is missing as everything else
-        is.
-        """
+        """Return a frame with NaN for None, which pandas would print."""
         shown = self.copy(deep=False)
         for name in self.columns:
             if self[name].dtype == object:
@@ -149,7 +142,7 @@ class EventFrame(pd.DataFrame):
         return shown
 
     def _formatters(self) -> dict[Any, Any]:
-        """Return how columns are written that pandas writes at length: whole numbers and times."""
+        """Return formatters for columns that pandas prints at length: whole numbers and times."""
         found: dict[Any, Any] = {}
         for name in self.columns:
             if isinstance(self[name].dtype, pd.DatetimeTZDtype):
@@ -162,7 +155,7 @@ class EventFrame(pd.DataFrame):
 
 
 def as_json(value: Any) -> Any:
-    """Return a nested value as JSON text; what is missing stays missing."""
+    """Return a nested value as JSON text; a missing value stays missing."""
     missing = value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124  (NaN)
     return (
         float("nan")
@@ -172,16 +165,14 @@ def as_json(value: Any) -> Any:
 
 
 def _whole(name: Any, values: Any) -> bool:
-    """Return whether these are the floats of a column of integers, and still whole: a
-    mean is not.
-    """
+    """Return whether these are the floats of an integer column, and still whole (not a mean)."""
     return bool(
         KINDS.get(name) == "int" and values.dtype == float and (values.dropna() % 1 == 0).all()
     )
 
 
 def _texts(name: Any, values: Any) -> bool:
-    """Return whether an object column holds texts, which need no JSON."""
+    """Return whether an object column holds texts, which are not written as JSON."""
     return KINDS.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
         "string",
         "empty",
@@ -189,7 +180,7 @@ def _texts(name: Any, values: Any) -> bool:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as a spreadsheet may hold it."""
+    """Return a value as the text of a spreadsheet cell."""
     text = UNPRINTABLE.sub("", str(value))
     text = f"'{text}" if text.startswith(FORMULA) else text
     return text if len(text) <= CELL else text[: CELL - len(CUT)] + CUT

@@ -1,12 +1,12 @@
-"""Canonical events as JSON objects, in and out.
+"""Read and write canonical events as JSON objects.
 
-Why beside the events: what an event is and how it is written change for different reasons; most of
-the code only ever sees the values.
+Why apart from the types: an event and its JSON form change for different reasons; most code only
+sees the values.
 
 Rules
-- Reading never fails for what a field or a type is: unknown fields go to `extra`, an unknown or
-  malformed type becomes `Unknown`.
-- What was unknown is written as it came.
+- Reading never fails on a field or type: unknown fields go to `extra`, an unknown or malformed
+  event becomes `Unknown`.
+- Unknown fields and events are written as they came.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def decode_event(data: bytes | str) -> Event:
 
 
 def event_from(obj: Any) -> Event:
-    """Return the event of a decoded JSON object; see `decode_event`. Raises msgspec.ValidationError
-    if it is no object.
+    """Return the event of a decoded JSON object; see `decode_event`.
+
+    Raises msgspec.ValidationError if `obj` is not an object.
     """
     if not isinstance(obj, dict):
         raise msgspec.ValidationError(f"an event is a JSON object, not {type(obj).__name__}")
@@ -54,7 +55,7 @@ def event_from(obj: Any) -> Event:
 
 
 def _unknown(obj: dict[str, Any]) -> Unknown:
-    """Keep a foreign object whole; its envelope is read as far as it is sound."""
+    """Keep a foreign object whole, with its envelope if that is valid."""
     envelope = {k: obj[k] for k in ENVELOPE & obj.keys()}
     try:
         return msgspec.convert(
@@ -66,9 +67,7 @@ def _unknown(obj: dict[str, Any]) -> Unknown:
 
 
 def to_builtins(event: Event) -> dict[str, Any]:
-    """Return the event as the JSON object it is written as: unknown fields and types come out as
-    they came in.
-    """
+    """Return the JSON object of an event; unknown fields and types come out as they came in."""
     if isinstance(event, Unknown):
         envelope = {k: v for k, v in msgspec.to_builtins(event).items() if k in ENVELOPE}
         return {

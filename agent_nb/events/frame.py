@@ -8,11 +8,11 @@ Why column by column: rows of one type are picked out once, each column then tak
 all of them, which is several times faster than a dictionary per event.
 
 Rules
-- What is missing is NaN, not an empty text: libraries trip over a second kind (NA). Only times
-  (NaT) and nested values (None) have their own. An empty log gives the same columns and types as a
-  full one.
-- Nested values stay objects in the frame; how they travel is said in `event_frame`.
-- Times that no clock can have told (0, out of range) are NaT. Nothing about a foreign log raises.
+- A missing value is NaN, not an empty text: libraries fail on a second kind (NA). Only times (NaT)
+  and nested values (None) have their own. An empty log has the same columns and types as a full
+  one.
+- Nested values stay objects in the frame; `event_frame` decides how they are written.
+- Impossible times (0, out of range) are NaT. Nothing about a foreign log raises.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import CALLS, EVENTS, RUNS, TURNS, Column, Getter, choose
+from .column_type import Column, Getter
+from .columns import CALLS, EVENTS, RUNS, TURNS, choose
 from .event_frame import TEXT, EventFrame, as_json
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
 from .types import Event, Unknown
@@ -49,10 +50,10 @@ def to_frame(
     *,
     places: Places | None = None,
 ) -> EventFrame:
-    """Return a typed frame of `events` (of one run or many); `places` says by run id in which cell
-    and notebook a run was recorded.
+    """Return a typed frame of the events of one run or many.
 
-    `columns`: see `columns.choose`. Raises UsageError for columns that do not exist.
+    `columns`: see `columns.choose`. `places` maps a run id to the cell and notebook in which the
+    run was recorded. Raises UsageError for unknown columns.
     """
     chosen = choose(columns)
     found = events if isinstance(events, list) else list(events)
@@ -62,7 +63,7 @@ def to_frame(
 
 
 class _Build:
-    """The rows of one frame, sorted by their types."""
+    """The rows of one frame, grouped by type."""
 
     def __init__(self, rows: Sequence[Any], places: Places) -> None:
         self.rows = rows if isinstance(rows, list) else list(rows)
@@ -82,9 +83,7 @@ class _Build:
         return _KINDS[column.kind](self, self.parts(column))
 
     def parts(self, column: Column) -> list[tuple[Any, list[Any]]]:
-        """Return (positions, values) for each row type that the column has a value of; positions
-        `ALL`: every row.
-        """
+        """Return (positions, values) for each row type of the column; `ALL` means every row."""
         if Event in column.of:
             return [(ALL, _values(column.of[Event], self.rows))]
         if len(self.types) == 1 and self.types[0] in column.of:
@@ -104,7 +103,7 @@ class _Build:
         return self._groups[kind]
 
     def filled(self, parts: Iterable[tuple[Any, Any]], empty: Any, dtype: Any) -> Any:
-        """Return an array of `empty` in which the parts stand."""
+        """Return an array of `empty` with the parts filled in."""
         array = np.full(len(self.rows), empty, dtype)
         for where, values in parts:
             array[where] = values
@@ -131,12 +130,12 @@ class _Build:
         codes, runs = self.runs
         known = np.flatnonzero(~np.isnat(self.times))[::-1]
         first = np.full(len(runs), _NAT, np.int64).view("M8[ms]")
-        # of several the last one stays, which is each run's first
+        # of several assignments the last one stays, which is each run's first
         first[codes[known]] = self.times[known]
         return self.times - first[codes]
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
-        """Return a categorical of `values`; those that are empty texts are missing."""
+        """Return a categorical of `values`; empty texts are missing."""
         names = ["" if v is None else str(v) for v in values]
         kept = list(dict.fromkeys(n for n in names if n))
         place = {name: i for i, name in enumerate(kept)}
@@ -149,9 +148,7 @@ def _values(getter: Getter, rows: list[Any]) -> list[Any]:
 
 
 def _numbered(values: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the number of each value among the different ones, and those in order of
-    appearance.
-    """
+    """Return the index of each value among the distinct ones, and these in order."""
     different = list(dict.fromkeys(values))
     if len(different) == 1:
         return np.zeros(len(values), np.int32), different
@@ -229,9 +226,7 @@ def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _milliseconds(seconds: Any, *, zero: bool) -> Any:
-    """Return seconds as whole milliseconds; NaT for None, for what is out of range, and (unless
-    `zero`) for 0.
-    """
+    """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, 0."""
     ms = np.array(seconds, np.float64) * 1000.0
     with np.errstate(invalid="ignore"):
         sound = np.abs(ms) < _LATEST

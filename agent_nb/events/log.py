@@ -5,12 +5,12 @@ log, so nothing can drift apart.
 
 Rules
 - `append` is the only way in. It stamps `run`, `seq` (gap-free from 1) and `ts` (epoch s, whole ms,
-  never going back) and returns the stamped event. An event that already has a `seq` (a recorded
-  one) is kept as it is and must be the next in line.
+  never decreasing) and returns the stamped event. An event that already has a `seq` (a recorded
+  one) is kept unchanged and must be the next in order.
 - Deltas are passed to subscribers but not stored; their lengths and times are folded into the
   complete event of their block (`chunks`), from which `deltas()` regenerates them exactly.
-- A subscriber that raises is detached, the fault is kept in `faults`, and the log goes on. A late
-  one gets the prefix first.
+- A subscriber that raises is detached, its exception is kept in `faults`, and the log continues. A
+  late subscriber gets the earlier events first.
 - One thread appends; others may read.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
-NEWS = ("result", "status", "approval")  # deltas that are no piece of a block
+NEWS = ("result", "status", "approval")  # deltas that do not belong to a block
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
 
@@ -52,16 +52,15 @@ class EventLog(Sequence[Event]):
         self._clock = clock
         self._events: list[Event] = []
         self._ts = 0.0
-        # of each open block, length and time of each piece in turn
+        # length and time of each piece of each open block, alternating
         self._open: dict[str, array[int]] = {}
         self._last: dict[str, int] = {}
         self._subscribers: list[Subscriber] = []
 
     def append(self, event: Event) -> Event:
-        """Stamp and store `event`, tell the subscribers, and return the stamped event.
+        """Stamp and store `event`, notify the subscribers, and return the stamped event.
 
-        Raises ValueError if `event.seq` is set and is not the next number, or if the run has
-        already ended.
+        Raises ValueError if `event.seq` is set and not the next number, or if the run has ended.
         """
         if type(event) is Delta:
             stamped: Event = self._delta(event)
@@ -73,9 +72,7 @@ class EventLog(Sequence[Event]):
         return stamped
 
     def now(self) -> float:
-        """Return the current time as the log counts it: epoch seconds, whole milliseconds, never
-        going back.
-        """
+        """Return the log's time: epoch seconds, whole milliseconds, never decreasing."""
         self._ts = max(self._ts, round(self._clock(), 3))
         return self._ts
 
@@ -99,9 +96,7 @@ class EventLog(Sequence[Event]):
         )
 
     def _record(self, event: Delta, ms: int) -> None:
-        """Note the length of a piece of a block and the milliseconds since the piece before (the
-        first: since the run's start).
-        """
+        """Note a piece's length and the milliseconds since the piece before, or the run's start."""
         pieces = self._open.get(event.block)
         if pieces is None:
             pieces = self._open[event.block] = array("q")
@@ -134,9 +129,7 @@ class EventLog(Sequence[Event]):
             self.faults.append((subscriber, fault))
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with every stored event so far and then with each new one; return a
-        function that detaches it.
-        """
+        """Call `subscriber` with every stored and every new event; return its detacher."""
         self._subscribers = [*self._subscribers, subscriber]
         for event in list(self._events):
             if subscriber in self._subscribers:
@@ -149,7 +142,7 @@ class EventLog(Sequence[Event]):
 
     @property
     def ended(self) -> bool:
-        """True when the last event is `end`."""
+        """Whether the run has ended: its last event is `end`."""
         return bool(self._events) and self._events[-1].type == "end" and not self._events[-1].span
 
     @overload
@@ -171,27 +164,24 @@ class EventLog(Sequence[Event]):
         return [e for e in self._events if e.type in types]
 
     def select(self, pattern: str) -> list[Event]:
-        """Return the events whose path (run id, then the foreign path or span) matches a glob; see
-        `path_matches`.
+        """Return the events whose path (run id, then foreign path or span) matches a glob.
+
+        See `path_matches`.
         """
         return [e for e in self._events if path_matches(pattern, event_path(e))]
 
     def conversation(self) -> list[Event]:
-        """Return the five kinds that seed 000 persists (§ Persistence); the record itself keeps
-        every kind.
-        """
+        """Return the five kinds of event that seed 000 persists (§ Persistence)."""
         return self.of(*CONVERSATION)
 
     def deltas(self) -> Iterator[Delta]:
-        """Regenerate the delta stream of the stored blocks exactly, in time order within each
-        block.
-        """
+        """Regenerate the exact deltas of the stored blocks, in time order within each block."""
         start = self._events[0].ts if self._events else 0.0
         for event in self._events:
             yield from event_deltas(event, start)
 
     def to_ndjson(self) -> str:
-        """Return the events as one canonical JSON object a line."""
+        """Return the events as lines of canonical JSON."""
         return "".join(encode_event(e).decode() + "\n" for e in self._events)
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -201,19 +191,17 @@ class EventLog(Sequence[Event]):
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> EventLog:
         """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
-        log = cls("")
-        for event in events:
-            if not len(log) and event.run:
-                log.run = event.run
-            seq = len(log) + 1
-            log._events.append(
-                event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
-            )
+        given = list(events)
+        log = cls(given[0].run if given else "")
+        log._events = [
+            event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
+            for seq, event in enumerate(given, 1)
+        ]
         return log
 
     @classmethod
     def from_ndjson(cls, text: str | bytes) -> EventLog:
-        """Read a log that `to_ndjson` wrote. Raises ValueError naming the line that is not JSON."""
+        """Read the text of `to_ndjson`. Raises ValueError that names a line that is not JSON."""
         data = text.encode() if isinstance(text, str) else text
         events = []
         for number, line in enumerate(data.split(b"\n"), 1):
@@ -244,9 +232,7 @@ def block_text(event: Event) -> str:
 
 
 def event_deltas(event: Event, start: float) -> Iterator[Delta]:
-    """Regenerate the deltas of one block event; `start` is the time of the run's first event (epoch
-    s).
-    """
+    """Regenerate the deltas of one block; `start` is the time of the run's first event, epoch s."""
     if not isinstance(event, Think | Respond | Call) or not event.chunks:
         return
     text, at, ms = block_text(event), 0, round(start * 1000)
@@ -269,13 +255,14 @@ def event_deltas(event: Event, start: float) -> Iterator[Delta]:
 
 
 def event_path(event: Event) -> str:
-    """Return where an event belongs: `run/span` or `run/foreign/path`."""
+    """Return the path of an event: `run/span` or `run/foreign/path`."""
     return "/".join(p for p in (event.run, event.path or event.span) if p)
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """Return whether a path matches a glob: `*` within one segment, `**` any number of segments
-    (seed 004, hierarchical routing).
+    """Return whether a path matches a glob (seed 004, hierarchical routing).
+
+    `*` matches within one segment, `**` any number of segments.
     """
     return _glob(pattern).fullmatch(path) is not None
 

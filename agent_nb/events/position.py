@@ -1,14 +1,14 @@
 """Positions in a run's stream of events: the ids by which a reader resumes.
 
-Rules: a stored event's id is its `seq`; that of the n-th delta after it is `seq.epoch.n`, where the
-epoch is the server's. Ids of one run are in order as their numbers are.
+Rules: a stored event's id is its `seq`; the n-th delta after it has the id `seq.epoch.n`, with the
+server's epoch. The ids of one run are ordered like their numbers.
 """
 
 from __future__ import annotations
 
 
 def parse_id(text: str) -> Position | None:
-    """Return the place that an id names, None if it is no id."""
+    """Return the position of an id, or None if it is malformed."""
     parts = text.split(".")
     if len(parts) not in (1, 3) or not all(
         p.isdecimal() and p.isascii() and len(p) < 16 for p in parts

@@ -1,7 +1,7 @@
-"""Rows that are made of several events: one per tool call, per model turn, per run.
+"""Rows built from several events: one per tool call, per model turn, per run.
 
-Rules: pure folds over events in order; partial and empty logs give what there is; nothing raises.
-`Place` says where a run was recorded; it is looked up by run id.
+Rules: pure folds over events in order; partial logs yield partial rows; nothing raises. `Place` is
+where a run was recorded, looked up by run id.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ NOWHERE = Place()
 
 
 def since(began: float, ts: float) -> float | None:
-    """Return the seconds between two times, None where one is not known."""
+    """Return the seconds between two times, None if one is unknown."""
     return round(ts - began, 3) if began and ts else None
 
 
 class _Models:
-    """The models of runs and of the agents below them that are tools."""
+    """The models of runs and of their sub-agents."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], str] = {}
 
     def add(self, event: e.Event) -> None:
-        """Take the model that a run names at its beginning."""
+        """Note the model named at the start of a run."""
         if isinstance(event, e.RunStart):
             self._known[event.run, event.span] = event.model
 
     def of(self, event: e.Event) -> str:
-        """Return the model that an event belongs to, "" where none is named."""
+        """Return the model of an event, or ""."""
         return self._known.get((event.run, event.span)) or self._known.get((event.run, ""), "")
 
 
 class CallRow:
-    """One tool call: what was asked for, decided, and came of it. `seconds` from the run's start,
-    `waited` and `duration` in seconds.
+    """One tool call: its arguments, decision and result.
+
+    `seconds` counts from the run's start; `waited` and `duration` are in seconds.
     """
 
     def __init__(self, call: e.Call, place: Place, began: float, model: str = "") -> None:
@@ -68,6 +69,11 @@ class CallRow:
         self.content: Any = None
         self.display: dict[str, Any] | None = None
 
+    def add(self, event: e.Event) -> None:
+        """Add an event of the call."""
+        if handler := _CALL.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+
     def approval(self, event: e.Approval) -> None:
         """Note a decision."""
         if event.stage == "decided":
@@ -83,7 +89,7 @@ class CallRow:
         self.progress += 1
 
     def result(self, event: e.Result) -> None:
-        """Note how the call ended."""
+        """Note the result of the call."""
         self.status, self.duration, self.content, self.display = (
             event.status,
             event.duration,
@@ -102,8 +108,9 @@ _CALL = {
 
 
 class TurnRow:
-    """One model turn; times in seconds (`seconds` from the run's start), counts of tokens None
-    while unknown.
+    """One model turn, with times in seconds; counts of tokens are None while unknown.
+
+    `seconds` counts from the run's start.
     """
 
     def __init__(self, event: e.Event, place: Place, began: float, model: str = "") -> None:
@@ -128,8 +135,15 @@ class TurnRow:
 
     @property
     def text(self) -> str:
-        """What the turn said, as it was written."""
+        """The text of the turn, as written."""
         return self.said.text
+
+    def add(self, event: e.Event) -> None:
+        """Add an event of the turn."""
+        self.duration = max(self.duration, event.ts - self.ts)
+        self.said.add(event)
+        if handler := _TURN.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
 
     def node(self, event: e.Node) -> None:
         """Count model requests."""
@@ -148,7 +162,7 @@ class TurnRow:
         self.failed += event.status != "ok"
 
     def metric(self, event: e.Metric) -> None:
-        """Take over the usage."""
+        """Add the usage."""
         step = event.step
         self.tokens_in, self.tokens_out = (
             (self.tokens_in or 0) + step.input,
@@ -168,7 +182,7 @@ _TURN = {
 
 
 class RunRow:
-    """One run; `answer` as `Run.answer` has it."""
+    """One run; `answer` equals `Run.answer`."""
 
     def __init__(self, event: e.Event, place: Place) -> None:
         self.run, (self.cell, self.notebook), self.ts, self.duration = (
@@ -188,11 +202,20 @@ class RunRow:
 
     @property
     def answer(self) -> str:
-        """The answer as far as it has come."""
+        """The answer so far."""
         return self.said.text.strip()
 
+    def add(self, event: e.Event) -> None:
+        """Add an event of the run."""
+        self.said.add(event)
+        self.events += 1
+        self.turns = max(self.turns, event.turn)
+        self.duration = max(self.duration, event.ts - self.ts)
+        if handler := _RUN.get(type(event)):
+            handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
+
     def start(self, event: e.RunStart) -> None:
-        """Take over what the run was made of."""
+        """Note the model, dialect, tools and settings."""
         self.model, self.dialect, self.tools, self.settings = (
             event.model,
             event.dialect,
@@ -201,7 +224,7 @@ class RunRow:
         )
 
     def user(self, event: e.User) -> None:
-        """Take the first prompt."""
+        """Note the first prompt."""
         self.prompt = self.prompt or event.content
 
     def call(self, event: e.Call) -> None:
@@ -217,7 +240,7 @@ class RunRow:
         self.errors += 1
 
     def metric(self, event: e.Metric) -> None:
-        """Take over the totals."""
+        """Note the totals."""
         self.tokens_in, self.tokens_out, self.cost = (
             event.total.input,
             event.total.output,
@@ -225,7 +248,7 @@ class RunRow:
         )
 
     def end(self, event: e.End) -> None:
-        """Take over the status."""
+        """Note the status."""
         self.status = self.status if event.span else event.status
 
 
@@ -248,15 +271,13 @@ def call_rows(log: Iterable[e.Event], places: Places) -> list[CallRow]:
             rows.append(CallRow(event, places.get(event.run, NOWHERE), start, models.of(event)))
             by_id[event.run, event.call_id] = rows[-1]
             continue
-        handler = _CALL.get(type(event))
-        row = by_id.get((event.run, getattr(event, "call_id", ""))) if handler else None
-        if handler is not None and row is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        if row := by_id.get((event.run, getattr(event, "call_id", ""))):
+            row.add(event)
     return rows
 
 
 def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
-    """Return one row per model turn of each run; events before the first turn belong to none."""
+    """Return one row per model turn of each run, without events before the first turn."""
     rows: dict[tuple[str, int], TurnRow] = {}
     began: dict[str, float] = {}
     models = _Models()
@@ -270,11 +291,7 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
             row = rows[event.run, event.turn] = TurnRow(
                 event, places.get(event.run, NOWHERE), start, models.of(event)
             )
-        row.duration = max(row.duration, event.ts - row.ts)
-        row.said.add(event)
-        handler = _TURN.get(type(event))
-        if handler is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        row.add(event)
     return list(rows.values())
 
 
@@ -285,11 +302,5 @@ def run_rows(log: Iterable[e.Event], places: Places) -> list[RunRow]:
         row = rows.get(event.run)
         if row is None:
             row = rows[event.run] = RunRow(event, places.get(event.run, NOWHERE))
-        row.said.add(event)
-        row.events += 1
-        row.turns = max(row.turns, event.turn)
-        row.duration = max(row.duration, event.ts - row.ts)
-        handler = _RUN.get(type(event))
-        if handler is not None:
-            handler(row, event)  # type: ignore[operator]  # the table pairs each type with its handler
+        row.add(event)
     return list(rows.values())

@@ -1,17 +1,18 @@
-"""Which text blocks are one text, and which text is the answer.
+"""Which text blocks form one text, and which text is the answer.
 
 Why one place: cards, exports, frames, codecs, sub-agents and the next request all show or send what
-the model said; they ask here, so that none of them has another text than the others.
+the model said, and must agree on it.
 
 Rules
-- The text blocks of a turn are one text as they came: nothing is put between them, white space
-  counts, and a thought in between does not part them.
+- The text blocks of a turn form one text: nothing is put between them, white space counts, and a
+  thought in between does not separate them.
 - A call, an error, the start of a node, the end of a model request, a block that goes back to its
-  provider (a server's tool) and another message of a foreign protocol part one text from the next.
-- A reply that a foreign protocol gives whole stands instead of the text it repeats; the rest of a
-  reply goes on with that text.
-- The answer is the reply at the end of the run where the protocol has one, else what the last turn
-  that answered said, a blank line between its texts. What a sub-agent says is not part of it.
+  provider (a server's tool) and another message of a foreign protocol separate one text from the
+  next.
+- A foreign protocol's whole reply replaces the text that it repeats; the rest of a reply continues
+  that text.
+- The answer is the reply at the end of the run if the protocol has one, else the text of the last
+  turn that answered, with a blank line between its texts. Text of sub-agents is not part of it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from .types import (
     User,
 )
 
-#: How a block of text stands to those before it: it begins a text, goes on with the last one,
-# stands instead of it, or is a block that : had begun; "" for an event that is not text.
+#: How a block of text relates to those before it: it begins a text, continues the last one,
+#: replaces it, or belongs to a block that had begun; "" for an event that is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)
@@ -46,24 +47,22 @@ _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold it
 
 
 class Texts:
-    """Sorts the blocks of one run, or of one span of it, into texts. Deltas may be among the
-    events, or not.
-    """
+    """Sorts the blocks of one run, or of one span of it, into texts, with or without deltas."""
 
     def __init__(self) -> None:
         self._turn = -1
-        self._parted = True  # something stands between the last text and what comes
-        self._complete = False  # the protocol has closed the last text
+        self._parted = True  # the next block begins another text
+        self._complete = False  # the protocol closed the last text
         self._message = ""
-        self._begun: set[str] = set()  # blocks whose deltas have come
+        self._begun: set[str] = set()  # blocks with deltas
 
     @property
     def over(self) -> bool:
-        """Whether the last text is complete: what comes next begins another."""
+        """Whether the last text is complete, so that the next block begins another."""
         return self._parted or self._complete
 
     def add(self, event: Event) -> Step:
-        """Take the next event; return how the block stands to the texts before it."""
+        """Add the next event; return how its block relates to the texts before it."""
         kind = type(event)
         if kind is Respond or (kind is Delta and event.of == "respond"):  # type: ignore[attr-defined]  # of a delta
             return self._say(event)
@@ -94,8 +93,9 @@ class Texts:
 
 
 class Answer:
-    """The answer of a run, or of a run inside it (`span`), as its events come; `text` is as it was
-    written, white space around included.
+    """The answer of a run, or of a run inside it (`span`), built from its events.
+
+    `text` is the text as written, with surrounding white space.
     """
 
     def __init__(self, span: str = "") -> None:
@@ -108,7 +108,7 @@ class Answer:
         self._told = ""
 
     def add(self, event: Event) -> None:
-        """Take the next event of the run."""
+        """Add the next event of the run."""
         if (
             type(event) is Delta
             or (event.parent if isinstance(event, Node) else event.span) != self._span
@@ -141,7 +141,7 @@ class Answer:
 
 
 def answer_text(events: Iterable[Event]) -> str:
-    """Return the answer of a run, without white space around it; "" if there is none."""
+    """Return the answer of a run, stripped of white space; "" if there is none."""
     answer = Answer()
     for event in events:
         answer.add(event)
@@ -149,7 +149,7 @@ def answer_text(events: Iterable[Event]) -> str:
 
 
 def parts(event: Event) -> bool:
-    """Return whether an event parts the text before it from what comes after it."""
+    """Return whether an event separates the text before it from the text after it."""
     if isinstance(event, Delta):
         return event.of == "call"
     if isinstance(event, Node):
@@ -158,8 +158,9 @@ def parts(event: Event) -> bool:
 
 
 def repeats(event: Event) -> Literal["", "go_on", "instead"]:
-    """Return what a block is that only a foreign protocol's reply tells: the rest of the text
-    before it, or the whole of it anew.
+    """Return how a block from a foreign protocol's reply repeats the text before it.
+
+    "go_on": it is the rest of that text, "instead": all of it, "": neither.
     """
     if isinstance(event, Respond) and (
         note := next((n for n in _notes(event) if n.get("derived")), None)
@@ -169,7 +170,7 @@ def repeats(event: Event) -> Literal["", "go_on", "instead"]:
 
 
 def reply_of(event: Event) -> str:
-    """Return the answer that the end of an imported run gives, "" if it gives none."""
+    """Return the answer in the end event of an imported run, or ""."""
     if not isinstance(event, End):
         return ""
     found = (
@@ -182,24 +183,24 @@ def reply_of(event: Event) -> str:
 
 
 def message_of(event: Event) -> str:
-    """Return the id of the message that a block is of, where its protocol has messages; else ""."""
+    """Return the message id of a block if its protocol has messages, else ""."""
     return next(
         (str(fields["messageId"]) for fields in _fields(event) if "messageId" in fields), ""
     )
 
 
 def _closes(event: Event) -> bool:
-    """Return whether the protocol says with a block that the text is complete."""
+    """Return whether the protocol marks the text as complete with this block."""
     return any("complete" in note for note in _notes(event))
 
 
 def _notes(event: Event) -> list[dict[str, Any]]:
-    """Return what readers of foreign formats left in an event (see codecs/notes)."""
+    """Return the notes of readers of foreign formats in an event (see `codecs.provenance`)."""
     return [note for note in event.extra.values() if isinstance(note, dict)] if event.extra else []
 
 
 def _fields(event: Event) -> list[dict[str, Any]]:
-    """Return the fields of the foreign lines of an event, that which opened its block first."""
+    """Return the fields of an event's foreign lines, the line that opened its block first."""
     lines = [line for note in _notes(event) for line in (note.get("start"), note)]
     return [
         fields

@@ -1,14 +1,12 @@
-"""What a tool yields, in the words of seed 003: ToolEvents as events of ours, and what the data of
-their progress means.
+"""ToolEvents of seed 003 as our events, and the meaning of their progress data.
 
-Why here: a native tool, a stream of another system and the view of a run must take the same data
-for the same text and the same bar.
+Why here: a native tool, a stream of another system and the view of a run must read the same text
+and the same bar from the same data.
 
 Rules
 - A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B); `percent`
-  is a bar (§ 5 C), and so is `done` of a `total`; what else stands beside them is `rest`.
-- All other data is left as it is: whoever shows it decides how.
-This file imports nothing of ours but values.
+  is a bar (§ 5 C), and so is `done` of a `total`; fields beside them are `rest`.
+- All other data is unchanged: the view decides how to show it.
 """
 
 from __future__ import annotations
@@ -26,9 +24,7 @@ CHUNKS = ("stdout_chunk", "stderr_chunk")
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """What progress data says: output, how far it is (0 to 1), words, and the fields
-    that say more.
-    """
+    """The content of progress data: output, progress (0 to 1), a message, and other fields."""
 
     text: str = ""
     fraction: float | None = None
@@ -37,11 +33,10 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress | Result:
-    """Return a ToolEvent (seed 003 § 3.2) of the call `call_id` as an event of ours: what the agent
-    makes of it (§ 4, § 9).
+    """Return our event for a ToolEvent (seed 003 § 3.2, § 4, § 9) of the call `call_id`.
 
-    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction where the
-    data says them, and `{"type": "result", "toolName", "output", "isError"?}` a Result. Raises
+    `{"type": "progress", "toolName", "data"}` becomes a Progress, with text and fraction if the
+    data has them; `{"type": "result", "toolName", "output", "isError"?}` becomes a Result. Raises
     UsageError for anything else.
     """
     if not is_tool_event(event):
@@ -85,7 +80,7 @@ def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def meaning(data: Any) -> Meaning:
-    """Return what progress data says. Never raises."""
+    """Return the meaning of progress data. Never raises."""
     if isinstance(data, str):
         return Meaning(text=data)
     if not isinstance(data, Mapping):
@@ -99,7 +94,7 @@ def meaning(data: Any) -> Meaning:
     return Meaning(text, fraction, said, rest)
 
 
-Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fields that said so
+Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fields they came from
 
 
 def _chunk(data: Mapping[str, Any]) -> Found | None:

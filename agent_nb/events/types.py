@@ -2,17 +2,16 @@
 
 One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy
 (user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning; the
-others are what losslessness needs.
+others are needed for losslessness. One file, because it is the one list of types.
 
 Rules
-- Events are never changed after they were logged; a later fact is a new event.
+- A logged event never changes; a later fact is a new event.
 - `seq` is ours: gap-free from 1 in a log; 0 on deltas, which are live only and never stored.
 - `ts` is epoch seconds in whole milliseconds, monotonic within a run.
 - Unknown fields are kept in `extra` and written back at the top level; an unknown type becomes
   `Unknown`. Neither is an error.
 - Results come from the tool runner, the tape or a codec, never from model text.
-
-This file imports nothing of ours.
+- This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import msgspec
 Origin = Literal["user", "model", "runtime", "tool", "imported"]
 ResultStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
 EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
-#: Extensions of this name go back to their provider unchanged (see `context`).
+#: Extensions of this name go back to their provider unchanged (see `agent.history`).
 RESEND = "resend"
 
 
@@ -91,9 +90,7 @@ class Think(Event, frozen=True, tag="think"):
 
 
 class Call(Event, frozen=True, tag="call"):
-    """The model decided to call a tool. `args` is the parsed object, `raw_args` the text as it
-    came.
-    """
+    """The model called a tool. `args` is the parsed object, `raw_args` the text as it came."""
 
     type: ClassVar[str] = "call"
 
@@ -206,9 +203,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Metric(Event, frozen=True, tag="metric"):
-    """Usage of the last model request (`step`) and of the run so far (`total`). `estimated`: the
-    provider gave none.
-    """
+    """Usage of the last model request (`step`) and of the run (`total`), perhaps `estimated`."""
 
     type: ClassVar[str] = "metric"
 
@@ -233,9 +228,10 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class State(Event, frozen=True, tag="state"):
-    """A snapshot, update or checkpoint (`kind`) of somebody's state. Ours say what a run knew of
-    its conversation: `window` what was left out, `foreign_turns` how many turns come from records
-    of others (both stand in the header), `conversation` anything else.
+    """A snapshot, update or checkpoint (`kind`) of state.
+
+    Ours record what a run knew of its conversation: `window` what was left out, `foreign_turns` how
+    many turns come from records of others (both shown in the header), `conversation` the rest.
     """
 
     type: ClassVar[str] = "state"
@@ -245,7 +241,7 @@ class State(Event, frozen=True, tag="state"):
 
 
 class Extension(Event, frozen=True, tag="extension"):
-    """What another protocol has and this one has no word for."""
+    """A field or event of another protocol without an equivalent here."""
 
     type: ClassVar[str] = "extension"
 
@@ -286,11 +282,12 @@ class End(Event, frozen=True, tag="end"):
 
 
 class Delta(Event, frozen=True, tag="delta"):
-    """Live only: a piece of an open block. `of` is the type of the event to come (`think`, `call`,
-    `respond`) or `result`: the call `block` has ended with status `text` while its result waits for
-    its place in call order, or `status`: what goes on before anything can stream, in words (a model
-    that loads), or `approval`: what a replay asks about the call `block`, the JSON of an Approval
-    that is not recorded.
+    """Live only: a piece of an open block, or news about it.
+
+    `of` is the type of the event to come (`think`, `call`, `respond`), or one of:
+    - `result`: the call `block` has ended with status `text`; its result waits for its turn
+    - `status`: what happens before anything can stream, in words (a model that loads)
+    - `approval`: a replay's question about the call `block`, the JSON of an unrecorded Approval
     """
 
     type: ClassVar[str] = "delta"
@@ -310,49 +307,14 @@ class Unknown(Event, frozen=True, tag="unknown"):
     payload: dict[str, Any] = {}
 
 
-TYPES: dict[str, type[Event]] = {
-    t.type: t
-    for t in (
-        RunStart,
-        User,
-        Think,
-        Call,
-        Approval,
-        Execute,
-        Started,
-        Progress,
-        Result,
-        Respond,
-        Metric,
-        Node,
-        State,
-        Extension,
-        Error,
-        Interrupt,
-        End,
-        Delta,
-    )
-}
+TYPES: dict[str, type[Event]] = {t.type: t for t in (
+    RunStart, User, Think, Call, Approval, Execute, Started, Progress, Result, Respond, Metric,
+    Node, State, Extension, Error, Interrupt, End, Delta,
+)}  # fmt: skip
 
 AnyEvent = (
-    RunStart
-    | User
-    | Think
-    | Call
-    | Approval
-    | Execute
-    | Started
-    | Progress
-    | Result
-    | Respond
-    | Metric
-    | Node
-    | State
-    | Extension
-    | Error
-    | Interrupt
-    | End
-    | Delta
-)
+    RunStart | User | Think | Call | Approval | Execute | Started | Progress | Result | Respond
+    | Metric | Node | State | Extension | Error | Interrupt | End | Delta
+)  # fmt: skip
 
 ENVELOPE = frozenset(Event.__struct_fields__)

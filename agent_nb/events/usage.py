@@ -1,10 +1,10 @@
-"""What the counts of tokens mean, whatever provider or protocol they come from.
+"""The meaning of token counts, the same for every provider and protocol.
 
-Why: some providers count what they read from a cache among the input tokens, others beside them; a
+Why: some providers count tokens read from a cache among the input tokens, others beside them; a
 limit, a cost or a column that adds up both would compare nothing.
 
 Rules: `input` (`tokens_in` in frames) is every token of the request, those read from a cache or
-written to it included; `cached` (`tokens_cached`) says how many were read from a cache; `output` is
+written to it included; `cached` (`tokens_cached`) is how many were read from a cache; `output` is
 every token of the answer, `reasoning` how many of them were thoughts. This file imports nothing of
 ours.
 """
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 
 def whole_input(given: int, cached: int, *, output: int = 0, total: int = 0) -> int:
-    """Return the input tokens of a usage object that may leave out what was read from a cache.
+    """Return the input tokens of a usage object that may exclude those read from a cache.
 
-    It shows: there are more tokens of the cache than input tokens, or only both together add up to
-    the `total` (0: unknown).
+    They are excluded if there are more cached than input tokens, or if only both together add up to
+    `total` (0: unknown).
     """
     apart = cached > given or (cached > 0 and total == given + cached + output)
     return given + cached if apart else given

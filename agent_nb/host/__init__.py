@@ -1,3 +1,1 @@
-"""The process and the folder it runs in: plug-ins, trust, imports, and what the process that
-started this one vouches for.
-"""
+"""The process and its folder: plug-ins, trust, imports, and how the process was launched."""

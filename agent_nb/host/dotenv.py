@@ -1,8 +1,8 @@
-"""The `.env` of a folder: variables that its owner keeps for programs that are started there.
+"""The `.env` of a folder: variables that its owner keeps for programs started there.
 
-Rules: it is found in the folder or one above it, up to the repository or the user's home; one that
-cannot be read, or is larger than 1 MB, is as if it were not there. Reading it sets nothing; what
-may count of it is decided elsewhere (`trust`).
+Rules: the file is looked for in the folder and above it, up to the repository or the user's home; a
+file that is unreadable or larger than 1 MB is ignored. Reading sets no variable; which values count
+is decided elsewhere (`trust`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LARGEST = 1 << 20  # bytes
 
 
 def file(folder: Path | None = None) -> Path | None:
-    """Return the `.env` that counts in a folder (None: the current one), if there is one."""
+    """Return the `.env` of a folder (None: the current one), or None."""
     try:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):
@@ -28,7 +28,7 @@ def file(folder: Path | None = None) -> Path | None:
 
 
 def values(folder: Path | None = None) -> dict[str, str]:
-    """Return the variables of the `.env` that counts in a folder (None: the current one)."""
+    """Return the variables of the `.env` of a folder (None: the current one)."""
     path = file(folder)
     try:
         if path is None or path.stat().st_size > _LARGEST:
@@ -39,8 +39,9 @@ def values(folder: Path | None = None) -> dict[str, str]:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the variables of a `.env` file: `NAME=value` or `export NAME="value"`; `#` begins a
-    comment.
+    """Return the variables of a `.env` text.
+
+    A line is `NAME=value` or `export NAME="value"`; `#` begins a comment.
     """
     found = {}
     for line in text.splitlines():

@@ -1,21 +1,18 @@
-"""Imports of our code never resolve in the notebook's folder.
+"""This package's own imports never resolve in the notebook's folder.
 
 Why: a kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py`
-beside a stranger's notebook would be executed by an import of ours that nobody sees.
+beside a stranger's notebook would run, unseen, when this package imports keyring.
 
 Rules
-- A finder at the front of `sys.meta_path` decides by who imports: going up the stack, the first
-  frame of `agent_nb` makes an import ours, the first frame of the user (`__main__`, a module of the
-  project, a tool that we call: `theirs`) the user's. Libraries in between import for the one who
-  called them. The user's imports are not touched.
-- Ours are looked up in what is installed (the standard library, site-packages, what their .pth
-  files name), then in other absolute entries of `sys.path`; never in a relative entry, and never in
-  the project: the working folder with what is below it (unless that is the user's home), what is
-  above it, and the repository around it.
+- A finder at the front of `sys.meta_path` looks up the stack for the importer: the first frame of
+  `agent_nb` makes an import ours, the first frame of the user (`__main__`, a module of the project,
+  a tool that we call: `theirs`) makes it the user's. Libraries in between import for their caller.
+  The user's imports are not touched.
+- Our imports are looked up in `import_places`: never in the project.
 - A module that the user has imported from the project is not the library of that name: `library`
-  and `find` take it for absent, `verify` reports it.
-- Entry points are read in the same places; `without_project` is for libraries that look for their
-  own.
+  and `find` treat it as absent, `verify` reports it.
+- Entry points are read from the same places; `without_project` is for libraries that read their own
+  entry points.
 """
 
 from __future__ import annotations
@@ -23,16 +20,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import site
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import UsageError
+from .import_places import Places
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -57,67 +54,18 @@ NEEDED = (
     "pygments",
     "yaml",
 )
-MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 _swapping = threading.RLock()
 _theirs: dict[int, CodeType] = {}  # by id: a code object's own hash looks at all its constants
 
 
 def theirs(function: F) -> F:
-    """Mark a function of ours that calls code of others: what that code imports is not ours."""
+    """Mark a function of ours that calls foreign code, whose imports are then not ours."""
     _theirs[id(function.__code__)] = function.__code__
     return function
 
 
-class Places:
-    """Where imports of ours are looked up, for one state of `sys.path` and the working folder.
-
-    `path` are the entries that count, `rest` the others.
-    """
-
-    def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
-        self._folders = set(folders)
-        # all is below these
-        self._projects = {_project(folder) for folder in folders} - {
-            _home(),
-            os.path.abspath(os.sep),
-        }
-        self._sites = _sites()
-        rooted = [e for e in entries if os.path.isabs(e)]
-        self._trees = (
-            set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
-        )
-        self._known: dict[tuple[str, str], bool] = {}
-        above = {
-            e
-            for e in rooted
-            if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
-            and not self._installed(e)
-        }
-        allowed = [e for e in rooted if e not in above and not self._strange(e)]
-        self.path = sorted(allowed, key=lambda e: not self._installed(e))
-        self.rest = [e for e in entries if e not in self.path]
-
-    def strange(self, name: str, place: str) -> bool:
-        """Return whether the module `name` at `place` (a file, or the folder of a package without
-        one) is one of the project.
-        """
-        key = (name, place)
-        if key not in self._known:
-            self._known[key] = self._strange(_entry(name, os.path.abspath(place)))
-        return self._known[key]
-
-    def _installed(self, entry: str) -> bool:
-        return entry in self._trees or _within(entry, self._sites)
-
-    def _strange(self, entry: str) -> bool:
-        places = (entry, os.path.realpath(entry))
-        return not self._installed(entry) and any(
-            place in self._folders or _within(place, self._projects) for place in places
-        )
-
-
 class Guard:
-    """The finder."""
+    """The finder for our imports."""
 
     def __init__(self) -> None:
         self._start = _folder()
@@ -125,7 +73,7 @@ class Guard:
         self._places = Places((), ())
 
     def places(self) -> Places:
-        """Return the places as things are now."""
+        """Return the places for the current `sys.path` and working folder."""
         state = ([entry for entry in sys.path if isinstance(entry, str)], _folder())
         if state != self._state:
             self._places, self._state = (
@@ -137,10 +85,10 @@ class Guard:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where an import of ours is found; None for imports of others, and for what the
-        usual finders do not find either.
+        """Return the spec of an import of ours.
 
-        Raises ModuleNotFoundError for a module that only the project has.
+        None for other imports, and if no finder finds it. Raises ModuleNotFoundError for a module
+        that only the project has.
         """
         if (
             name.startswith(f"{OURS}.")
@@ -196,17 +144,13 @@ def install() -> None:
 
 
 def strange(module: ModuleType) -> bool:
-    """Return whether a module comes from the project; what has no file (built in, made by a test)
-    does not.
-    """
+    """Return whether a module comes from the project; one without a file does not."""
     place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return isinstance(place, str) and GUARD.places().strange(getattr(module, "__name__", ""), place)
 
 
 def library(name: str) -> ModuleType | None:
-    """Return the installed module `name`, imported, or None when there is none. Raises what the
-    module raises.
-    """
+    """Import and return the installed module `name`, or None. Raises what the module raises."""
     known = sys.modules.get(name)
     if known is not None:
         return None if strange(known) else known
@@ -219,18 +163,16 @@ def library(name: str) -> ModuleType | None:
 
 
 def find(name: str) -> ModuleSpec | None:
-    """Return where the installed module `name` is, None when there is none; it is not imported."""
+    """Return the spec of the installed module `name`, or None, without importing it."""
     known = sys.modules.get(name)
-    # ValueError: a module that does not say where it comes from
+    # ValueError: a module without a spec
     with suppress(ImportError, ValueError):
         return importlib.util.find_spec(name) if known is None or not strange(known) else None
     return None
 
 
 def verify() -> None:
-    """Raise UsageError when a module of the project stands in the place of a library
-    that we need.
-    """
+    """Raise UsageError if a module of the project replaces a library that we need."""
     for name in NEEDED:
         module = sys.modules.get(name)
         if module is not None and strange(module):
@@ -241,9 +183,7 @@ def verify() -> None:
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    """Return the entry points of the packages that are installed, the first to be found first; the
-    project cannot add or replace one.
-    """
+    """Return the entry points of installed packages, in search order; never the project's."""
     from importlib.metadata import distributions
 
     found: list[EntryPoint] = []
@@ -259,7 +199,7 @@ def entry_points(group: str) -> list[EntryPoint]:
 
 @contextmanager
 def without_project() -> Iterator[None]:
-    """Keep `sys.path` to our places for a moment, for a library that reads entry points of its own.
+    """Limit `sys.path` to our places, for a library that reads its own entry points.
 
     Other threads do not see the project meanwhile either: hold it briefly.
     """
@@ -272,9 +212,7 @@ def without_project() -> Iterator[None]:
 
 
 def _is_part(name: str) -> bool:
-    """Return whether the package above `name` is one without a file, whose parts may
-    lie anywhere.
-    """
+    """Return whether the package above `name` is a namespace package, with parts anywhere."""
     above = sys.modules.get(name.rpartition(".")[0])
     return above is not None and getattr(above, "__file__", None) is None
 
@@ -288,82 +226,12 @@ def _place(spec: ModuleSpec) -> str:
     return found or os.__file__  # built in or frozen
 
 
-def _entry(name: str, place: str) -> str:
-    """Return the entry of `sys.path` by which the module `name` at `place` is found."""
-    package = os.path.basename(place).startswith("__init__.")
-    for _ in range(name.count(".") + package + 1):
-        place = os.path.dirname(place)
-    return place
-
-
 def _folder() -> str:
     """Return the working folder ("": it was deleted)."""
     try:
         return os.getcwd()
     except OSError:
         return ""
-
-
-def _project(folder: str) -> str:
-    """Return the top folder of the project around `folder`: the folder itself where nothing below
-    the user's home marks one.
-    """
-    place = folder
-    while place not in (_home(), os.path.dirname(place)):
-        if any(os.path.exists(os.path.join(place, mark)) for mark in MARKS):
-            return place
-        place = os.path.dirname(place)
-    return folder
-
-
-def _home() -> str:
-    return os.path.realpath(os.path.expanduser("~"))
-
-
-def _within(path: str, folders: Iterable[str]) -> bool:
-    path = os.path.join(os.path.normcase(path), "")
-    return any(path.startswith(os.path.join(os.path.normcase(folder), "")) for folder in folders)
-
-
-def _sites() -> list[str]:
-    """Return the folders in which everything is installed."""
-    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    found = [
-        os.path.dirname(os.__file__),
-        os.path.join(sys.base_exec_prefix, "DLLs"),
-        *site.getsitepackages(),
-        *own,
-    ]
-    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    beside = any(
-        name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
-        for name in _names(home)
-    )
-    return [*found, home] if beside else found  # beside: `pip install --target`
-
-
-def _trees(sites: Iterable[str]) -> Iterator[str]:
-    """Yield the entries that .pth files name: editable checkouts, other environments."""
-    for place in sites:
-        for name in _names(place):
-            if name.endswith(".pth"):
-                with (
-                    suppress(OSError, UnicodeDecodeError),
-                    open(os.path.join(place, name), encoding="utf-8-sig") as file,
-                ):
-                    lines = [line.strip() for line in file]
-                    yield from (
-                        os.path.abspath(os.path.join(place, line))
-                        for line in lines
-                        if line[:6] not in ("", "import")
-                    )
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 GUARD = Guard()

@@ -1,16 +1,16 @@
 """What the process that started this one vouches for: which requests come from it, and whether
 anything may run live here.
 
-Why the environment: a front end copies a stranger's cell metadata into its requests, so that
-nothing in a request says who sent it. Only the starter of a kernel can put a secret into the
-environment of exactly that kernel.
+Why the environment: a front end copies a stranger's cell metadata into its requests, so nothing in
+a request proves its sender. Only the starter of a kernel can put a secret into the environment of
+exactly that kernel.
 
 Rules
-- It is read when the package is imported, before any cell of ours and whichever way the package is
-  used (magics, `await agent(…)`), and the secret is taken out of `os.environ`: processes that are
-  started from here never see it.
-- Without a whole secret nothing is proved; it is compared in constant time, and only here.
-- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment afterwards,
+- The environment is read when the package is imported, before any cell runs and however the package
+  is used (magics, `await agent(…)`). The secret is removed from `os.environ`: child processes never
+  see it.
+- A secret of the wrong size proves nothing; it is compared in constant time, and only here.
+- `STRICT` and `RERUN=replay` are latched: whatever a notebook does to the environment later,
   nothing runs live.
 """
 
@@ -29,8 +29,9 @@ SIZE = 32  # bytes of the secret
 
 
 class Launch:
-    """How one process was started. `strict`: recorded runs are replayed or fail; `replays`: so the
-    environment says, as the default.
+    """How one process was started.
+
+    `strict`: recorded runs are replayed or fail. `replays`: replay is the default of cells.
     """
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
@@ -49,7 +50,7 @@ class Launch:
 
 
 def secret() -> str:
-    """Return a new secret for a process that is about to be started."""
+    """Return a secret for a new process."""
     return os.urandom(SIZE).hex()
 
 

@@ -1,16 +1,15 @@
-"""Find a plug-in by its room and name: a file or package of that name in the room, or an entry
-point.
+"""Find a plug-in by room and name: a file or package of the room, or an entry point.
 
 Why: a new provider, dialect, codec, tool or card is one file or package, with no registry to edit.
-The public name of a plug-in is its file name with `-` for `_`; the module offers it under the
-room's attribute (`ATTRIBUTE`).
 
-Rules: a file is a plug-in if it defines that attribute at its left margin (a package: imports it in
-its `__init__`), else it is machinery of the room; nothing is imported until it is asked for; the
-built-in file wins over an entry point of the same name; entry points count of packages that are
-installed, not of what lies in the notebook's folder (`folder.imports`); an unknown name is a
-UsageError that lists the known ones; what an installed plug-in raises, or is not, is a PluginError
-that names its package and leaves the others alone.
+Rules
+- The public name of a plug-in is its file name with `-` for `_`; the module offers it under the
+  room's attribute (`ATTRIBUTE`), at its left margin (a package: imports it in its `__init__`).
+  Other files are machinery of the room. Nothing is imported until it is asked for.
+- A built-in file wins over an entry point of the same name. Only entry points of installed packages
+  count, never those of the notebook's folder (`imports`).
+- An unknown name is a UsageError that lists the known ones. If an installed plug-in raises or is of
+  the wrong kind, a PluginError names its package and the other plug-ins keep working.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ATTRIBUTE = {
     "view.cards": "card",
 }
 _FUNCTIONS = ("models", "view.cards")
-_MEMBERS = {  # what a plug-in that is an object must have
+_MEMBERS = {  # members that a plug-in object must have
     "dialects": (
         "name",
         "native",
@@ -47,14 +46,12 @@ _MEMBERS = {  # what a plug-in that is an object must have
     ),
     "codecs": ("name", "forms", "sniff", "decoder", "encoder"),
 }
-_WORDS = 300  # characters of what a plug-in raised
+_WORDS = 300  # characters of a plug-in's error message
 
 
 @cache
 def builtin(room: str) -> dict[str, str]:
-    """Return public name -> module name of the plug-ins that stand in `room` (for example
-    `"models"`).
-    """
+    """Return public name -> module name of the built-in plug-ins of `room` (such as "models")."""
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
     word = ATTRIBUTE[room]
@@ -66,9 +63,7 @@ def builtin(room: str) -> dict[str, str]:
 
 
 def presenter() -> Any:
-    """Return the module that shows and records runs in a notebook: an agent knows it by its
-    name only.
-    """
+    """Return the module that shows and records runs in a notebook; agents know only its name."""
     return importlib.import_module("agent_nb.notebook.cell.presenter")
 
 
@@ -78,8 +73,9 @@ def names(room: str) -> list[str]:
 
 
 def load(room: str, name: str) -> Any:
-    """Return the plug-in `name` of `room`. Raises UsageError when there is none of that name,
-    PluginError when it cannot be used.
+    """Return the plug-in `name` of `room`.
+
+    Raises UsageError for an unknown name, PluginError if the plug-in cannot be used.
     """
     module = builtin(room).get(name.replace("_", "-"))
     if module is not None:
@@ -93,8 +89,9 @@ def load(room: str, name: str) -> Any:
 
 @contextmanager
 def blamed(room: str, name: str) -> Iterator[None]:
-    """Turn what an installed plug-in raises into a PluginError that names its package; errors of
-    ours pass, they say what to do.
+    """Turn an exception of an installed plug-in into a PluginError that names its package.
+
+    AgentErrors pass unchanged: they say what to do.
     """
     try:
         yield
@@ -117,9 +114,7 @@ def blamed(room: str, name: str) -> Iterator[None]:
 
 
 def faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
-    """Yield what is wrong with the installed plug-ins of a room, in words: with loading them, or
-    with what `use` does with their names.
-    """
+    """Yield the messages of the installed plug-ins of a room that fail to load, or in `use`."""
     for entry in _entries(room):
         try:
             use(entry.name) if use is not None else load(room, entry.name)
@@ -134,9 +129,7 @@ def _package(room: str, name: str) -> str:
 
 
 def _checked(room: str, found: Any) -> Any:
-    """Return a plug-in. Raises TypeError when it is not of the kind that its room wants, and
-    whatever its members raise.
-    """
+    """Return a plug-in. Raises TypeError if it is of the wrong kind, or what its members raise."""
     if room in _FUNCTIONS and not callable(found):
         raise TypeError(f"it is a {type(found).__name__}, not a function")
     for member in _MEMBERS.get(room, ()):

@@ -1,15 +1,15 @@
 """What the notebook's folder may do, remembered for this user.
 
 Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
-where prompts go and what runs unasked. Found in a folder they are the word of whoever made the
-folder; they count after the user has said yes.
+where prompts go and which tools run without asking. In a folder they are the word of its author;
+they count once the user has allowed them.
 
 Rules
 - What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their
   content: a changed file asks again.
-- A yes is kept in one file of the user's state folder, which only the user can read;
-  `AGENT_NB_TRUST_FOLDER` is a yes for one process.
-- What a user names on a command line is the user's own word (`named`).
+- Permissions are kept in one file of the user's state folder that only the user can read;
+  `AGENT_NB_TRUST_FOLDER` allows everything for one process.
+- A file that the user names on a command line counts (`named`).
 - An offer says what it would do, by names; it never holds a value.
 """
 
@@ -33,12 +33,13 @@ OPTION = "--trust-folder"
 HOW = f"allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: {OPTION} or {VARIABLE}=1"
 What = Literal["keys", "policy", "configuration"]
 _VERSION = 1
-_SHOWN = 200  # characters of what a file does that messages hold
+_SHOWN = 200  # characters of `does` in a message
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a file would do if it were allowed: `does`, in words. `file` is absolute; `digest` is
-    empty where the content does not count.
+    """What a file would do if it were allowed.
+
+    `file` is absolute, `does` is in words, `digest` is empty if the content does not matter.
     """
 
     what: What
@@ -48,7 +49,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
-        """Return the offer of a file, for its `content` or (None) whatever it holds."""
+        """Return the offer of a file, for exactly its `content`, or (None) for any content."""
         return cls(
             what,
             os.path.abspath(path),
@@ -67,12 +68,12 @@ class Offer(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why it does not count, and what to do."""
+        """Why the offer does not count yet, and what to do."""
         return f"{self}. It counts only when you allow it: {HOW}"
 
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a folder may do: give keys, and be obeyed in `files` (name: SHA-256 of the content)."""
+    """What a folder may do: provide keys, and be obeyed in `files` (name: SHA-256)."""
 
     keys: bool = False
     files: dict[str, str] = {}
@@ -88,7 +89,7 @@ _named: set[str] = set()
 
 
 def path() -> Path:
-    """Return the file in which yeses are kept (it may not exist)."""
+    """Return the file in which permissions are kept (it may not exist)."""
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
@@ -97,7 +98,7 @@ def path() -> Path:
 def everywhere() -> bool:
     """Return whether every folder is allowed everything in this process.
 
-    A value that the folder's own `.env` has does not count: some front ends set its variables.
+    A value from the folder's own `.env` does not count: some front ends set its variables.
     """
     said = os.environ.get(VARIABLE, "")
     return said not in ("", "0", dotenv.values().get(VARIABLE))
@@ -116,9 +117,7 @@ def allowed(offer: Offer) -> bool:
 
 
 def allow(offers: Iterable[Offer]) -> bool:
-    """Remember a yes to each offer; return False when it cannot be written and holds for this
-    process only.
-    """
+    """Allow each offer; return False if that could not be saved and holds in this process only."""
     kept = _load()
     for offer in offers:
         _here.add((offer.file, offer.digest))
@@ -134,8 +133,9 @@ def allow(offers: Iterable[Offer]) -> bool:
 
 
 def revoke(folder: str) -> bool:
-    """Forget every yes to a folder; return whether there was one. Raises UsageError when that
-    cannot be written.
+    """Withdraw all permissions of a folder; return whether it had any.
+
+    Raises UsageError if that cannot be saved.
     """
     place = os.path.realpath(folder)
     here = {
@@ -153,7 +153,7 @@ def revoke(folder: str) -> bool:
 
 
 def listed() -> Iterator[tuple[str, str]]:
-    """Yield (folder, what it may do) for every folder that was allowed."""
+    """Yield (folder, what it may do) for every allowed folder."""
     for place, kept in sorted(_load().folders.items()):
         may = [
             *(["give keys (.env)"] if kept.keys else []),
@@ -168,9 +168,7 @@ def named(file: str | os.PathLike[str]) -> None:
 
 
 def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
-    """Return whether `file`, written as `given`, is the word of `folder`: named by a relative path,
-    or inside it.
-    """
+    """Return whether `file` belongs to `folder`: inside it, or `given` as a relative path."""
     if not os.path.isabs(os.path.expanduser(given)):
         return True
     inside = Path(os.path.realpath(folder))
@@ -180,7 +178,7 @@ def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
 def _load() -> _Kept:
     try:
         return msgspec.json.decode(path().read_bytes(), type=_Kept)
-    except (OSError, msgspec.DecodeError):  # no file, or one that says nothing: nothing is allowed
+    except (OSError, msgspec.DecodeError):  # no file or a damaged one: nothing is allowed
         return _Kept(folders={})
 
 

@@ -1,4 +1,4 @@
 """Where model turns come from: each file is one provider; see `base`.
 
-`http` is the shared HTTP edge, `choose` reads `provider/name`.
+`http` is the shared HTTP edge, `choose` resolves `provider/name`.
 """

@@ -2,10 +2,10 @@
 the configuration).
 
 Rules
-- A turn that the server pauses (`pause_turn`: its own tools take long) is continued at once, up to
-  `CONTINUES` times; outside it looks like one answer with the usage of all. `Continued` goes before
+- A turn that the server pauses (`pause_turn`, for its own tools) is continued at once, up to
+  `CONTINUES` times, and appears as one answer with the usage of all requests. `Continued` precedes
   each further request, so that the run can stop there.
-- A model that refuses a thinking budget is asked again with an effort, and the model object
+- If a model refuses a thinking budget, the request is repeated with an effort, and the model object
   remembers.
 """
 
@@ -52,8 +52,9 @@ class Anthropic(Remote):
         return {"anthropic-version": VERSION, **super()._headers(key)}
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
-        a wrong setting.
+        """Send the request and yield the parts of the answer.
+
+        Raises ModelError, and UsageError for a wrong setting.
         """
         await self.named()
         paused: list[dict[str, Any]] = []
@@ -87,7 +88,7 @@ class Anthropic(Remote):
         prefix: str,
         first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn, once more if the model wants to be asked in other words."""
+        """Make one request of a turn; repeat it with an effort if the model refuses a budget."""
 
         def decoder_of(status: int) -> AnthropicDecoder:
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
@@ -112,14 +113,14 @@ class Anthropic(Remote):
 
 
 def _inner(part: Part, number: int, most: int) -> bool:
-    """Whether a part tells of the seam between a paused turn and its continuation."""
+    """Return whether a part belongs to the seam between a paused turn and its continuation."""
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0
 
 
 def _joined(part: Part, spent: Usage) -> Part:
-    """Add what earlier requests of the turn have spent to a Usage."""
+    """Add the usage of earlier requests of the turn to a Usage."""
     if not isinstance(part, Usage) or not (spent.input or spent.output):
         return part
     return msgspec.structs.replace(

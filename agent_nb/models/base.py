@@ -3,14 +3,13 @@
 A provider module offers a factory as `provider`: `provider(name, **options) -> Model`.
 
 Rules
-- `stream` yields one batch of parts for each chunk that arrived, so that nothing is awaited per
-  token.
-- Before the first part a fault is raised as ModelError (the loop may retry it); after it, a fault
-  is a Fault part or a ModelError with `retryable=False`, and the stream ends.
+- `stream` yields one batch of parts for each chunk that arrived, so nothing is awaited per token.
+- A fault before the first part is raised as ModelError (the loop may retry it); a later one is a
+  Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
-- Optional: `named()`, awaited for the name where only the server knows it, and `loading`, where
-  weights have to load (`readiness`).
+- Optional: `named()`, awaited if only the server knows the name, and `loading`, for models that
+  load weights (`agent.readiness`).
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """
@@ -30,11 +29,11 @@ class Model(Protocol):
     name: str  # as the user writes it: provider/name
     dialect: str  # the default dialect: "native" where tools can be sent, else "xml"
     grammar: bool  # takes an llguidance grammar in the request
-    shots: bool  # is small: wants few-shot turns
+    shots: bool  # a small model that needs few-shot turns
     context: int  # tokens of context, 0: unknown
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield its parts as they come."""
+        """Send the request and yield the parts of the answer as they arrive."""
 
     async def aclose(self) -> None:
         """Close connections. A closed model is not used again."""
@@ -47,6 +46,4 @@ class Decoder(Protocol):
         """Return the parts that `data` completes."""
 
     def close(self) -> Sequence[Part]:
-        """The body is over: flush open calls as incomplete; a Fault if the protocol was
-        broken off.
-        """
+        """End the body: return open calls as incomplete, and a Fault if the protocol broke off."""

@@ -1,6 +1,7 @@
-"""Which model a run uses, and how that was decided.
+"""Choose the model of a run, and say why.
 
-Why: a notebook should run wherever there is any model, and the header should say which one and why.
+Why: a notebook should run wherever there is any model, and its header names the model and the
+reason.
 
 The order: the option, the notebook's configuration, AGENT_NB_MODEL, the configuration file, the
 first provider whose key is set, the server of OPENAI_BASE_URL, the embedded model if it is
@@ -8,10 +9,10 @@ installed; else an error that lists these ways.
 
 Rules
 - `provider/name`: a provider file, an endpoint of the configuration, or a well-known endpoint;
-  anything else is a UsageError with the names that come near.
-- No network is used to choose, and nothing that lies in the notebook's folder. Behind another
-  OPENAI_BASE_URL nobody knows what the models are called: `openai/*` is chosen there, and the
-  server is asked for its first model when a run needs it (`Remote.named`); a replay never does.
+  anything else is a UsageError with close names.
+- Choosing uses no network and nothing from the notebook's folder. The models of another
+  OPENAI_BASE_URL are unknown: `openai/*` is chosen, and the server is asked for its first model
+  when a run needs it (`Remote.named`); a replay never does.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ WAYS = """There is no model to run. Choose one of these ways:
 def resolve(
     option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
 ) -> tuple[Model, str]:
-    """Return the model to use and, in words, where that choice came from ("from AGENT_NB_MODEL").
+    """Return the model to use and the source of the choice ("from AGENT_NB_MODEL").
 
-    `option` is what the cell or the caller asked for (a model object passes as it is), `configured`
-    the notebook's own setting, `folder` the notebook's folder, for script files. Raises UsageError,
-    MissingExtra included.
+    `option` is the model of the cell or caller (a model object is returned unchanged), `configured`
+    the notebook's setting, `folder` the notebook's folder, for script files. Raises UsageError,
+    including MissingExtra.
     """
     if option is not None and not isinstance(option, str):
         return option, "given"
@@ -57,9 +58,7 @@ def resolve(
 
 
 def choose(option: str = "", configured: str = "") -> tuple[str, str]:
-    """Return the name of the model to use and where it comes from. Raises UsageError when there is
-    none.
-    """
+    """Return the name of the model to use and its source. Raises UsageError if there is none."""
     settings = config.load()
     ways = (
         (option, "from the option -m"),
@@ -89,7 +88,7 @@ def _by_key() -> tuple[str, str] | None:
         name = DEFAULTS.get(provider) or (
             config.KNOWN[provider].model if provider in config.KNOWN else ""
         )
-        key = keys.own(provider) if name else None  # a key that lies in the folder chooses nothing
+        key = keys.own(provider) if name else None  # a key of the folder chooses no model
         if key is not None:
             elsewhere = _elsewhere() if provider == "openai" else None
             return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
@@ -97,9 +96,7 @@ def _by_key() -> tuple[str, str] | None:
 
 
 def _elsewhere() -> tuple[str, str] | None:
-    """Return the first model of the server that OPENAI_BASE_URL names, if that is not OpenAI
-    itself.
-    """
+    """Return the first model of the server at OPENAI_BASE_URL, unless that is OpenAI itself."""
     url = os.environ.get("OPENAI_BASE_URL", "")
     if not url.strip():
         return None
@@ -117,8 +114,9 @@ def local_installed() -> bool:
 
 
 def make(name: str, *, folder: str | Path | None = None) -> Model:
-    """Return the model `provider/name`. Raises UsageError when there is no such provider, or the
-    provider refuses the name.
+    """Return the model `provider/name`.
+
+    Raises UsageError for an unknown provider, or if the provider refuses the name.
     """
     check(name)
     head, _, rest = name.strip().partition("/")
@@ -133,8 +131,9 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
 
 
 def check(name: str) -> None:
-    """Raise UsageError unless `name` is provider/name of a provider that is known here; whether
-    there is such a model only it can say.
+    """Raise UsageError unless `name` is provider/name of a known provider.
+
+    Only the provider knows whether the model exists.
     """
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
@@ -145,7 +144,7 @@ def check(name: str) -> None:
 
 
 def check_provider(name: str) -> None:
-    """Raise UsageError unless there is a provider of this name."""
+    """Raise UsageError for an unknown provider."""
     known = providers()
     if name not in known:
         raise UsageError(unknown_name("provider", name, known, hint=did_you_mean(name, known, 3)))
@@ -172,14 +171,12 @@ def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
 
 
 def providers() -> list[str]:
-    """Return the names that may stand before the slash."""
+    """Return the names allowed before the slash."""
     return sorted({*plugins.names("models"), *config.KNOWN, *config.load().endpoints})
 
 
 def _example(head: str) -> str:
-    """Return a whole name for what was written of one: a provider with its default model, or a
-    model with the provider of its family.
-    """
+    """Complete half a name: a provider gets its default model, a model its family's provider."""
     defaults = {
         **DEFAULTS,
         **{name: known.model for name, known in config.KNOWN.items()},
@@ -196,9 +193,7 @@ def _example(head: str) -> str:
 
 
 async def list_models(provider: str) -> list[str]:
-    """Return the names of the models that a provider's server offers. Raises UsageError and
-    ModelError.
-    """
+    """Return the models that a provider's server offers. Raises UsageError and ModelError."""
     if provider == "scripted":
         raise UsageError("The models of scripted are files: scripted/FILE.")
     model = make(LOCAL if provider == "local" else f"{provider}/?")

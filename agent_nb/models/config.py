@@ -1,10 +1,10 @@
-"""Endpoints: the well-known ones, and those of the user's own, named in a configuration file.
+"""Endpoints: well-known ones, and the user's own in a configuration file.
 
-Why: `-m lab/qwen3` should work on a server of the laboratory as `-m openai/…` does, without a key
-where none is needed.
+Why: `-m lab/qwen3` should work on a laboratory's server as `-m openai/…` does, without a key if
+none is needed.
 
-The file is `config.toml` in the user's configuration folder for `agent_nb`, or what AGENT_NB_CONFIG
-names:
+The file is `config.toml` in the user's configuration folder for `agent_nb`, or the file that
+AGENT_NB_CONFIG names:
 
     model = "lab/qwen3"                 # used when AGENT_NB_MODEL is not set
 
@@ -17,9 +17,9 @@ names:
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
 
-Rules: what is wrong in the file is a UsageError that names file and place. No file is no error,
-unless AGENT_NB_CONFIG names it. A relative path there means another file in every folder: it counts
-when the user has allowed that file (`folder.trust`).
+Rules: a mistake in the file is a UsageError that names file and place. A missing file is an error
+only if AGENT_NB_CONFIG names it. A relative path there means another file in every folder: it
+counts once the user has allowed that file (`host.trust`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import msgspec
 
 from ..errors import NotAllowed, UsageError
 from ..host.trust import Offer, allowed
-from .http.client import Timeouts
+from .http.reply import Timeouts
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,8 +89,8 @@ def path() -> Path:
 def load() -> Config:
     """Return the configuration; an empty one without a file.
 
-    Raises UsageError when it cannot be understood, NotAllowed when it lies in the folder and the
-    user has not allowed it.
+    Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user has
+    not allowed it.
     """
     file = path()
     try:
@@ -105,8 +105,9 @@ def load() -> Config:
 
 
 def read(file: Path) -> tuple[Config, Offer]:
-    """Return a configuration, and what it would decide. Raises FileNotFoundError, and UsageError
-    when it cannot be understood.
+    """Return a configuration and what it would decide.
+
+    Raises FileNotFoundError, and UsageError if it cannot be read.
     """
     try:
         content = file.read_bytes()
@@ -123,7 +124,7 @@ def read(file: Path) -> tuple[Config, Offer]:
 
 
 def _does(found: Config) -> str:
-    """Return in words what a configuration decides."""
+    """Return what a configuration decides, in words."""
     model = [f"chooses the model {found.model}"] if found.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"

@@ -1,12 +1,11 @@
-"""An image for a message, from whatever a notebook has: a path, bytes, a PIL image or a Matplotlib
-figure.
+"""An image for a message, from a path, bytes, a PIL image or a Matplotlib figure.
 
 Why: models take base64 of four formats; everything else is written as PNG.
 
 Rules
-- PIL and Matplotlib are recognised by what they can do and never imported here.
-- The format is read from the bytes, not from a name. What is no image, or too large, is a
-  UsageError that says so.
+- PIL and Matplotlib objects are recognised by their methods and never imported here.
+- The format is read from the bytes, not from a name. A UsageError reports a source that is not an
+  image or is too large.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LARGEST = 20 * 1024 * 1024
 
 
 def image_block(source: Any) -> ImageBlock:
-    """Return `source` as a block. Raises UsageError when it is no image that can be sent."""
+    """Return `source` as a block. Raises UsageError if it cannot be sent as an image."""
     data = _bytes(source)
     if len(data) > LARGEST:
         raise UsageError(

@@ -1,16 +1,16 @@
 """Where the keys of providers come from.
 
-Why: no key belongs in a cell. It comes, in this order, from what `%agent key` was told in this
-session, the environment, the system's keyring, Colab's secrets, or a `.env` file (in the current
-folder or one above it, up to the repository or the home folder).
+Why: keys do not belong in cells. A key comes, in this order, from `%agent key` in this session, the
+environment, the system's keyring, Colab's secrets, or a `.env` file (in the current folder or above
+it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `describe` says which key comes from
-  where.
-- Only keys are read from `.env`: a file of somebody's repository must not be able to redirect them
-  to another address. They count when the user has allowed them for that folder (`folder.trust`):
-  whose key it is, decides in whose account the prompts stand. Used or not, they are secrets.
-- Nothing is written but the keyring, and that only when asked.
+- A `Key` never shows its value: not in repr, not in a message. `describe` lists the source of each
+  key.
+- Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
+  address. They count once the user has allowed them for that folder (`host.trust`), because the
+  owner of the key can read the prompts. Used or not, they are secrets.
+- Only the keyring is written to, and only on request.
 """
 
 from __future__ import annotations
@@ -62,10 +62,9 @@ class Key:
 
 
 def remember(provider: str, value: str, *, keyring: bool = False) -> str:
-    """Keep a key for this session, and in the system's keyring when asked. Returns where it is
-    kept.
+    """Keep a key for this session or in the system's keyring, and return where it is kept.
 
-    Raises UsageError when the value cannot be a key, or the keyring cannot be written.
+    Raises UsageError if the value cannot be a key or the keyring cannot be written.
     """
     value = checked(value, "what was entered")
     _memory[provider] = value
@@ -85,22 +84,20 @@ def remember(provider: str, value: str, *, keyring: bool = False) -> str:
 
 
 def hide(value: str) -> None:
-    """Let a value that is no provider's key (a server's token) count as a secret of
-    this session.
-    """
+    """Add a secret of this session that is not a provider's key, such as a server's token."""
     _hidden.add(value)
 
 
 def forget(provider: str) -> None:
-    """Drop what was remembered for this session."""
+    """Drop the key remembered for this session."""
     _memory.pop(provider, None)
 
 
 def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the key of a provider, or None. `variables` are the names to look for; the known ones
-    if not given.
+    """Return the key of a provider, or None.
 
-    Raises UsageError when what was found cannot be a key (white space, other than printable ASCII).
+    `variables` are the names to look for, by default the known ones. Raises UsageError if the value
+    found cannot be a key (white space, characters other than printable ASCII).
     """
     found = own(provider, variables)
     offer = None if found else offered(provider, variables)
@@ -111,9 +108,7 @@ def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
 
 
 def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the key of a provider that the user has, whatever the folder offers; else
-    as `find`.
-    """
+    """Return the user's own key of a provider, ignoring the folder; otherwise like `find`."""
     for value, source in _candidates(provider, _names(provider, variables)):
         if value.strip():
             return Key(checked(value, source), source)
@@ -123,8 +118,9 @@ def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
 def offered(
     provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
 ) -> trust.Offer | None:
-    """Return what the `.env` of a folder (None: the current one) offers for a provider ("": for any
-    that is known); None: nothing.
+    """Return what the `.env` of a folder offers for a provider, or None.
+
+    `provider` "" stands for any known one, `folder` None for the current folder.
     """
     path = dotenv.file(folder)
     known = [name for group in VARIABLES.values() for name in group]
@@ -132,15 +128,13 @@ def offered(
     values = dotenv.values(folder)
     if path is None or not any(_named(wanted, values)):
         return None
-    # whoever is asked for: it is one yes
+    # one permission covers all keys of the file
     names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))
     return trust.Offer.of("keys", path, f"has {' and '.join(names)}")
 
 
 def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Offer | None:
-    """Return the offer of a key that is missing for want of a yes, None where a key is there or
-    nothing is offered.
-    """
+    """Return the folder's offer of a missing key that the user has not allowed, or None."""
     offer = offered(provider, variables)
     return (
         offer
@@ -150,7 +144,7 @@ def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Off
 
 
 def checked(value: str, source: str) -> str:
-    """Return a key without the white space around it. Raises UsageError, which does not show it."""
+    """Return a key stripped of white space. Raises UsageError, without the value, for a bad one."""
     value = value.strip()
     if not value or not value.isascii() or not value.isprintable() or " " in value:
         raise UsageError(
@@ -177,9 +171,7 @@ def _named(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def describe() -> list[tuple[str, str, str]]:
-    """Return (provider, variable to set, where its key comes from or "") for every provider with
-    keys; never a value.
-    """
+    """Return (provider, variable to set, source of its key or "") for every provider with keys."""
     rows = []
     for provider in sorted({*VARIABLES, *_memory}):
         key = find(provider)
@@ -216,14 +208,12 @@ def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
 
 
 def _configured(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what is secret of the configured endpoints: the values of their variables, and headers
-    that carry a key.
-    """
+    """Return the secrets of configured endpoints: their keys, and headers that carry a key."""
     from . import config
 
     try:
         endpoints = config.load().endpoints
-    except UsageError:  # said where the configuration is used
+    except UsageError:  # reported where the configuration is used
         return {}
     keys = {
         found.key: variables[found.key].strip()

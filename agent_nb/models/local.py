@@ -1,21 +1,19 @@
 """`local/smollm2` and `local//path/model.gguf`: a model inside this process, through llama.cpp's
 own OpenAI-compatible server.
 
-Why: the product can be tried with no key and no network. The server (package `xllamacpp`) answers
-on a loopback port, so the same decoder, time limits and cancelling are used as for any other
-server.
+Why: users can try the product without a key or a network. The server (package `xllamacpp`) answers
+on a loopback port, so decoder, time limits and cancelling are those of any other server.
 
 Rules
-- One server per process and weights, started in the background when it is first needed (or by
-  `prepare`), stopped with the process.
-- `Loading` tells how far it is; whoever shows it may ask or subscribe. The last step is one call
-  into C++ that holds the interpreter (about a second for the embedded weights), so the file is read
-  ahead of it, in steps that can be shown.
-- Only this process may ask the server: it wants a key that is made up at its start.
-- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is no
+- One server per process and weights, started in the background on first use (or by `prepare`),
+  stopped with the process.
+- `Loading` reports the progress. The last step is one call into C++ that holds the interpreter
+  (about a second for the embedded weights), so the file is read beforehand, in visible steps.
+- Only this process may use the server: it requires a random key made at its start.
+- Without `xllamacpp` or the weights: MissingExtra with the exact install line. A file that is not a
   GGUF model is a UsageError.
-- A small model needs guidance: dialect `xml`, few-shot turns, a grammar, and cool, short answers
-  unless the settings say otherwise.
+- A small model needs guidance: dialect `xml`, few-shot turns, a grammar, temperature 0 and short
+  answers unless the settings say otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host.imports import find
-from .http.client import Timeouts
+from .http.reply import Timeouts
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
@@ -51,8 +49,9 @@ SETTINGS: dict[str, Any] = {"temperature": 0, "max_tokens": 512}
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a server is: `state` is idle, loading, ready or failed; `fraction` from 0 to 1;
-    `message` for people.
+    """The progress of a server.
+
+    `state` is idle, loading, ready or failed; `fraction` from 0 to 1; `message` is for people.
     """
 
     state: str = "idle"
@@ -61,7 +60,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Loading:
-    """The progress of a server, for whoever wants to show it. Safe to use from any thread."""
+    """The observable progress of a server. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self.now = Progress()
@@ -69,8 +68,9 @@ class Loading:
         self._lock = threading.Lock()
 
     def subscribe(self, listener: Callable[[Progress], None]) -> Callable[[], None]:
-        """Call `listener` with the progress now and at each change, from the loading thread;
-        returns a way to stop that.
+        """Call `listener` with the progress now and at each change; return its detacher.
+
+        Changes are reported from the loading thread.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -78,7 +78,7 @@ class Loading:
         return lambda: self._drop(listener)
 
     def tell(self, state: str, fraction: float, message: str) -> None:
-        """Set the progress; a listener that raises is dropped."""
+        """Set the progress and notify the listeners; one that raises is dropped."""
         self.now = Progress(state, fraction, message)
         for listener in tuple(self._listeners):
             try:
@@ -107,7 +107,7 @@ class Server:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Begin to load in the background; does nothing the second time."""
+        """Begin to load in the background, once."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -116,9 +116,7 @@ class Server:
                 self._thread.start()
 
     def wait(self) -> str:
-        """Return the base URL once the server is ready. Raises UsageError or ModelError when it
-        does not become so.
-        """
+        """Return the base URL once the server is ready. Raises UsageError or ModelError."""
         self.start()
         self._done.wait()
         if self._fault is not None:
@@ -149,9 +147,7 @@ class Server:
         self._done.set()
 
     def _read_ahead(self) -> None:
-        """Bring the file into the system's cache, so that the step that cannot be
-        watched is short.
-        """
+        """Read the file into the system's cache, so that the invisible last step is short."""
         size = self.path.stat().st_size
         read = 0
         with self.path.open("rb", buffering=0) as file:
@@ -161,14 +157,15 @@ class Server:
 
 
 def _serve(path: Path, alias: str, key: str) -> Any:
-    """Start llama.cpp's server; returns when it can be asked. Raises RuntimeError when the weights
-    cannot be loaded.
+    """Start llama.cpp's server and return it when it is ready.
+
+    Raises RuntimeError if the weights cannot be loaded.
     """
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    # else the path of the file would be the model's name, and so get into records
+    # without an alias the file's path is the model's name and gets into records
     params.model_alias = {alias}
     params.api_keys = [key]
     params.n_ctx = CONTEXT * RUNS
@@ -182,11 +179,11 @@ def _serve(path: Path, alias: str, key: str) -> Any:
 
 
 def threads() -> int:
-    """Return how many threads to compute with: one core is left to the notebook.
+    """Return the number of computing threads: all cores but one, at most 8.
 
-    llama.cpp's threads wait for each other in busy loops; where one of them has to share its core
-    with a browser or a kernel, all of them crawl (measured on two busy cores: 35 tokens/s with one
-    thread, 2 to 6 with two).
+    llama.cpp's threads wait for each other in busy loops; if one of them shares its core with a
+    browser or a kernel, all of them crawl (measured on two busy cores: 35 tokens/s with one thread,
+    2 to 6 with two).
     """
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
@@ -208,7 +205,7 @@ def server_of(path: Path, alias: str) -> Server:
 
 @atexit.register
 def stop_all() -> None:
-    """Stop every server of this process; the next use starts anew."""
+    """Stop every server of this process; the next use starts a new one."""
     with _lock:
         for server in _servers.values():
             server.stop()
@@ -234,16 +231,17 @@ class LocalModel:
 
     @property
     def loading(self) -> Loading:
-        """How far the server is."""
+        """The progress of the server."""
         return self._server.loading
 
     def prepare(self) -> None:
-        """Begin to load now, in the background."""
+        """Begin to load in the background."""
         self._server.start()
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer, once the server is ready. Raises
-        ModelError and UsageError.
+        """Wait for the server, send the request and yield the parts of the answer.
+
+        Raises ModelError and UsageError.
         """
         if self._chat is None:
             url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)
@@ -262,7 +260,7 @@ class LocalModel:
                 yield batch
 
     async def models(self) -> list[str]:
-        """Return the names that come with the product."""
+        """Return the names of the embedded models."""
         return ["smollm2"]
 
     async def aclose(self) -> None:
@@ -272,8 +270,7 @@ class LocalModel:
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalModel:
-    """Return `smollm2`, or the model of a GGUF file (absolute, or from the current folder or
-    `folder`).
+    """Return `smollm2`, or the model of a GGUF file, in the current folder or in `folder`.
 
     Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF
     model.

@@ -1,7 +1,7 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
-`context` builds messages from events; a dialect writes them in its own words; a model encodes them
-for its provider. Frozen values without behaviour. This file imports nothing of ours.
+`agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
+them for its provider. Frozen values without behaviour. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TextBlock(Block, frozen=True, tag="text"):
 
 
 class ThoughtBlock(Block, frozen=True, tag="thought"):
-    """Reasoning of an earlier turn; `opaque` is what the provider wants back unchanged."""
+    """Reasoning of an earlier turn; `opaque` goes back to the provider unchanged."""
 
     text: str
     opaque: Any = None
@@ -40,10 +40,10 @@ class CallBlock(Block, frozen=True, tag="call"):
 
 
 class ResultBlock(Block, frozen=True, tag="result"):
-    """The result of a call; `content` is text. `value`: the JSON value it is the text of, which the
-    text dialects write as it is.
+    """The result of a call.
 
-    `printed`: what the tool printed, where the dialect has a place for it beside the content.
+    `content` is text, `value` the JSON value behind it, which text dialects write directly.
+    `printed` is the tool's output, if the dialect has a place for it beside the content.
     """
 
     call_id: str
@@ -55,16 +55,14 @@ class ResultBlock(Block, frozen=True, tag="result"):
 
 
 class ImageBlock(Block, frozen=True, tag="image"):
-    """An image as base64 `data` of type `media_type` (image/png, image/jpeg, image/gif,
-    image/webp).
-    """
+    """An image as base64 `data` (image/png, image/jpeg, image/gif or image/webp)."""
 
     media_type: str
     data: str
 
 
 class OpaqueBlock(Block, frozen=True, tag="opaque"):
-    """A provider's own block sent back unchanged; other providers leave it out."""
+    """A provider's own block, sent back unchanged; other providers leave it out."""
 
     provider: str
     payload: Any
@@ -78,9 +76,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """All text of the message, with a blank line where a call or an opaque block stands
-        between.
-        """
+        """All text of the message, with a blank line in place of calls and opaque blocks."""
         texts = [""]
         for block in self.blocks:
             if isinstance(block, TextBlock):
@@ -96,7 +92,7 @@ def text_message(role: Role, text: str) -> Message:
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """What a model is told of a tool: `parameters` is a JSON Schema object."""
+    """A tool as described to a model; `parameters` is a JSON Schema object."""
 
     name: str
     description: str
@@ -106,10 +102,9 @@ class ToolSpec(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    `tools` are sent natively only when `native_tools`; `grammar` is an llguidance grammar for
-    models that take one; `settings` holds the sampling values under their common names
-    (temperature, seed, max_tokens, stop, reasoning, top_p) and `extra_body` for anything else the
-    provider should get.
+    `tools` are sent natively only if `native_tools`. `grammar` is an llguidance grammar for models
+    that take one. `settings` holds the sampling values under their common names (temperature, seed,
+    max_tokens, stop, reasoning, top_p) and `extra_body` for other fields.
     """
 
     messages: tuple[Message, ...]

@@ -5,12 +5,12 @@ Why one place: magics, `await agent(…)`, sub-agents, `watch` and `attach` must
 quietly calls a provider proves nothing.
 
 Rules
-- `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`launch`); the
-  latter also counts when it is set later.
-- A script says the same each time: exactly `Scripted` may be asked. A class derived from it may
-  call anything.
-- Servers of this process name their ports (`SERVED`); every other connection is refused before it
-  is made.
+- `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`host.launch`); the
+  latter also counts if it is set later.
+- `Scripted` itself may be asked, as it always says the same; a subclass may call anything and may
+  not be asked.
+- Servers of this process register their ports (`SERVED`); every other connection is refused before
+  it is made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SERVED: set[int] = set()
 
 
 def barred() -> str:
-    """Return the setting that lets nothing run live in this process ("": there is none)."""
+    """Return the setting that keeps this process from running anything live, or ""."""
     if launch.LAUNCH.strict:
         return f"{launch.STRICT}=1"
     replays = launch.LAUNCH.replays or os.environ.get(launch.RERUN) == launch.REPLAY
@@ -36,7 +36,7 @@ def barred() -> str:
 
 
 def check_model(model: Any) -> None:
-    """Raise ModelError where nothing runs live and `model` is not a script."""
+    """Raise ModelError if nothing runs live here and `model` is not a script."""
     if (setting := barred()) and not is_script(model):
         raise ModelError(
             f"{getattr(model, 'name', '') or 'The model'} is not asked. {ELSEWHERE.format(setting)}",
@@ -45,14 +45,14 @@ def check_model(model: Any) -> None:
 
 
 def is_script(model: Any) -> bool:
-    """Return whether a model says what a script says, and nothing else."""
+    """Return whether a model is exactly `Scripted`, which only plays its script."""
     from .scripted import Scripted
 
     return type(model) is Scripted
 
 
 def check_address(url: str) -> None:
-    """Raise UsageError where nothing runs live and no server of this process has that address."""
+    """Raise UsageError if nothing runs live here and the URL is not served by this process."""
     if not (setting := barred()):
         return
     parts = urlsplit(url)

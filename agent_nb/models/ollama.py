@@ -1,8 +1,8 @@
 """`ollama/NAME`: a model of a running Ollama, through its OpenAI-compatible address. Needs no key
 and no setting.
 
-Rules: OLLAMA_HOST is read in every form that Ollama itself takes (`host`, `host:port`, `:port`, a
-URL); `0.0.0.0`, which is where a server listens and nobody can call, means this machine.
+Rules: OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL);
+`0.0.0.0`, an address to listen on but not to call, means this machine.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """`openai/NAME`: chat completions of OpenAI or of any compatible server (OPENAI_BASE_URL, or an
 endpoint of the configuration).
 
-Why one class: servers differ in what they accept by a handful of fields, and say so when one is not
-understood.
+Why one class: servers differ only in a few fields, and report the ones they do not understand.
 
 Rules
-- OPENAI_API_KEY is needed for api.openai.com; elsewhere it is sent if it is set.
-- A server that refuses a field which was not asked for by the user (`stream_options`, the name of
-  the token limit) gets the request again without it, and the model object remembers.
-- A server that refuses `tools` is a ModelError with code `no_tools`; what to do then is the loop's
-  decision.
+- OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
+- If a server refuses a field that the user did not ask for (`stream_options`, the name of the token
+  limit), the request is repeated without it, and the model object remembers.
+- If a server refuses `tools`, ModelError has the code `no_tools`; the loop decides what to do.
 """
 
 from __future__ import annotations
@@ -52,8 +50,9 @@ class OpenAIChat(Remote):
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
-        a wrong setting.
+        """Send the request and yield the parts of the answer.
+
+        Raises ModelError, and UsageError for a wrong setting.
         """
         await self.named()
         for last in (False, False, True):
@@ -77,7 +76,7 @@ class OpenAIChat(Remote):
         )
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Leave out what the server does not know; return whether that is worth another request."""
+        """Drop the refused field; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if self._usage and re.search("stream_options|include_usage", words):
             self._usage = False

@@ -1,8 +1,8 @@
 """`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
 (OPENAI_BASE_URL).
 
-Rules: what was asked for on the user's behalf and is refused (encrypted reasoning, summaries) is
-left out of the next attempt, and the model object remembers.
+Rules: if a server refuses fields that the user did not ask for (encrypted reasoning, summaries),
+the request is repeated without them, and the model object remembers.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class OpenAIResponses(Remote):
         self._summary = True
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer. Raises ModelError, and UsageError for
-        a wrong setting.
+        """Send the request and yield the parts of the answer.
+
+        Raises ModelError, and UsageError for a wrong setting.
         """
         await self.named()
         for last in (False, False, True):
@@ -56,7 +57,7 @@ class OpenAIResponses(Remote):
                     raise
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Leave out what the server refuses; return whether that is worth another request."""
+        """Drop the refused field; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if self._encrypted and re.search(r"encrypted|\binclude\b", words, re.IGNORECASE):
             self._encrypted = False

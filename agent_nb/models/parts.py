@@ -1,12 +1,11 @@
-"""What comes back from a model, one stream part at a time.
+"""What a model returns, one stream part at a time.
 
 A model decoder turns a chunk of bytes into parts; a dialect turns the text among them into finer
-parts; `turn` turns parts into events. Parts carry no id, no time and no run: those belong to
-events.
+parts; `agent.turn` turns parts into events. Parts have no id, time or run: those belong to events.
 
-Rules: frozen values; text is a delta (concatenate it), never an accumulation; an empty delta is not
-emitted. A provider's own block id travels as `block` where blocks interleave ("" = the only one of
-its kind). This file imports nothing of ours.
+Rules: frozen values; text is a delta (concatenate it), never an accumulation; empty deltas are not
+emitted. A provider's own block id travels as `block` where blocks interleave ("" for the only one
+of its kind). This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ class Text(Part, frozen=True, tag="text", gc=False):
 
 
 class Thought(Part, frozen=True, tag="thought"):
-    """A delta of reasoning. `attributes` (thought type, confidence …) and `opaque` (signature,
-    encrypted) complete it.
+    """A delta of reasoning, with `attributes` (thought type, confidence …).
+
+    `opaque` holds its signature or encrypted form.
     """
 
     text: str
@@ -55,11 +55,11 @@ class CallDelta(Part, frozen=True, tag="call_delta"):
 
 
 class Call(Part, frozen=True, tag="call"):
-    """A complete tool call: `args` as parsed (an object), `raw_args` as written, `call_id` "" if
-    the model gave none.
+    """A complete tool call.
 
-    `fault` is a message when it must not run (arguments that are no object, a block never closed);
-    it then gets an error result.
+    `args` is the parsed object, `raw_args` the text as written, `call_id` "" if the model sent
+    none. `fault` says why the call must not run (arguments are not an object, a block never
+    closed); it then gets an error result.
     """
 
     name: str
@@ -76,15 +76,15 @@ class Execute(Part, frozen=True, tag="execute"):
 
 
 class End(Part, frozen=True, tag="end"):
-    """The model said that it is finished (`<end>`, `§END`)."""
+    """The model declared its turn finished (`<end>`, `§END`)."""
 
 
 class Fault(Part, frozen=True, tag="fault"):
-    """Something was wrong in the stream. `feedback`: it goes back to the model as an error result
-    it can learn from.
+    """A fault in the stream.
 
     `code` is a stable word (`malformed_execute`, `forged_results`, `provider`, `limit` …), `raw`
-    the text at fault, `position` its offset in code points from the start of the turn.
+    the faulty text, `position` its offset in code points from the start of the turn. `feedback`:
+    the model gets it back as an error result it can learn from.
     """
 
     code: str
@@ -111,7 +111,7 @@ class Usage(Part, frozen=True, tag="usage"):
 
 
 class Finish(Part, frozen=True, tag="finish"):
-    """Why the provider stopped, in its own word (`stop`, `tool_calls`, `length`, `end_turn` …)."""
+    """Why the provider stopped, in its own words (`stop`, `tool_calls`, `length`, `end_turn` …)."""
 
     reason: str
 
@@ -125,13 +125,11 @@ class Head(Part, frozen=True, tag="head"):
 
 
 class Continued(Part, frozen=True, tag="continued"):
-    """The provider paused its answer and is about to be asked to go on with it: one more request,
-    which counts as a turn.
-    """
+    """The provider paused its answer; one more request, which counts as a turn, continues it."""
 
 
 class Extra(Part, frozen=True, tag="extra"):
-    """Something the provider sent for which there is no word here; kept as an extension event."""
+    """A field or object of the provider without a part of its own; kept as an extension event."""
 
     namespace: str
     name: str
@@ -139,8 +137,9 @@ class Extra(Part, frozen=True, tag="extra"):
 
 
 class Resend(Part, frozen=True, tag="resend"):
-    """A block to be sent back unchanged in the next turn (signed thinking, encrypted reasoning, a
-    server tool's block).
+    """A block to send back unchanged in the next turn.
+
+    Such as signed thinking, encrypted reasoning or a server tool's block.
     """
 
     provider: str

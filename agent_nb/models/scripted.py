@@ -1,18 +1,16 @@
-"""`scripted/FILE` and `Scripted([...])`: a model that says what a script says, for tests, documents
-and CI.
+"""`scripted/FILE` and `Scripted([...])`: a model that plays a script, for tests, documents and CI.
 
-Why: a notebook that shows the agent, and every test of the loop, needs a model without a key, a
-network or chance.
+Why: demonstration notebooks, and every test of the loop, need a model without a key, a network or
+chance.
 
-A script is a list of turns, one per request. A turn is a text, or an object of these keys:
+A script is a list of turns, one per request. A turn is a text, or an object with these keys:
 
     text: "…"             what the model writes, in the wire text of the dialect in use
-    chunk: 4              `text` comes in pieces of so many characters (without it: whole)
-    chunks: ["<thi", …]   or the pieces as they are to come
-    thought: "…"          reasoning before the text (text or list of pieces; `reasoning` is the
-                          same)
-    calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or a text as
-                            a model writes it
+    chunk: 4              size of the pieces of `text` in characters (default: one piece)
+    chunks: ["<thi", …]   or the pieces themselves
+    thought: "…"          reasoning before the text (text or list of pieces; also `reasoning`)
+    calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or text as a
+                          model writes it
     delay: 0.05           seconds before each piece
     usage: {input: 12, output: 30}   also cached, reasoning, cost
     finish: "stop"        the finish reason
@@ -25,10 +23,10 @@ A file (YAML or JSON) is such a list, or an object with `turns` and optionally `
 Rules
 - The k-th request gets the k-th turn. `start()` returns the same script from its first turn: the
   loop calls it once per run, so every run (a rerun, a sub-agent, two at once) begins at the
-  beginning.
-- A failed request uses its turn up; a retry gets the next one.
+  first turn.
+- A failed request consumes its turn; a retry gets the next one.
 - Running out of turns is a ModelError with code `script`.
-- A wrong script is a UsageError that names the file, the turn and where possible the line.
+- A wrong script is a UsageError that names the file, the turn and, if possible, the line.
 """
 
 from __future__ import annotations
@@ -103,10 +101,9 @@ class Turn(
 
 
 class Scripted:
-    """A model that plays `turns`, see the module's docstring. `delay` is the default pace in
-    seconds per piece.
+    """A model that plays `turns` (see the module); `delay` is the default seconds per piece.
 
-    Raises UsageError when a turn is not one.
+    Raises UsageError for an invalid turn.
     """
 
     grammar = False
@@ -133,9 +130,7 @@ class Scripted:
         return f"{self.name}#{hashlib.sha256(msgspec.json.encode(self.turns)).hexdigest()[:16]}"
 
     def check_dialect(self, *, native: bool) -> None:
-        """Raise UsageError for a script of native calls in a dialect that is text (not `native`),
-        where they would be overlooked.
-        """
+        """Raise UsageError for native calls in a text dialect, which would ignore them."""
         number = next((n for n, turn in enumerate(self.turns, 1) if turn.calls), 0)
         if number and not native:
             raise UsageError(
@@ -148,8 +143,9 @@ class Scripted:
         return Scripted(self.turns, self.name, delay=self.delay, dialect=self.dialect)
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Play the next turn. Raises ModelError for a scripted error, an early cut, and when the
-        turns are used up.
+        """Play the next turn.
+
+        Raises ModelError for a scripted error or cut, and if no turn is left.
         """
         turn = self._take()
         if turn.error:
@@ -167,7 +163,7 @@ class Scripted:
         raise ModelError(f"The stream broke off {where}.", retryable=first, code="cut")
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a script has no connection."""
 
     def _take(self) -> Turn:
         """Return the next turn."""
@@ -199,9 +195,7 @@ def _batches(turn: Turn) -> list[list[Part]]:
 
 
 def _usage(turn: Turn) -> list[Part]:
-    """Return the usage, told with the first piece: a text dialect stops reading before the end of a
-    stream.
-    """
+    """Return the usage, sent with the first piece: a text dialect may not read to the end."""
     return (
         [Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))]
         if turn.usage
@@ -244,10 +238,9 @@ def _turn(value: Any, where: str) -> Turn:
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Scripted:
-    """Return the model of the script file `name`, found from the current folder or from `folder`
-    (the notebook's).
+    """Return the model of the script file `name`, in the current folder or in `folder`.
 
-    Raises UsageError when there is no such file or it is no script.
+    Raises UsageError if the file does not exist or is not a script.
     """
     path = _find(name, [Path(), *([Path(folder)] if folder else [])])
     script, lines = _read(path)

@@ -1,7 +1,7 @@
 """The sampling settings under their common names, checked once for all providers.
 
 Why: `temperature`, `max_tokens` and the like have one name here; each provider's request encoder
-writes them in its own words.
+translates them.
 
 | name | value |
 |---|---|
@@ -9,7 +9,7 @@ writes them in its own words.
 | seed, max_tokens | whole numbers |
 | stop | a text or a list of texts |
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
-| extra_body | an object merged into the request as it is |
+| extra_body | an object merged into the request unchanged |
 
 Rules: an unknown name or a value of the wrong kind is a UsageError that lists the names. Pure
 functions.
@@ -37,9 +37,7 @@ NAMES = tuple(_KINDS)
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are given (None: not given). Raises UsageError for a wrong name or
-    value.
-    """
+    """Return the settings that are not None. Raises UsageError for a wrong name or value."""
     given = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in _KINDS:

@@ -14,7 +14,7 @@ import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
-from ..wire.redact import LONGEST
+from ..wire.key_search import LONGEST
 from .looks import by_type, exactly, library, line, offered
 
 Clean = Callable[[str], str]

@@ -1,3 +1,5 @@
-"""What people see: `state` folds events into cards, `cards` turn them into neutral nodes, `html`
-and `widgets` draw the nodes.
+"""The view of a run.
+
+`state` folds events into cards, `cards` turns cards into neutral nodes, `draw` and `widgets` draw
+the nodes.
 """

@@ -1,7 +1,7 @@
 """Events → the three forms that a saved notebook carries: HTML, markdown, plain text.
 
-Why: a swapped output must read in every front end, in a converter and in a diff, with no widget and
-no kernel.
+Why: a finished output must be readable in every front end, in converters and in diffs, without
+widgets and without a kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def bundle(
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
-    `badge` is a remark that is no event, such as "replayed from 21 Nov".
+    `badge`: a remark that is not an event, such as "replayed from 21 Nov".
     """
     return forms(page(RunView(badge=badge).extend(events), Context(thoughts=thoughts)))
 

@@ -1,6 +1,4 @@
-"""Words and figures that the cards use: marks of states, durations, counts, gists. Pure
-functions.
-"""
+"""Words and figures that the cards use: marks of states, durations, counts, gists."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
 }
-MOVING = frozenset({"writing", "queued", "waiting", "running"})  # what only a living kernel can say
+MOVING = frozenset({"writing", "queued", "waiting", "running"})  # states of a living kernel
 ICONS = {
     "python": "»",
     "shell": "$",
@@ -49,13 +47,13 @@ TOOL = "ƒ"
 
 
 def icon(name: str) -> str:
-    """Return the glyph of a tool by its name (the longest known part of it)."""
+    """Return the glyph of a tool, found by the longest known part of its name."""
     words = [name, *re.split(r"[_\-./]", name.lower())]
     return next((ICONS[w] for w in words if w in ICONS), TOOL)
 
 
 def chip(status: str, extra: str = "") -> tuple[T, ...]:
-    """Return a status as mark and word; success is quiet, its mark and the time are enough."""
+    """Return a status as mark and word; success with a time shows only its mark and the time."""
     mark, tone, word = STATUS.get(status, ("○", "muted", status))
     now = status in MOVING
     if status == "ok" and extra:
@@ -78,14 +76,14 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return whole seconds as `0:14` or `1:02:03`: it moves without jumping about."""
+    """Return whole seconds as `0:14` or `1:02:03`, which changes without jumping in width."""
     minutes, rest = divmod(max(0, int(seconds)), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def count(n: float) -> str:
-    """Return a count in few letters: `212`, `1.9k`, `18k`, `1.2M`."""
+    """Return a short count: `212`, `1.9k`, `18k`, `1.2M`."""
     for limit, unit in ((999_500, "M"), (999.5, "k")):
         if n >= limit:
             value = n / (1e6 if unit == "M" else 1e3)
@@ -105,9 +103,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def gist(text: str, limit: int = 90) -> str:
-    """Return the first sentence of a markdown text in plain words, at most `limit`
-    characters long.
-    """
+    """Return the first sentence of a markdown text in plain words, at most `limit` characters."""
     plain = re.sub(
         r"```.*|[*`]+|(?<!\w)_+|_+(?!\w)|^\s*(?:#+|>|[-+])\s+", "", text[:2000], flags=re.MULTILINE
     )
@@ -138,5 +134,5 @@ def plural(n: int, word: str) -> str:
 
 
 def join(*parts: str) -> str:
-    """Return the parts that are not empty, with dots between."""
+    """Return the non-empty parts, with dots between."""
     return " · ".join(p for p in parts if p)

@@ -1,10 +1,11 @@
-"""The page: header, prompt, panels of steps, answers, footer, as nodes with keys that stay.
+"""The page: header, prompt, panels of steps, answers, footer, as nodes with stable keys.
 
-Why: consecutive thoughts and calls form one panel, the answer stands outside; both the static and
-the live view are arranged here.
+Why: consecutive thoughts and calls form one panel and answers stay outside it; the static and the
+live view are both arranged here.
 
-Rules: an unchanged card gives the very same node as before (a redraw compares identities); cards
-whose elapsed time moves, and the figures of the header, are drawn again once a second at most.
+Rules
+- An unchanged card yields the identical node, since a redraw compares identities.
+- Cards with a running clock, and the figures of the header, are drawn again once a second at most.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 
 
 class Layout:
-    """Arranges one view again and again, remembering what has not changed."""
+    """Arranges one view again and again, reusing the nodes of what has not changed."""
 
     def __init__(self, context: Context | None = None) -> None:
         self._context = context or Context()
@@ -29,7 +30,7 @@ class Layout:
         self._header: tuple[object, Node | None] = (None, None)
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
-        """Return the page of `view` as it is now."""
+        """Return the current page of `view`."""
         context = context or self._context
         header = self._head(view, context)
         sections = [Section("header", header)] if header else []
@@ -71,9 +72,7 @@ class Layout:
         return node
 
     def _head(self, view: RunView, context: Context) -> Node | None:
-        """Return the header: the one before, unless a second has passed or it says something else
-        apart from its figures.
-        """
+        """Return the header; within a second it is reused unless more than its figures changed."""
         node = draw(view, context, "header")
         if not isinstance(node, Row) or context.now is None:
             return node
@@ -87,7 +86,7 @@ class Layout:
         return self._header[1]
 
     def _close(self, steps: list[Step], sections: list[Section]) -> None:
-        """End the panel that is being gathered, if there is one."""
+        """End the open panel, if there is one."""
         if not steps:
             return
         key = f"panel-{steps[0].key}"
@@ -100,12 +99,12 @@ class Layout:
 
 
 def page(view: RunView, context: Context | None = None) -> Page:
-    """Return the page of a view once."""
+    """Return the page of a view, drawn once."""
     return Layout(context).page(view)
 
 
 def attention(card: Card) -> Tone:
-    """Return the tint of a step: only what runs or waits for somebody has one."""
+    """Return the tint of a step; only a step that runs or waits for the user has one."""
     if isinstance(card, ErrorCard) or (isinstance(card, RetryCard) and not card.done):
         return "wait"
     status = (
@@ -120,8 +119,9 @@ def attention(card: Card) -> Tone:
 
 
 def label(view: RunView, *, still: bool = False) -> str:
-    """Return the name of the view for assistive technology; `still`: of a page that is not drawn
-    again.
+    """Return the name of the view for assistive technology.
+
+    `still`: the page is never drawn again.
     """
     status = "unfinished" if still and view.status in {"", "running"} else view.status or "starting"
     return f"Agent run{f' with {view.model}' if view.model else ''}: {status}"

@@ -1,13 +1,13 @@
-"""A view of a run that goes on: opened with its log, closed with the static bundle that stays.
+"""A live view: opened with the log of a running run, closed with the static bundle that remains.
 
 Three kinds: `widgets` (ipywidgets in a display, replaced by the bundle at the end), `html` (the
 static page, published again and again in one display) and `text` (streamed lines for terminals).
 
 Rules
-- Nothing is shown through IPython's display objects (they open files of a given name); raw bundles
+- Nothing is shown through IPython's display objects, which open files of a given name; raw bundles
   go to `publish`.
-- `close` never raises and always leaves the static bundle, also when the painter failed; the
-  widgets are closed after they were replaced.
+- `close` never raises and always leaves the static bundle, also if the painter failed; the widgets
+  are closed after they were replaced.
 - A press is only noted and passed on to `actions`, which must return at once.
 """
 
@@ -111,15 +111,15 @@ def open_view(
     seen: bool = True,
     write: Callable[[str], None] | None = None,
 ) -> LiveView:
-    """Show the run of `log` while it goes on.
+    """Show the run of `log` while it runs.
 
     - `kind`: `widgets`, `html` or `text` (see `choose_view`).
     - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
       "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function works too.
     - `can_click`: whether clicks arrive while the cell runs, or a function that returns it.
     - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
-    - `badge`: a remark on the whole run; `recorded`: its clock stands still.
-    - `journal`: the run can be recovered when its kernel is gone.
+    - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
+    - `journal`: the run can be recovered if its kernel dies.
     - `seen`: someone watches. `display_id`: the display to replace ("": a new one).
 
     Raises UsageError if `publish` is missing, ImportError if ipywidgets is.

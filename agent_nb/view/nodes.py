@@ -1,14 +1,14 @@
-"""The neutral nodes: what a card looks like, before anybody knows whether it becomes HTML, widgets,
-markdown or plain text.
+"""The neutral nodes: a card before it becomes HTML, widgets, markdown or plain text.
 
 Why: the live widgets, the static page, the terminal and the diff must show the same thing. Cards
-return nodes; each way of drawing has one table from node type to function.
+return nodes; each drawer has one table from node type to function.
 
 Rules
-- Frozen values; text is raw (whoever draws it escapes it); no styles, only tones: what a thing
-  means, not how it is coloured.
+- Frozen values. Text is raw; the drawer escapes it. No styles, only tones: the meaning of a thing,
+  not its colour.
 - `Button` and `Editor` are drawn in the live view only. `Fold.accordion`, an open `Prose` and a
-  moving `Bar` become widgets of their own in the live view; everything else is static.
+  moving `Bar` become separate widgets in the live view; everything else is static.
+
 This file imports nothing of ours.
 """
 
@@ -24,17 +24,17 @@ Tone = Literal["", "muted", "ok", "run", "wait", "bad"]
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """Base of all nodes. Compared by identity: an unchanged card returns the node it returned
-    before.
+    """Base of all nodes.
+
+    Compared by identity: an unchanged card returns the same node again.
     """
 
 
 class T(Node, frozen=True, eq=False):
-    """A run of text. `mono`: code; `clip`: may be cut short when space is scarce; `label`: what a
-    screen reader says instead.
+    """A run of text.
 
-    `hint`: what a pointer that rests on it shows, where there are pointers. `now`: true only while
-    the kernel lives, the live view hides it without one.
+    `mono`: code; `label`: replaces the text for screen readers; `hint`: shown when a pointer rests
+    on it; `now`: true only while the kernel lives, so the live view hides it without one.
     """
 
     text: str
@@ -48,8 +48,10 @@ class T(Node, frozen=True, eq=False):
 
 
 class Row(Node, frozen=True, eq=False):
-    """One line: `left` is cut with an ellipsis when there is no room, `right` never. `live`: a
-    polite live region. `wrap`: `left` breaks and is not cut.
+    """One line.
+
+    `left` is cut with an ellipsis when there is no room, `right` never. `live`: a polite live
+    region. `wrap`: `left` breaks instead of being cut.
     """
 
     left: tuple[T, ...]
@@ -60,8 +62,9 @@ class Row(Node, frozen=True, eq=False):
 
 
 class Lane(Node, frozen=True, eq=False):
-    """When a call ran within its batch: `start` and `width` are shares (0 to 1) of the batch's
-    time; `label` says it in words.
+    """When a call ran within its batch.
+
+    `start` and `width` are shares (0 to 1) of the batch's time; `label` says it in words.
     """
 
     start: float
@@ -81,21 +84,22 @@ class Fold(Node, frozen=True, eq=False):
 
 
 class Stack(Node, frozen=True, eq=False):
-    """Nodes below one another."""
+    """Nodes one below the other."""
 
     children: tuple[Node, ...]
 
 
 class Box(Node, frozen=True, eq=False):
-    """Nodes that belong together, tinted by tone; the left edge carries the tone."""
+    """Nodes that belong together, tinted by tone; the left edge has the colour of the tone."""
 
     children: tuple[Node, ...]
     tone: Tone = ""
 
 
 class Step(Node, frozen=True, eq=False):
-    """One row of a panel, with the key by which a redraw finds it again; `tone` tints it while it
-    wants attention.
+    """One row of a panel, with the key by which a redraw finds it.
+
+    `tone` tints it while it needs attention.
     """
 
     key: str
@@ -117,14 +121,14 @@ class Section(Node, frozen=True, eq=False):
 
 
 class Page(Node, frozen=True, eq=False):
-    """A whole view; `label` names it and its state for assistive technology."""
+    """A whole view; `label` states its name and status for assistive technology."""
 
     label: str
     sections: tuple[Section, ...]
 
 
 class Pre(Node, frozen=True, eq=False):
-    """Preformatted text, e.g. output. `full`: no limit to its height; `wrap`: long lines break."""
+    """Preformatted text, such as output; with `wrap`, long lines break."""
 
     text: str
     tone: Tone = ""
@@ -139,7 +143,7 @@ class Code(Node, frozen=True, eq=False):
 
 
 class Bar(Node, frozen=True, eq=False):
-    """Progress: `fraction` 0 to 1, or None when it is unknown; `label` says it in words."""
+    """Progress: `fraction` 0 to 1, or None if unknown; `label` says it in words."""
 
     fraction: float | None
     label: str
@@ -148,8 +152,9 @@ class Bar(Node, frozen=True, eq=False):
 
 
 class Prose(Node, frozen=True, eq=False):
-    """Markdown. `text` may still be growing (`open`); `dim`: thoughts rather than the answer. `key`
-    finds it again.
+    """Markdown.
+
+    `text` may still grow (`open`); `dim`: a thought rather than the answer; `key` identifies it.
     """
 
     text: Any
@@ -165,10 +170,10 @@ class Json(Node, frozen=True, eq=False):
 
 
 class Branch(Node, frozen=True, eq=False):
-    """One line of a tree and the branches below it. `detail`: what the line opens to.
+    """One line of a tree and the branches below it; `detail`: what the line opens to.
 
-    `figure` stands at the end of the line, behind a small bar of `share` (0 to 1) in `tone`;
-    `strong`: the line that leads from here downwards is the one that matters.
+    `figure` is at the end of the line, after a small bar of `share` (0 to 1) in `tone`; `strong`:
+    the path that matters continues downwards from here.
     """
 
     row: Row
@@ -188,7 +193,7 @@ class Tree(Node, frozen=True, eq=False):
 
 
 class Table(Node, frozen=True, eq=False):
-    """Rows of cells under column names; `note` says what was left out.
+    """Rows of cells under column names; `note` says how much was left out.
 
     `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white
     space, coloured where they differ.
@@ -215,8 +220,9 @@ class Diff(Node, frozen=True, eq=False):
 
 
 class Html(Node, frozen=True, eq=False):
-    """HTML that a tool brought. It is hostile until `clean.html` has been through it; `text` is
-    what else it says.
+    """HTML from a tool: hostile until `sanitize.clean` has cleaned it.
+
+    `text` is its plain form.
     """
 
     html: str
@@ -224,8 +230,9 @@ class Html(Node, frozen=True, eq=False):
 
 
 class Button(Node, frozen=True, eq=False):
-    """A button of the live view: pressing it calls `actions(action, payload)`. `key` tells buttons
-    apart; `busy`: the label afterwards.
+    """A button of the live view; pressing it calls `actions(action, payload)`.
+
+    `key` identifies it; `busy`: its label afterwards.
     """
 
     action: str
@@ -238,7 +245,7 @@ class Button(Node, frozen=True, eq=False):
 
     @property
     def key(self) -> str:
-        """The action with the call it is about, and the question if the call may have several."""
+        """The action, its call, and the question if the call may have several."""
         about = self.payload if isinstance(self.payload, dict) else {}
         return ":".join(
             [
@@ -256,8 +263,9 @@ class Buttons(Node, frozen=True, eq=False):
 
 
 class Editor(Node, frozen=True, eq=False):
-    """A text area of the live view that edits a call's arguments as JSON; `note` says what is wrong
-    with them.
+    """A text area of the live view that edits a call's arguments as JSON.
+
+    `note` says what is wrong with them.
     """
 
     call_id: str
@@ -266,8 +274,9 @@ class Editor(Node, frozen=True, eq=False):
 
 
 def unfit(value: Any, kind: Any = Node) -> str:
-    """Return why a value is not a node (or another `kind` of value) that can be drawn, or "". For
-    nodes that were made elsewhere.
+    """Return why a value cannot be drawn as a node (or as another `kind` of value), or "".
+
+    For nodes that other packages made.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:

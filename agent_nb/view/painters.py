@@ -1,9 +1,9 @@
 """Painters that show a view in a display of the front end: as widgets, or as a static page.
 
 Rules
-- While widgets live, their bundle carries the static forms too, so that an interrupted save still
-  exports.
-- A page may outlive its kernel, on the screen and in a file: wherever it says that the run goes on,
+- While widgets live, their bundle carries the static forms too, so that a notebook saved meanwhile
+  still exports.
+- A page may outlive its kernel, on the screen and in a file: where it says that the run is running,
   it also says how to find out and what to do then (`Recovery`).
 """
 
@@ -30,14 +30,14 @@ PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one mes
 
 
 class Recovery(NamedTuple):
-    """How to get a run back when its kernel is gone: from its journal, or by running its cell."""
+    """How to get a run back if its kernel dies: from its journal, or by running its cell again."""
 
     run: str
     journal: bool = False
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The mark of an output in which the run goes on."""
+        """The mark of an output whose run is still running."""
         return {KEY: {LIVE: self.run}}
 
     def words(self, when: str) -> tuple[T, ...]:
@@ -48,16 +48,16 @@ class Recovery(NamedTuple):
 
 
 class DisplayPainter(Painter, Protocol):
-    """A painter whose view stands in a display of the front end."""
+    """A painter that fills a display of the front end."""
 
     #: Whether the bundle that stays replaces all there is, so that a last paint would be lost.
     replaced: bool
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Return the bundle that opens the display with `view` as it is at `now`."""
+        """Return the bundle that opens the display with `view` at the time `now`."""
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Name another run that goes on here; return the bundle to publish for that, or {}."""
+        """Name the run that is shown from now on; return the bundle to publish, or {}."""
 
     def close(self) -> None:
         """Release what the painter made."""
@@ -101,7 +101,7 @@ class WidgetPainter:
         )
 
     def restart(self) -> None:
-        """Arrange the next view anew; buttons can be pressed again."""
+        """Forget the arrangement; the buttons of the next view can be pressed."""
         self._layout = Layout()
         self.presses.pressed.clear()
 
@@ -116,11 +116,11 @@ class WidgetPainter:
         return self._bundle(view, recovery)
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Return the widget, with static forms that name the run that goes on."""
+        """Return the widget, with static forms that name the run."""
         return self._bundle(RunView(), recovery)
 
     def _bundle(self, view: RunView, recovery: Recovery) -> dict[str, Any]:
-        """Return the widget with the static forms, which a save stores while the run goes on."""
+        """Return the widget with the static forms, which a save during the run stores."""
         silent = T("■ No sign of the kernel", tone="wait", bold=True)
         self.board.gone(Row((silent, *recovery.words("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
@@ -147,7 +147,7 @@ class HtmlPainter:
         self._last = ""
 
     def restart(self) -> None:
-        """Arrange the next view anew."""
+        """Forget the arrangement of the page."""
         self._layout = Layout()
 
     def paint(self, view: RunView, now: float | None) -> int:
@@ -182,5 +182,5 @@ class HtmlPainter:
 
 
 def _unfinished(page: Page, advice: tuple[T, ...]) -> Page:
-    """Return the page of a run that goes on, with the advice below."""
+    """Return the page of a running run, with the advice below."""
     return Page(page.label, (*page.sections, Section("unfinished", Row(advice, wrap=True))))

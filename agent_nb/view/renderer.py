@@ -1,20 +1,19 @@
-"""When to paint: one thread that folds the events of a log and paints the view 10 to 20 times a
-second at most.
+"""When to paint: one thread folds the events of a log and paints a few times a second.
 
 Why: a model and ten tools send thousands of events a second; a front end draws a few dozen frames,
-and Jupyter's server drops messages above 1000 a second, the record with them.
+and Jupyter's server drops messages above 1000 a second, including the record.
 
 Rules
-- The first event after a pause is painted at once, what follows within the frame together;
+- The first event after a pause is painted at once, later events of the same frame together;
   approvals, errors, interrupts and the end do not wait.
-- Deltas of one text that wait are one, and a fold takes what had come when it began: a flood
-  neither piles up nor keeps a paint away.
-- After a slow or a talkative paint the next one comes later: painting takes a quarter of the time
-  at most, and all renderers of the process together send `MESSAGES` a second at most.
-- Where nobody looks on (`seen=False`) nothing is urgent: a run is painted once a second, for the
-  first time after a second.
-- A painter that fails is left alone after three times; nothing of it reaches the log or the run.
-  `stop` paints the last state, unless it is replaced at once.
+- Waiting deltas of one text are joined, and a fold takes only the events present when it begins: a
+  flood neither piles up nor prevents a paint.
+- A slow or talkative paint delays the next one: painting takes a quarter of the time at most, and
+  all renderers of the process together send `MESSAGES` a second at most.
+- When no one watches (`seen=False`) nothing is urgent: a run is painted once a second, first after
+  a second.
+- A painter is given up after three failures in a row; its exceptions never reach the log or the
+  run. `stop` paints the last state, unless that is replaced at once.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from msgspec import structs
 from ..events import Approval, Delta, End, Error, Event, Interrupt
 from .state.fold import TEXTS, RunView
 
-HERTZ, UNSEEN = 10.0, 1.0  # paints a second at most
-MESSAGES = 180.0  # a second, by all renderers together
+HERTZ, UNSEEN = 10.0, 1.0  # most paints a second
+MESSAGES = 180.0  # most messages a second, by all renderers together
 DUTY = 4.0  # a paint of 1 ms is followed by 3 ms of rest at least
-FRAME = 0.02  # s between two looks at a view that is not to be painted yet
+FRAME = 0.02  # seconds between two looks at a view that must not be painted yet
 PATIENCE = 3  # failed paints in a row before a painter is given up
 URGENT = (Approval, Error, Interrupt, End)
 
 
 class Source(Protocol):
-    """What a view shows: a log, or what stands for one. `subscribe` is that of `EventLog`."""
+    """A log to show, or a stand-in for one. `subscribe` is that of `EventLog`."""
 
     @property
     def run(self) -> str:
@@ -52,19 +51,20 @@ class Source(Protocol):
 
 
 class Painter(Protocol):
-    """Whoever shows a view."""
+    """Shows a view."""
 
     def restart(self) -> None:
-        """From now on `paint` shows another view, which begins as the one before."""
+        """Start over: from now on `paint` shows another view, which begins like the one before."""
 
     def paint(self, view: RunView, now: float | None) -> int:
-        """Show `view` as it is at `now` (epoch seconds; None: it stands still). Returns how many
-        messages that took.
+        """Show `view` as it is at `now` (epoch seconds; None: the run has ended).
+
+        Returns the number of messages sent.
         """
 
 
 class Budget:
-    """Messages a second, shared: `spend` tells how long to wait after having sent some."""
+    """A shared rate of messages; `spend` returns how long to wait after sending some."""
 
     def __init__(self, rate: float = MESSAGES) -> None:
         self._rate = rate
@@ -72,7 +72,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def spend(self, messages: int, now: float) -> float:
-        """Return the seconds until everything sent so far is within the rate."""
+        """Return the seconds until all messages so far are within the rate."""
         with self._lock:
             self._free = max(self._free, now) + messages / self._rate
             return self._free - now
@@ -82,14 +82,14 @@ SHARED = Budget()
 
 
 class Pieces:
-    """Deltas of one text that followed each other, as one delta at the time of the first."""
+    """Consecutive deltas of one text, joined into one delta at the time of the first."""
 
     def __init__(self, first: Delta) -> None:
         self._first = first
         self._texts = [first.text]
 
     def take(self, event: Event) -> bool:
-        """Take a delta that continues the text; return whether it does."""
+        """Add a delta if it continues the text; return whether it does."""
         first = self._first
         if (
             type(event) is not Delta
@@ -105,7 +105,7 @@ class Pieces:
 
     @property
     def delta(self) -> Delta:
-        """All of them in one."""
+        """All of them as one."""
         return (
             structs.replace(self._first, text="".join(self._texts))
             if len(self._texts) > 1
@@ -114,9 +114,7 @@ class Pieces:
 
 
 class Renderer:
-    """Paints a log while it grows. `step` is the whole of it; `start` runs it on a thread in a copy
-    of the caller's context.
-    """
+    """Paints a growing log. `step` does all the work; `start` runs it on a thread."""
 
     def __init__(
         self,
@@ -139,7 +137,7 @@ class Renderer:
         self._budget = budget
         self._clock, self._wall = clock, wall
         self._pending: list[Event | RunView | Pieces] = []
-        self._lock = threading.Lock()  # of what is pending
+        self._lock = threading.Lock()  # guards `_pending`
         self._held = 0  # events that a view must have before it is painted
         self._held_until = 0.0
         self._wake, self._over = threading.Event(), threading.Event()
@@ -151,24 +149,25 @@ class Renderer:
 
     @property
     def caught_up(self) -> bool:
-        """Whether everything that came is painted, or nobody paints any more."""
+        """Whether everything so far is painted, or painting has ended."""
         return self._stopped or not (self._pending or self._dirty or self._painting)
 
     def subscribe(self) -> None:
-        """Listen to the log, once: the events so far, then each new one."""
+        """Subscribe to the log, once: the events so far, then each new one."""
         if self._detach is None:
             self._detach = self._log.subscribe(self.push)
 
     def begin(self) -> float | None:
-        """Subscribe and fold what there is so far; return the time to paint it at (None: it stands
-        still).
+        """Subscribe and fold the events so far.
+
+        Returns the time to paint them at, or None if the run has ended.
         """
         self.subscribe()
         self._fold()
         return self._wall() if self.view.status == "running" else None
 
     def push(self, event: Event) -> None:
-        """Take an event from the log; it is folded on the renderer's thread."""
+        """Take an event from the log; the renderer's thread folds it."""
         with self._lock:
             last = self._pending[-1] if self._pending else None
             if not (type(last) is Pieces and last.take(event)):
@@ -182,8 +181,9 @@ class Renderer:
             self._wake.set()
 
     def follow(self, log: Source, view: RunView, events: int = 0) -> None:
-        """Show another log from now on, in a view of its own; it is first painted when it has so
-        many `events` (or after a second).
+        """Show another log from now on, in the new `view`.
+
+        It is first painted when it has `events` events, or after a second.
         """
         if self._detach is not None:
             self._detach()
@@ -195,12 +195,12 @@ class Renderer:
         self.subscribe()
 
     def nudge(self) -> None:
-        """Paint soon though no event came (something was pressed)."""
+        """Paint soon although no event came, because a button was pressed."""
         self._dirty = self._urgent = True
         self._wake.set()
 
     def start(self) -> None:
-        """Subscribe and paint on a thread of its own until `stop`."""
+        """Subscribe, and paint on a new thread until `stop`, in a copy of the caller's context."""
         self.subscribe()
         context = contextvars.copy_context()
         self._thread = threading.Thread(
@@ -209,8 +209,9 @@ class Renderer:
         self._thread.start()
 
     def stop(self, *, patience: float = 2.0, paint: bool = True) -> None:
-        """Detach from the log, end the thread and paint the last state; waits `patience` seconds at
-        most for a paint under way.
+        """Detach from the log, end the thread and paint the last state.
+
+        Waits at most `patience` seconds for a paint under way.
         """
         if self._detach is not None:
             self._detach()
@@ -226,8 +227,9 @@ class Renderer:
             self._paint(self._clock())
 
     def step(self) -> float:
-        """Fold what came and paint if it is time; return the seconds until there is something to do
-        (at most 1).
+        """Fold the events that came, and paint if it is time.
+
+        Returns the seconds until there is something to do (at most 1).
         """
         now = self._clock()
         self._fold()
@@ -250,15 +252,16 @@ class Renderer:
                 self._sleep(rest)
 
     def _sleep(self, seconds: float) -> None:
-        """Fold more events in until the next frame, so that none pile up; an urgent one ends it."""
+        """Fold events until the next frame, so that none pile up; an urgent one ends the sleep."""
         end = self._clock() + seconds
         while (rest := end - self._clock()) > 0 and not self._urgent and not self._stopped:
             self._fold()
             self._over.wait(min(rest, 0.01))
 
     def _fold(self) -> None:
-        """Fold what has come so far. What comes meanwhile is for the next time: a flood would never
-        let a paint begin.
+        """Fold the events present now.
+
+        Later ones wait for the next fold, or a flood would never let a paint begin.
         """
         with self._lock:
             items, self._pending = self._pending, []

@@ -9,7 +9,7 @@ colour without one. Hairlines and grounds are a neutral grey with alpha, which n
 Rules
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
   no `url()`; sizes in px.
-- `live.css` is for the live view alone, where no sanitizer stands in between.
+- `live.css` is for the live view alone, which passes no sanitizer.
 - This file imports nothing.
 """
 
@@ -23,7 +23,7 @@ HAIR = "1px solid rgba(128,128,128,0.18)"
 GROUND = "rgba(128,128,128,0.09)"
 TRACK = "rgba(128,128,128,0.22)"
 
-# tone: (role, fallback, share of the role in text, in per cent)
+# tone: (role, fallback, per cent of the role in text)
 ROLES: dict[str, tuple[str, str, int]] = {
     "muted": ("--jp-ui-font-color2", "rgb(118,118,118)", 72),
     "ok": ("--jp-success-color1", "rgb(46,148,66)", 78),
@@ -55,12 +55,12 @@ def role(tone: str) -> str:
 
 
 def ink(tone: str) -> str:
-    """Return the style of text in `tone` ("" for the text colour as it is)."""
+    """Return the style of text in `tone` ("": the text colour unchanged)."""
     return f"color:{mixed(role(tone), ROLES[tone][2])}" if tone else ""
 
 
 def tint(tone: str, share: int = 8) -> str:
-    """Return the style of a ground in `tone`; without a tone it is the neutral ground."""
+    """Return the style of a ground in `tone`; without a tone, the neutral ground."""
     return (
         f"background-color:{mixed(role(tone), share, 'transparent')}"
         if tone and tone != "muted"
@@ -90,7 +90,7 @@ def syntax(family: str) -> str:
 
 
 FAMILY = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
-INDENT = "16px"  # what a fold's marker takes, in the rows without one too
+INDENT = "16px"  # the width of a fold's marker, kept free in rows without one
 PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0"
 HEADER = "margin:0 0 6px"
 FOOTER = f"margin:8px 0 0;padding:4px 0 0;border-top:{HAIR};font-size:{SMALL}"
@@ -105,7 +105,7 @@ BODY = f"margin:2px 0 1px {INDENT}"
 BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:6px 0"
 PRE = f"margin:4px 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
 HEIGHT = "max-height:20em"
-SCROLLS = 60  # letters of a line that may be too long for a narrow column
+SCROLLS = 60  # letters in a line that may be too long for a narrow column
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
 GLYPH = "display:inline-block;width:17px"
 SMALL_TEXT = f"font-size:{SMALL}"
@@ -122,6 +122,6 @@ FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
 IMAGE = "max-width:100%;max-height:480px;margin:4px 0"
 
-# The names of the animations in `live.css` that show that the kernel lives, and their wait.
+# The animations in `live.css` that show whether the kernel lives, and how long they wait.
 BEATS = ("agent-nb-tick", "agent-nb-tock")
 SILENCE = 15  # seconds without a beat

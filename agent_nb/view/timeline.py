@@ -92,7 +92,7 @@ def _total(log: Sequence[Event]) -> float:
 
 
 def _cells(row: Row, total: float) -> list[str]:
-    """Return the kind that stands in each character of the bar ("": nothing)."""
+    """Return the kind of segment in each character of the bar ("": none)."""
     cells = [""] * WIDTH
     for segment in row.segments:
         if segment.end <= segment.start and len(row.segments) > 1:

@@ -1,8 +1,8 @@
-"""What a tool returned, as nodes: text, JSON tree, table, image, diff, traceback; and its gist in a
-few words.
+"""The result of a tool as nodes (text, JSON tree, table, image, diff, traceback), and its gist.
 
-Rules: the richest safe form of a mime bundle is shown; every form is bounded; nothing here trusts
-its input (the nodes are escaped or sanitised when they are drawn).
+Rules
+- The richest safe form of a mime bundle is shown, and every form is bounded.
+- Input is never trusted: nodes are escaped or sanitised when they are drawn.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ _MAGIC = {
 
 
 def nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
-    """Return the nodes of a result: the display if it has a form that is known, else
-    the content.
-    """
+    """Return the nodes of a result: of its display in a known form, else of its content."""
     for mime, make in _FORMS.items():
         value = (display or {}).get(mime)
         made = make(mime, value, display or {}) if value not in (None, "") else ()
@@ -55,7 +53,7 @@ def content_nodes(content: Any) -> tuple[Node, ...]:
 
 
 def text_nodes(text: str) -> tuple[Node, ...]:
-    """Return the nodes of a text, by what it looks like."""
+    """Return the nodes of a text, chosen by what it looks like."""
     if not text.strip():
         return ()
     if _TRACE.search(text[:4000]):
@@ -68,7 +66,7 @@ def text_nodes(text: str) -> tuple[Node, ...]:
 
 
 def traceback(text: str) -> tuple[Node, ...]:
-    """Return the last line of a traceback in plain sight and the rest in a fold."""
+    """Return the last line of a traceback, with the rest in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
     head = Row((T(f"Traceback — {plural(len(text.splitlines()), 'line')}", tone="muted"),))
     return (
@@ -86,7 +84,7 @@ def _json_text(text: str) -> tuple[Node, ...]:
 
 
 def bounded(text: str, limit: int = LONGEST) -> str:
-    """Return a text of at most about `limit` characters: head and tail, and how much is missing."""
+    """Return a text cut to about `limit` characters: head, tail, and the size of the rest."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -143,8 +141,9 @@ def _markdown(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...
 
 
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
-    """Return a formula as one that stands alone, as long as it may be; what holds several, or words
-    around them, stays as it is.
+    """Return LaTeX as one display formula.
+
+    A source that holds several formulas, or words around them, stays unchanged.
     """
     if not isinstance(value, str):
         return ()
@@ -179,9 +178,7 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 
 
 def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -> str:
-    """Return what a result is, in a few words: its only line, the names of its fields,
-    or its size.
-    """
+    """Return a result in a few words: its only line, the names of its fields, or its size."""
     shown = display or {}
     if any(mime in shown for mime in IMAGES):
         return "image"

@@ -1,3 +1,1 @@
-"""Framing of bytes and text: lines, server-sent events, markers across chunks. Pure cores with
-feed() and close(), no I/O.
-"""
+"""Bytes and text without meaning: framing, redaction, JSON. Pure: feed() and close(), no I/O."""

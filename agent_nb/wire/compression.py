@@ -1,17 +1,16 @@
 """Compressed bodies, decoded in small pieces: memory stays bounded whatever a body expands to.
 
 Why ours: HTTP clients decode each chunk whole, and encodings within encodings: 2 KB become 4 GB
-before any limit is asked.
+before any limit is checked.
 
 Rules
-- gzip and deflate (zlib), once. Another encoding, or several in a row, is a WireError that names
-  it; so is data that cannot be decoded.
+- gzip and deflate (zlib), once. Any other encoding, several encodings, and undecodable data raise
+  WireError.
 - `feed` is lazy and yields at most `PIECE` bytes at a time, so its caller can stop between two
   pieces.
-- A body that is not compressed passes as it comes. `close` is a WireError when the compressed data
-  broke off.
-- `decoded` reads an asynchronous source in this way and lets the event loop turn between two
-  pieces: a stop or a time limit holds.
+- An uncompressed body passes unchanged. `close` raises WireError if the data broke off.
+- `decoded` reads an asynchronous source this way and yields to the event loop between two pieces,
+  so a stop or time limit takes effect.
 """
 
 from __future__ import annotations
@@ -27,12 +26,13 @@ from ..errors import WireError
 
 PIECE = 64 * 1024
 _KNOWN = ("gzip", "x-gzip", "deflate")
-_EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, told from the first bytes
+_EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, by the first bytes
 
 
 class Decompressor:
-    """Reads one body; `encoding` is the value of its Content-Encoding header. Raises WireError for
-    one that is not read here.
+    """Reads one body; `encoding` is the value of its Content-Encoding header.
+
+    Raises WireError for an unknown encoding.
     """
 
     def __init__(self, encoding: str = "") -> None:
@@ -72,7 +72,7 @@ class Decompressor:
                 self._zlib = None
 
     def close(self) -> None:
-        """The body is over. Raises WireError when it broke off."""
+        """End the body. Raises WireError if it broke off."""
         if self._zlib is not None:
             raise WireError("The compressed answer broke off.")
 
@@ -80,9 +80,7 @@ class Decompressor:
 async def decoded(
     source: AsyncGenerator[bytes, None], encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the body that `source` carries compressed as `encoding` says, and close the source.
-    Raises WireError.
-    """
+    """Yield the body of `source`, decompressed by `encoding`, and close it. Raises WireError."""
     async with aclosing(source):
         decompressor = Decompressor(encoding)
         async for data in source:

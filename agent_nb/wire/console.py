@@ -1,14 +1,14 @@
-"""Printed text as a screen leaves it: lines that stay, and the line that is drawn over with
-carriage returns, as progress bars are.
+"""Printed text as a terminal leaves it: finished lines, and the line that carriage returns redraw,
+as in progress bars.
 
-Why: tqdm and its like draw one line a thousand times. Neither a log nor a model should read it a
-thousand times; what counts is how far it is.
+Why: tqdm and the like redraw one line a thousand times. Neither a log nor a model should read it a
+thousand times; only the latest state matters.
 
 Rules
-- A line that was drawn over leaves what stood there last; a bar of tqdm leaves nothing, and what is
-  printed behind it is a line.
-- Of bars below one another (a loop in a loop) the topmost that is not full counts.
-- What stays does not depend on how the text was cut into pieces.
+- A redrawn line leaves its last text; a tqdm bar leaves nothing, and text printed after it is a
+  line.
+- Of nested bars, the topmost that is not full counts.
+- The lines do not depend on how the text was cut into pieces.
 - No I/O and no clock.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 LONGEST = 4_000  # characters of an open line that are held back
-MESSAGE = 200  # characters of what stands beside a bar
+MESSAGE = 200  # characters of the text beside a bar
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -32,23 +32,23 @@ _GLYPHS = re.compile(
 
 
 class Console:
-    """Text in, the text of lines that stay out; `status` is what is being drawn over."""
+    """Takes text and returns finished lines; `status` is the line being redrawn."""
 
     def __init__(self) -> None:
-        self._bars: list[str] = []  # that stand above the open line
-        self._last = ""  # the last line that was drawn over and said how far it was
+        self._bars: list[str] = []  # above the open line
+        self._last = ""  # the last redrawn line that showed progress
         self._begin()
 
     def _begin(self) -> None:
-        self._line = ""  # what was written since the line began, or since the last carriage return
-        self._before = ""  # what stood on it before that
+        self._line = ""  # text since the line began or since the last carriage return
+        self._before = ""  # the text on it before that
         self._drawn = False
-        self._given = ""  # what of it was given out before it was drawn over
-        self._taken = 0  # characters of it that were given out
-        self._stood = 0  # characters of it at the last `open`
+        self._given = ""  # the part returned before it was redrawn
+        self._taken = 0  # characters already returned
+        self._stood = 0  # characters at the last `open`
 
     def feed(self, text: str) -> str:
-        """Return the lines that ended."""
+        """Return the finished lines."""
         if "\r" in text or self._drawn or self._bars:
             return "".join(map(self._piece, _PIECES.split(text)))
         end = text.rfind("\n") + 1
@@ -59,8 +59,9 @@ class Console:
         return lines + self._put(text[end:]) if end < len(text) else lines
 
     def open(self, *, whole: bool = True) -> str:
-        """Return what is new of the line that has not ended, unless it is drawn over; not `whole`:
-        what stood there at the last call.
+        """Return the new text of the open line, "" if it is being redrawn.
+
+        With `whole` false, only text that was there at the previous call.
         """
         end = len(self._line) if whole else self._stood
         self._stood = len(self._line)
@@ -71,16 +72,16 @@ class Console:
 
     @property
     def rest(self) -> str:
-        """What the open line leaves if nothing more comes."""
+        """The text that the open line would leave if it ended now."""
         return self._leaves().removesuffix("\n")
 
     def close(self) -> str:
-        """Return what the open line leaves, and end it."""
+        """End the open line and return the text it leaves."""
         return self._end().removesuffix("\n")
 
     @property
     def status(self) -> str:
-        """The line that is being drawn over, else the last bar, "" where there was none."""
+        """The line being redrawn, else the last bar, else ""."""
         unfinished = next((bar for bar in self._bars if report(bar)[0] not in (None, 1.0)), "")
         return unfinished or (self._shown.strip() if self._drawn else "") or self._last
 
@@ -96,7 +97,7 @@ class Console:
         return self._put(piece)
 
     def _put(self, text: str) -> str:
-        """Write on the open line; return what is too long to be held back."""
+        """Write on the open line; return text that is too long to hold back."""
         self._line += text
         if not self._drawn:
             return self.open() if len(self._line) - self._taken > LONGEST else ""
@@ -112,9 +113,9 @@ class Console:
         return ""
 
     def _return(self) -> str:
-        """Go to the beginning of the line: what comes now is drawn over it."""
+        """Go to the start of the line: the next text redraws it."""
         if self._drawn and self._line.strip():
-            # drawn a second time, and the cursor did not go up: nothing above moves any more
+            # redrawn without moving up: the bars above are finished
             self._bars.clear()
         if not self._drawn:
             self._given = self._line[: self._taken]
@@ -122,7 +123,7 @@ class Console:
         return ""
 
     def _rise(self, lines: int) -> None:
-        """Go back up to a bar; the one below was drawn beside it."""
+        """Move up to an earlier bar."""
         for _ in range(lines):
             self._line = self._bars.pop() if self._bars else ""
         self._before = ""
@@ -140,11 +141,11 @@ class Console:
 
     @property
     def _is_over_bars(self) -> bool:
-        """True for a bar, and for an empty line below one."""
+        """Whether the line is a bar, or empty below one."""
         return (self._drawn and is_bar(self._shown)) or (bool(self._bars) and not self._shown)
 
     def _leaves(self) -> str:
-        """Return the line as it stays, as far as it was not given out."""
+        """Return the final line, without the part already returned."""
         line = self._shown
         if self._is_over_bars:
             return "\n" if self._given else ""
@@ -156,20 +157,18 @@ class Console:
 
 
 def settled(text: str) -> str:
-    """Return what a printed text leaves on the screen."""
+    """Return the lines that printed text leaves on the screen."""
     console = Console()
     return console.feed(text) + console.rest
 
 
 def is_bar(line: str) -> bool:
-    """Return whether a line that is drawn over is a bar of tqdm."""
+    """Return whether a redrawn line is a tqdm bar."""
     return bool(_METER.search(line))
 
 
 def report(line: str) -> tuple[float | None, str]:
-    """Return how far the bar of a line is (0 to 1, None: it does not say), and what else the line
-    says.
-    """
+    """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
     line = _ANSI.sub("", line)
     meter = _METER.search(line)
     rates = (

@@ -1,14 +1,14 @@
 """What counts as a key: the forms of providers' keys, the variables whose values are secret, and
-how a value looks where it is written.
+how a value is written in other formats.
 
-Why apart from the filter: this is a list that grows with every provider; how a text is searched
-does not.
+Why apart from the search: this list grows with every provider; how a text is searched does not
+change.
 
 Rules
-- A variable is secret by the last word of its name (`WORDS`), if its value is long enough; one that
-  names a file is not.
-- A value is looked for as it is, as it stands in HTML and in Python's `repr` (error messages are
-  full of it), and as each of these stands in a JSON string, and in JSON within one.
+- A variable is secret if the last word of its name is in `WORDS` and its value is long enough; one
+  that names a file is not.
+- A value is looked for as it is, in HTML, in Python's `repr` (error messages are full of it), and
+  as each of these is written in a JSON string, and in JSON within JSON.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ WORDS = frozenset(
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """The form of a key: `starts`, then at least `least` of `chars`; `mixed`: not all small
-    letters, or twice as many.
+    """The form of a key: one of `starts`, then at least `least` of `chars`.
+
+    `mixed`: the rest holds a capital or digit, or is twice as long.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Pattern(msgspec.Struct, frozen=True):
     least: int
     chars: str = r"A-Za-z0-9_\-"
     mixed: bool = False
-    kept: bool = False  # the start is no part of the secret
+    kept: bool = False  # the start is not part of the secret
 
 
 _ALNUM = "A-Za-z0-9"
@@ -81,9 +82,7 @@ PATTERNS = (
 
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of `env` whose name ends with a word of `WORDS` and whose value is long
-    enough, by name.
-    """
+    """Return the secret variables of `env`, by name."""
     return {
         name: value
         for name, value in env.items()
@@ -106,10 +105,8 @@ def _last_word(name: str) -> str:
 
 
 def written(value: str) -> set[str]:
-    """Return how a value looks in plain text, in HTML, in a Python literal, in a JSON string, and
-    in JSON within one.
-    """
-    # whether a quote is escaped depends on the text around
+    """Return how a value is written as plain text, HTML, Python literal, JSON and JSON in JSON."""
+    # whether repr escapes a quote depends on the text around it
     parts = [repr(part)[1:-1] for part in value.split("'")]
     found = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}
     for _ in range(2):

@@ -1,15 +1,15 @@
 """Lines of a stream of JSON lines: split at LF and nowhere else.
 
 Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
-others, which may stand raw in JSON.
+others, which may occur unescaped in JSON.
 
 Rules
 - A line is returned without its LF; a CR before it stays (JSON takes it for white space). Empty
   lines are lines.
 - Bytes are decoded as UTF-8 line by line (errors become U+FFFD), so a chunk may end inside a
   character.
-- A line larger than `limit` (bytes or characters) is a WireError; the lines before it have been
-  returned.
+- A line larger than `limit` (bytes or characters) raises WireError, after the lines before it have
+  been returned.
 - Linear time in any chunking. One stream is either bytes or text.
 """
 
@@ -28,14 +28,12 @@ class LineDecoder(Generic[Data]):
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._pieces: list[Data] = []  # of the line that is not complete
+        self._pieces: list[Data] = []  # of the incomplete line
         self._size = 0
         self._fault: WireError | None = None
 
     def feed(self, data: Data) -> list[str]:
-        """Return the lines that `data` completes. Raises WireError when one is larger than the
-        limit.
-        """
+        """Return the lines that `data` completes. Raises WireError for one above the limit."""
         self._raise()
         lines, rest = _split(data)
         if lines and self._pieces:
@@ -56,7 +54,7 @@ class LineDecoder(Generic[Data]):
         return done
 
     def close(self) -> list[str]:
-        """The stream is over: return the last line if it had no line break."""
+        """End the stream and return the last line if it had no line break."""
         self._raise()
         pieces, self._pieces, self._size = self._pieces, [], 0
         return [_text(_joined(pieces))] if pieces else []
@@ -81,7 +79,7 @@ class LineDecoder(Generic[Data]):
 
 
 def _split(data: Data) -> tuple[list[Data], Data]:
-    """Return the pieces of `data` that end with a line break, without it, and the rest."""
+    """Return the complete lines of `data`, without their breaks, and the rest."""
     lines: list[Data] = data.split(b"\n") if isinstance(data, bytes) else data.split("\n")
     return lines, lines.pop()
 

@@ -1,13 +1,12 @@
-"""Pictures as bytes: what kind they are, and a PNG without the texts in it.
+"""Pictures as bytes: their media type, and a PNG without the text in it.
 
-Why: a program that writes a picture may write what it knows into it (comments, the command that was
-run, the place), which nobody sees and everybody gets who has the notebook, or the provider who is
-asked.
+Why: programs write comments, command lines and paths into a PNG. They are invisible, and yet
+everyone who gets the notebook, and the provider that is asked, gets them too.
 
 Rules
-- The kind is read from the first bytes, not from a name.
-- Of a PNG stays what is needed to draw it (`DRAWN`), to the byte: no pixel is compressed anew. What
-  follows its end goes too.
+- The media type is read from the first bytes, not from a name.
+- A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
+  again. Data after its end is dropped.
 """
 
 from __future__ import annotations
@@ -25,16 +24,14 @@ DRAWN = frozenset(
 
 
 def media_type(data: bytes) -> str:
-    """Return the media type of a picture's bytes: PNG, JPEG, GIF or WebP; "" if they are none of
-    these.
-    """
+    """Return the media type of a PNG, JPEG, GIF or WebP, else ""."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a PNG without texts, Exif and what is unknown in it; other bytes as they are."""
+    """Return a PNG without text, Exif and unknown chunks; other bytes unchanged."""
     if not data.startswith(PNG):
         return data
     kept, at = [PNG], len(PNG)
@@ -51,9 +48,7 @@ def without_text(data: bytes) -> bytes:
 
 
 def base64_without_text(text: str) -> str:
-    """Return the base64 of a picture, a PNG without its texts; a text that is no picture's base64
-    is returned as it is.
-    """
+    """Return the base64 of a PNG without its text; any other text unchanged."""
     try:
         data = base64.b64decode(text) if text.lstrip().startswith(_PNG_IN_BASE64) else b""
     except (binascii.Error, ValueError):

@@ -1,12 +1,12 @@
-"""Markers in a stream of text: find the first, hold back only what may be the start of one.
+"""Markers in a stream of text: find the first one, hold back only what may be the start of one.
 
-Why here: every dialect must recognise a marker that arrives in pieces and yet pass ordinary text on
-at once.
+Why: every dialect must recognise a marker that arrives in pieces and still pass ordinary text on at
+once.
 
 Rules
-- A marker begins with a sigil, a character that stands nowhere else in it; so only the last sigil
-  of a text can begin a marker whose end has not come.
-- Searching is done by `str.find` and compiled patterns, never character by character.
+- A marker begins with a sigil, a character that occurs nowhere else in it; so only the last sigil
+  of a text can begin an incomplete marker.
+- Searching uses `str.find` and compiled patterns, never a loop over characters.
 - Pure functions and read-only objects: the state of a stream belongs to its parser.
 """
 
@@ -19,9 +19,9 @@ from collections.abc import Iterable
 class Markers:
     """A set of markers.
 
-    `pattern` finds a complete marker, `words` are the texts whose beginnings are held back (a whole
-    word too: the pattern may need to see what follows it), `fold` ignores the case of ASCII letters
-    in the words.
+    `pattern` finds a complete marker. `words` are the texts whose beginnings are held back, a whole
+    word included, as the pattern may need to see what follows it. `fold` ignores the case of ASCII
+    letters in the words.
     """
 
     def __init__(self, pattern: str, words: Iterable[str], *, fold: bool = False) -> None:
@@ -34,9 +34,7 @@ class Markers:
         self._beginnings = frozenset(w[:n] for w in known for n in range(1, len(w) + 1))
 
     def hold(self, text: str, start: int) -> int:
-        """Return where the text after `start` begins to be held back: the start of what may be a
-        marker, or the end.
-        """
+        """Return where a possible marker after `start` begins, or the length of the text."""
         first = max(start, len(text) - self._longest)
         at = max(text.rfind(sigil, first) for sigil in self.sigils)
         if at < 0:
@@ -46,8 +44,6 @@ class Markers:
 
 
 def hold(text: str, start: int, marker: str) -> int:
-    """Return where the text after `start` begins to be held back for one `marker` that is not in
-    it, or its end.
-    """
+    """Return where the text after `start` may begin `marker`, or the length of the text."""
     at = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
     return at if at >= 0 and marker.startswith(text[at:]) else len(text)

@@ -2,19 +2,18 @@
 interpretation of an event stream).
 
 Why ours: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
-U+2028, or copy their buffer once per chunk. This one is on the way of every token of every
-provider.
+U+2028, or copy their buffer once per chunk. Every token of every provider passes through this one.
 
 Rules
 - Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
-- A blank line ends a frame; there is a frame only if it had a `data` line. Comments and unknown
-  fields are ignored.
+- A blank line ends a frame; without a `data` line there is no frame. Comments and unknown fields
+  are ignored.
 - `id` stays in force for later frames (`Frame.id`); one that holds NUL is ignored. `retry` counts
   only if it is all digits.
-- Bytes that are no UTF-8 become U+FFFD; no chunk boundary matters, one inside a character included.
-- A frame larger than `limit` bytes is a WireError; what came before it has been returned.
-  Afterwards the decoder begins anew.
-- Linear time: every byte is looked at a fixed number of times, however small the chunks.
+- Invalid UTF-8 becomes U+FFFD; a chunk may end anywhere, even inside a character.
+- A frame larger than `limit` bytes raises WireError, after the frames before it have been returned.
+  The decoder then starts afresh.
+- Linear time: each byte is read a fixed number of times, however small the chunks.
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ from ..errors import WireError
 LIMIT = 64 * 1024 * 1024  # bytes of one frame
 _BOM = b"\xef\xbb\xbf"
 _LF = 10
-_DIGITS = 15  # of a `retry` that is believed
+_DIGITS = 15  # of the longest `retry` accepted
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One event: `id` is the last event id in force (None before the first), `retry` milliseconds
-    if this frame set it.
+    """One event.
+
+    `id` is the last event id in force (None before the first), `retry` the milliseconds if this
+    frame set them.
     """
 
     event: str
@@ -51,17 +52,15 @@ class SSEDecoder:
         self.last_event_id: str | None = None
         self.retry: int | None = None
         self._limit = limit
-        self._pieces: list[bytes] = []  # of the frame that is not complete
+        self._pieces: list[bytes] = []  # of the incomplete frame
         self._size = 0
         self._newline = False  # the pieces end with a line break
-        self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
+        self._after_cr = False  # the last chunk ended with CR: a following LF belongs to it
         self._begun = False
         self._fault: WireError | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that `data` completes. Raises WireError when one is larger than the
-        limit.
-        """
+        """Return the frames that `data` completes. Raises WireError for one above the limit."""
         if self._fault is not None:
             raise self._over()
         if not self._begun or self._after_cr or b"\r" in data:
@@ -72,7 +71,7 @@ class SSEDecoder:
             and data[-1] == _LF
             and not self._pieces
         ):
-            # one frame of one line is what nearly every chunk of a chat completion is
+            # nearly every chunk of a chat completion is one frame of one line
             return [Frame("message", data[6:-2].decode("utf-8", "replace"), self.last_event_id)]
         if b"\n\n" in data or (self._newline and data[:1] == b"\n"):
             return self._split(data)
@@ -83,10 +82,9 @@ class SSEDecoder:
         return []
 
     def close(self, *, lenient: bool = False) -> list[Frame]:
-        """The stream is over. An unfinished frame is dropped, as the standard says; `lenient`
-        returns it.
+        """End the stream. An unfinished frame is dropped, as the standard says.
 
-        Lenient because some providers end their last frame without a blank line.
+        `lenient` returns it: some providers end their last frame without a blank line.
         """
         if self._fault is not None:
             raise self._over()
@@ -144,7 +142,7 @@ class SSEDecoder:
         return frames
 
     def _frame(self, block: bytes) -> Frame | None:
-        """Return the frame of one block of lines, or None if it had no data line."""
+        """Return the frame of one block of lines, None without a data line."""
         if block[:6] == b"data: " and b"\n" not in block:
             return Frame("message", block[6:].decode("utf-8", "replace"), self.last_event_id)
         event = ""
@@ -172,7 +170,7 @@ class SSEDecoder:
         return Frame(event or "message", text.decode("utf-8", "replace"), self.last_event_id, retry)
 
     def _blame(self, raw: bytes) -> None:
-        """Give up the frame that has become too large."""
+        """Drop the frame that has become too large."""
         self._pieces, self._size, self._newline = [], 0, False
         self._fault = WireError(
             f"A frame of the event stream is larger than {self._limit} bytes. Is this a stream of events?",

@@ -1,11 +1,10 @@
-"""Characters that a server cut in two: JSON escapes text as UTF-16, and a chunk may end between the
-halves of a pair.
+"""Surrogate pairs that a server cut in two: JSON escapes text as UTF-16, and a chunk may end inside
+a pair.
 
-Why: the first half alone is no character; shown or saved it becomes U+FFFD, and so would the
-second.
+Why: a lone surrogate is not a character; shown or saved, each half would become U+FFFD.
 
-Rules: a first half is held back until the next piece of the same kind; `close` gives up what never
-got its second.
+Rules: a first half is held back until the next piece of the same kind; `close` returns those whose
+second half never came.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 class Halves:
-    """Joins pairs over the pieces of several streams of text, each named by its kind."""
+    """Joins pairs across the pieces of several streams of text, each named by its kind."""
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
@@ -28,24 +27,21 @@ class Halves:
     def feed(self, kind: str, text: str) -> str:
         """Return the text that may pass now."""
         if self._held and kind in self._held:
-            text = _joined(self._held.pop(kind) + text)
+            text = self._held.pop(kind) + text
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._held[kind] = text[-1]
             return text[:-1]
         return text
 
     def end(self, kind: str) -> str:
-        """Return what is held of one kind, which is over."""
+        """End one kind and return what it held back."""
         return self._held.pop(kind, "")
 
     def close(self) -> list[tuple[str, str]]:
-        """Return what is still held, as (kind, text)."""
+        """Return what is still held back, as (kind, text)."""
         rest, self._held = list(self._held.items()), {}
         return rest
-
-
-def _joined(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def encodable(text: str) -> str:

@@ -1,15 +1,15 @@
 """One opening tag with attributes, read while it arrives: `<thinking thought="a > b"
 confidence="0.9" />`.
 
-Why: the value of an attribute may hold `>` and may be cut anywhere, and what only looks like a tag
-must be let go at once.
+Why: an attribute value may hold `>` and may be cut anywhere, and text that only looks like a tag
+must be released at once.
 
 Rules
-- Attributes have values (in either quotes, or bare); a name without `=` is no tag but prose. Of
-  equal names the last one counts.
+- Attributes have values, in either quotes or bare; a name without `=` makes the text prose. The
+  last of equal names counts.
 - The five XML entities are decoded in values, because a quote cannot be written otherwise.
-- A tag longer than `LIMIT` characters is text. Linear time: what has been read is not read again;
-  an open value is only searched for its end.
+- A tag longer than `LIMIT` characters is text. Linear time: text is read once; an open value is
+  only searched for its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 class TagReader:
-    """Reads the tag that begins with `<name`; ask it again when more text has come."""
+    """Reads the tag that begins with `<name`; call `read` again when more text has come."""
 
     def __init__(self, name: str) -> None:
         self.attributes: dict[str, str] = {}
@@ -42,9 +42,7 @@ class TagReader:
         self._seen = 0  # characters of the tag in which that quote has been looked for
 
     def read(self, text: str, start: int) -> int | None:
-        """Return the position behind the tag that begins at `start`, -1 if it is none, None if more
-        text must decide.
-        """
+        """Return the position after the tag at `start`, -1 if it is no tag, None if undecided."""
         if self._quote:
             if text.find(self._quote, start + self._seen) < 0:
                 return self._wait(text, start)

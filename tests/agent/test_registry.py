@@ -7,6 +7,7 @@ import gc
 
 import pytest
 from helpers.scripts import calling
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.agent.registry import RUNS, Announced, Questions, Runs
@@ -127,7 +128,7 @@ def asking(agent, act):
                 asyncio.get_running_loop().run_in_executor(None, act, stream, event.call_id)
         return stream.run
 
-    return asyncio.run(asyncio.wait_for(main(), 30))
+    return wait(main)
 
 
 def test_a_question_is_answered_from_elsewhere_with_other_arguments():
@@ -186,5 +187,5 @@ def test_the_first_answer_counts_and_the_other_asker_is_given_up():
         assert not questions.answer("c", allow=True)
         return found
 
-    assert asyncio.run(asyncio.wait_for(main(), 30)).allow
+    assert wait(main).allow
     assert ended == [True]

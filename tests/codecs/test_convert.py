@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import tracemalloc
+import types
 
 import pytest
 
@@ -272,3 +273,20 @@ def test_the_command_keeps_standard_output_open(tmp_path, capsys):
     command(str(source), "-", "cogency", "cogency")
     print("still there")
     assert capsys.readouterr().out.endswith("still there\n")
+
+
+def test_decode_takes_the_items_that_watch_takes():
+    stream = [
+        types.SimpleNamespace(event="message", data='{"type": "thought", "content": "Look."}'),
+        "data: " + json.dumps({"type": "stream", "content": "One."}) + "\n\n",
+        {"type": "final"},
+    ]
+    assert [e.type for e in decode(stream, "agent-event")] == ["think", "respond", "end"]
+    ours = [ev.User(content="Hi", run="r"), ev.Respond(content="Hello", run="r")]
+    assert [(e.type, e.seq) for e in decode(ours)] == [("user", 1), ("respond", 2)]
+
+
+@pytest.mark.parametrize("source", ["https://example.com/run", 7])
+def test_a_source_that_cannot_be_decoded_is_refused(source):
+    with pytest.raises(UsageError, match="cannot be decoded"):
+        decode(source)

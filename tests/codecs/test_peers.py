@@ -14,7 +14,7 @@ import sys
 import pytest
 from helpers.lacking import lacking
 
-pytestmark = [pytest.mark.extra, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.extra, pytest.mark.slow, pytest.mark.timeout(300)]
 
 JUDGE = """
 import sys

@@ -182,3 +182,37 @@ def test_interleaved_blocks_are_kept_apart_and_in_order(tool):
     events = codec.read(sse(*objs))
     assert [e.content for e in events if e.type == "respond"] == ["2", "1"]
     assert codec.lines(events) == objs
+
+
+START = {"type": "tool-input-start", "toolCallId": "c", "toolName": "x"}
+
+
+def test_a_call_that_breaks_off_keeps_the_id_it_got_when_its_id_was_used_again(tool):
+    objs = [
+        {"type": "tool-input-available", **C, "toolName": "x", "input": {}},
+        {"type": "tool-output-available", **C, "output": "1"},
+        START,
+    ]
+    codec = tool("ui-message")
+    events = codec.read([json.dumps(o) + "\n" for o in objs])
+    assert [e.call_id for e in events if e.type == "call"] == ["c", "c#2"]
+    assert codec.lines(events) == objs
+
+
+@pytest.mark.parametrize("protocol", ["ui-message", "ag-ui"])
+def test_a_call_that_begins_again_while_it_is_open_is_two_calls(tool, protocol):
+    start = {"ag-ui": {"type": "TOOL_CALL_START", **C, "toolCallName": "x"}}.get(protocol, START)
+    codec = tool(protocol)
+    events = codec.read([json.dumps(start) + "\n"] * 2)
+    calls = [e for e in events if e.type == "call"]
+    assert [(e.call_id, e.name, e.incomplete) for e in calls] == [
+        ("c", "x", True),
+        ("c#2", "x", True),
+    ]
+    assert codec.lines(events) == [start, start]
+
+
+def test_an_answered_question_is_counted_once(tool):
+    codec = tool("ui-message")
+    codec.lines([ev.Approval(call_id="c", stage="decided", decision="allow")])
+    assert codec.encoder.losses.counts() == {"approval.decision": 1}

@@ -10,7 +10,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**9)))
 
 
 @given(PAIRS)
-def test_decoding_gives_the_pairs_back(pairs):
+def test_decoding_returns_the_pairs(pairs):
     assert list(decode_chunks(encode_chunks(pairs))) == pairs
 
 
@@ -37,7 +37,7 @@ def test_negative_numbers_are_refused():
 
 
 @given(PAIRS)
-def test_packing_gives_the_pairs_and_the_string_back(pairs):
+def test_packing_keeps_the_pairs_and_the_string(pairs):
     text = encode_chunks(pairs)
     assert list(decode_chunks(pack_chunks(text))) == pairs
     assert unpack_chunks(pack_chunks(text)) == text

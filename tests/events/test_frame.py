@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agent_nb import events as e
 from agent_nb.errors import UsageError
-from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS, Column
+from agent_nb.events.column_type import Column
+from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS
 from agent_nb.events.event_json import event_from
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
@@ -102,7 +103,7 @@ def test_columns_have_their_types_also_when_empty_or_partial(log, events):
 
 
 @pytest.mark.parametrize("preset", ["events", "calls", "turns", "runs"])
-def test_a_short_list_begins_with_what_is_read_first_and_ends_with_ids(preset):
+def test_a_short_list_goes_from_the_most_read_columns_to_ids(preset):
     names = [c.name for c in PRESETS[preset]]
     assert names[0] in ("turn", "prompt")
     assert names[-3:] == ["cell", "notebook", "run"]
@@ -169,7 +170,7 @@ def test_seconds_stand_beside_the_timedeltas(log):
     assert list(to_frame(log, "runs")["duration_s"]) == [12.0]
 
 
-def test_a_time_that_nobody_knows_is_missing():
+def test_an_unknown_time_is_missing():
     frame = to_frame([e.User(run="r", ts=0.0), e.Call(run="r", ts=5.0)])
     assert list(frame["seconds"].isna()) == [True, False]
     assert (
@@ -409,7 +410,7 @@ def test_a_notebook_shows_empty_cells_whole_counts_and_lines_that_do_not_wrap(lo
 
 
 @pytest.mark.parametrize("columns", PRESETS)
-def test_no_cell_of_a_notebook_spells_out_what_is_missing(log, columns):
+def test_missing_values_are_empty_cells_in_a_notebook(log, columns):
     assert not {text for row in cells(to_frame(log[:5], columns)._repr_html_()) for text in row} & {
         "NaN",
         "NaT",

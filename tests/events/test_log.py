@@ -37,7 +37,7 @@ def test_time_never_goes_back_and_is_whole_milliseconds():
     assert [e.ts for e in stamped] == [5.0, 5.0, 6.123, 6.123]
 
 
-def test_deltas_are_told_but_not_stored():
+def test_deltas_are_passed_on_but_not_stored():
     log, seen = EventLog(), []
     log.subscribe(seen.append)
     log.append(Delta(block="1", of="respond", text="x"))

@@ -297,7 +297,7 @@ def test_formats_without_a_reply_have_the_same_answer_too(name, consumer, tmp_pa
 
 
 @pytest.mark.parametrize("codec", ["ag-ui", "agent-event", "cogency", "ui-message"])
-def test_a_text_told_anew_is_a_loss_where_the_format_has_no_reply(codec):
+def test_a_repeated_text_is_a_loss_if_the_format_has_no_reply(codec):
     encoder = plugins.load("codecs", codec).encoder()
     for event in stored(TOLD_ANEW):
         encoder.feed(event)
@@ -423,7 +423,7 @@ def test_the_content_of_a_finished_task_is_the_answer():
     assert answer_text(events) == cards(events) == "I don't know"
 
 
-def test_content_that_is_complete_with_other_words_takes_the_place_of_what_was_streamed():
+def test_complete_content_with_other_words_replaces_the_streamed_text():
     delta, end = (
         {"kind": "content-delta", "taskId": "t", "delta": "I know"},
         {"kind": "task-complete", "taskId": "t"},
@@ -491,7 +491,7 @@ def test_a_thought_within_a_paragraph_does_not_part_it(before):
     assert isinstance(view.cards[1], ThinkCard)
 
 
-def test_a_text_that_is_cut_off_says_so_and_one_that_might_have_gone_on_does_not():
+def test_only_a_text_that_was_cut_off_is_incomplete():
     open_block = (
         e.Respond(content="a", turn=1),
         e.Delta(of="respond", block="b", text="b", turn=1),

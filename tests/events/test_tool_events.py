@@ -100,7 +100,7 @@ def test_a_tool_that_yields_tool_events_is_run_as_one(form):
     assert [(e.status, e.content) for e in log.of("result")] == [("error", "gone")]
 
 
-def test_progress_alone_is_no_result():
+def test_progress_alone_is_not_a_result():
     @tool(name="sh")
     def endless():
         yield PROGRESS

@@ -86,7 +86,7 @@ def test_an_object_without_type_is_kept():
 
 
 @pytest.mark.parametrize("line", [b"", b"[1]", b"12", b"{", b'"x"', b"\xff"])
-def test_what_is_no_json_object_is_a_decode_error(line):
+def test_a_line_without_a_json_object_is_a_decode_error(line):
     with pytest.raises(msgspec.DecodeError):
         decode_event(line)
 

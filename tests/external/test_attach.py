@@ -12,6 +12,7 @@ from functools import partial
 import anyio
 import httpx
 import pytest
+from helpers.waiting import wait
 
 from agent_nb import events as ev
 from agent_nb.errors import ModelError, UsageError
@@ -25,10 +26,6 @@ from agent_nb.server.hub import Hub
 
 QUICK = Backoff(first=0.001, most=0.01, patience=20, torn=0.05, idle=5)
 RUNS = int(os.environ.get("AGENT_NB_PROXY_RUNS", "300"))
-
-
-def run(function, *args):
-    return anyio.run(partial(function, *args))
 
 
 def stored(log):
@@ -150,7 +147,7 @@ def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one(rig, t
                 connections += attached.connections
         return connections
 
-    assert run(main) > runs * 1.2
+    assert wait(main, 100) > runs * 1.2
 
 
 def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(rig, token):
@@ -173,7 +170,7 @@ def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(
             for seed in range(10):
                 group.start_soon(one, seed)
 
-    run(main)
+    wait(main)
 
 
 def test_a_server_that_restarts_is_found_again(rig, token):
@@ -200,7 +197,7 @@ def test_a_server_that_restarts_is_found_again(rig, token):
         assert seen == ["user", "respond", "end"]
         assert stored(attached.log) == stored(log)
 
-    run(main)
+    wait(main)
 
 
 def _publish(hub, log):
@@ -216,7 +213,7 @@ def test_events_come_live_with_their_deltas(rig, token):
     async def main():
         return [e.type async for e in attach(f"{server.server.url}/runs/r", token)]
 
-    assert run(main) == ["user", "delta", "delta", "delta", "respond", "end"]
+    assert wait(main) == ["user", "delta", "delta", "delta", "respond", "end"]
 
 
 def test_awaiting_gives_the_run(rig, token):
@@ -226,7 +223,7 @@ def test_awaiting_gives_the_run(rig, token):
     async def main():
         return await attach(f"{server.server.url}/runs/r/events?token={token}")
 
-    found = run(main)
+    found = wait(main)
     assert (found.id, found.answer, found.status) == ("r", "The answer 0", "ok")
 
 
@@ -238,7 +235,7 @@ def test_a_servers_address_follows_its_newest_run(rig, token):
     async def main():
         return (await attach(server.server.url, token)).id
 
-    assert run(main) == "new"
+    assert wait(main) == "new"
 
 
 def test_a_finished_run_can_be_iterated_again_and_a_busy_one_not_twice(rig, token):
@@ -255,7 +252,7 @@ def test_a_finished_run_can_be_iterated_again_and_a_busy_one_not_twice(rig, toke
         await again
         return [e.type async for e in again]
 
-    assert run(main) == ["user", "respond", "end"]
+    assert wait(main) == ["user", "respond", "end"]
 
 
 def test_the_remote_run_can_be_stopped_and_asked(rig, token):
@@ -272,7 +269,7 @@ def test_the_remote_run_can_be_stopped_and_asked(rig, token):
                 await attached.cancel()
         return attached.run.status
 
-    assert run(main) == "interrupted"
+    assert wait(main) == "interrupted"
     assert driven.answers[0] == (
         "c/1",
         {"allow": True, "args": {"a": 1}, "scope": "once", "reason": ""},
@@ -291,7 +288,7 @@ def test_a_refusal_that_waiting_cannot_mend_is_an_error_at_once(path, wrong, wor
         await attach(server.server.url + path, wrong or token, backoff=QUICK)
 
     with pytest.raises(UsageError, match=words):
-        run(main)
+        wait(main)
 
 
 def test_a_server_without_runs_says_so(rig, token):
@@ -301,7 +298,7 @@ def test_a_server_without_runs_says_so(rig, token):
         await attach(server.server.url, token)
 
     with pytest.raises(UsageError, match="no run to follow"):
-        run(main)
+        wait(main)
 
 
 def test_it_gives_up_when_nothing_comes_for_long(free_port):
@@ -313,7 +310,7 @@ def test_it_gives_up_when_nothing_comes_for_long(free_port):
         )
 
     with pytest.raises(ModelError, match=r"Gave up on http://127\.0\.0\.1"):
-        run(main)
+        wait(main)
 
 
 def test_a_connection_that_says_nothing_is_left(rig, token):
@@ -331,7 +328,7 @@ def test_a_connection_that_says_nothing_is_left(rig, token):
                 threading.Timer(0.3, lambda: driven.feed(ev.End())).start()
         return attached.connections
 
-    assert run(main) > 1
+    assert wait(main) > 1
 
 
 def test_states_are_told(rig, token):
@@ -342,7 +339,7 @@ def test_states_are_told(rig, token):
     async def main():
         await attach(f"{server.server.url}/runs/r", token, on_state=states.append)
 
-    run(main)
+    wait(main)
     assert states == ["connecting", "following", "ended"]
 
 
@@ -377,12 +374,12 @@ def test_any_stream_can_be_read_for_a_codec(rig, token):
     async def main(path):
         return [chunk async for chunk in read(server.server.url + path, token=token)]
 
-    chunks = run(main, "/runs/r/events?format=looopy")
+    chunks = wait(partial(main, "/runs/r/events?format=looopy"))
     assert decode(chunks, "looopy")[-1].type == "end"
     with pytest.raises(UsageError, match="answers 404"):
-        run(main, "/runs/none/events")
+        wait(partial(main, "/runs/none/events"))
     with pytest.raises(UsageError, match="not an http address"):
-        run(partial(_read_all, "file:///etc/passwd"))
+        wait(partial(_read_all, "file:///etc/passwd"))
 
 
 async def _read_all(url):
@@ -398,7 +395,7 @@ def test_a_stream_that_breaks_off_is_told(free_port):
             server.close()
 
     with pytest.raises(ModelError, match="broke off"):
-        run(main)
+        wait(main)
 
 
 async def _half(reader, writer):

@@ -47,6 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.other_kernel)
         if item.path.name == "test_server_hook.py":
             item.add_marker(pytest.mark.extra)
+            item.add_marker(pytest.mark.slow)
+        if any(item.iter_markers("long")):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -92,7 +92,11 @@ class MainThread:
 
 
 def run_calls(
-    tools: Any, *calls: Any, report: Record | None = None, **options: Any
+    tools: Any,
+    *calls: Any,
+    report: Record | None = None,
+    remaining: Callable[[], Mapping[str, float]] = dict,
+    **options: Any,
 ) -> tuple[list[Outcome], Record]:
     """Run `calls` ((name, args) or (name, args, fault), ids c1, c2 …) and return outcomes and
     report.
@@ -102,11 +106,15 @@ def run_calls(
     async def main() -> None:
         record = report or Record()
         toolset = tools if isinstance(tools, Toolset) else resolve(tools)
-        during = {k: options.pop(k) for k in ("remaining",) if k in options}
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         runner = ToolRunner(toolset, **options)
-        jobs = [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)]
-        kept.append(await runner.run(jobs, record, **during))
+        kept.append(
+            await runner.run(
+                [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)],
+                record,
+                remaining=remaining,
+            )
+        )
         kept.append(record)
 
     anyio.run(main)

@@ -10,8 +10,9 @@ from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import UsageError
-from agent_nb.host import imports, plugins
-from agent_nb.host.imports import GUARD, Places
+from agent_nb.host import import_places, imports, plugins
+from agent_nb.host.import_places import Places
+from agent_nb.host.imports import GUARD
 from agent_nb.models import choose, keys
 
 CALL = calling("look")
@@ -149,7 +150,7 @@ def test_an_installed_plug_in_is_found_also_where_the_folder_is_its_checkout(pro
     project.forge("evil", code="tools = ()")
     monkeypatch.setattr(sys, "path", [*sys.path, str(project.folder)])
     # a .pth file names it
-    monkeypatch.setattr(imports, "_trees", lambda sites: [str(project.folder)])
+    monkeypatch.setattr(import_places, "_trees", lambda sites: [str(project.folder)])
     monkeypatch.setattr(GUARD, "_state", ())
     assert plugins.load("tools", "evil") == ()
 
@@ -205,7 +206,7 @@ def test_which_entries_of_the_path_count(tmp_path, monkeypatch, entry, counts):
     site = tmp_path / "project" / ".venv" / "lib" / "python3" / "site-packages"
     site.mkdir(parents=True)
     (site / "editable.pth").write_text(f"import x\n# note\n{tmp_path}/project/checkout\n")
-    monkeypatch.setattr(imports.site, "getsitepackages", lambda: [str(site)])
+    monkeypatch.setattr(import_places.site, "getsitepackages", lambda: [str(site)])
     found = Places([entry.format(**places)], [str(notebooks)])
     assert bool(found.path) is counts
     assert bool(found.rest) is not counts
@@ -216,14 +217,14 @@ def test_which_entries_of_the_path_count(tmp_path, monkeypatch, entry, counts):
     [("{home}", False), ("", False), ("{home}/lib", True), ("/opt/modules", True)],
 )
 @pytest.mark.parametrize("marked", [True, False])
-def test_the_users_home_is_no_project(tmp_path, monkeypatch, entry, counts, marked):
+def test_the_users_home_is_not_a_project(tmp_path, monkeypatch, entry, counts, marked):
     monkeypatch.setenv("HOME", str(tmp_path))
     if marked:
         (tmp_path / ".git").mkdir()  # of somebody who keeps his settings so
     assert bool(Places([entry.format(home=tmp_path)], [str(tmp_path)]).path) is counts
 
 
-def test_what_is_installed_comes_before_other_places():
+def test_installed_packages_come_before_other_places():
     installed = [entry for entry in sys.path if entry.endswith("site-packages")]
     assert Places(["/opt/modules", *installed], ["/nowhere"]).path == [*installed, "/opt/modules"]
 
@@ -236,7 +237,7 @@ def test_the_finder_is_put_in_once_and_leaves_other_finders_as_they_are(project)
     assert GUARD.find_spec("agent_nb.events", ["x"]) is None
 
 
-def test_a_folder_that_is_gone_is_no_fault(project):
+def test_a_deleted_folder_is_not_a_fault(project):
     project.folder.rmdir()
     assert imports.find("json") is not None
     assert imports.library("keyring") is None
@@ -246,8 +247,8 @@ def test_a_folder_that_is_gone_is_no_fault(project):
 def library(tmp_path, monkeypatch):
     """Install a module; returns the folder it is in."""
     place = tmp_path / "installed"
-    real = imports._sites
-    monkeypatch.setattr(imports, "_sites", lambda: [*real(), str(place)])
+    real = import_places._sites
+    monkeypatch.setattr(import_places, "_sites", lambda: [*real(), str(place)])
     monkeypatch.setattr(sys, "path", [*sys.path, str(place)])
     made = []
 

@@ -57,7 +57,7 @@ def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
         assert not trust.allowed(other)
 
 
-def test_a_yes_to_keys_is_none_to_files(tmp_path):
+def test_allowing_keys_allows_no_files(tmp_path):
     trust.allow([keys(tmp_path)])
     assert not trust.allowed(policy(tmp_path / ".env"))
     assert not trust.allowed(policy(tmp_path / "p.yaml"))
@@ -70,7 +70,7 @@ def test_it_is_written_for_the_user_alone(tmp_path):
     assert [p.name for p in trust.path().parent.iterdir()] == ["folders.json"]
 
 
-def test_what_is_allowed_is_listed_and_revoked(tmp_path, monkeypatch):
+def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     trust.allow(
         [keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")]

@@ -17,7 +17,7 @@ from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import lift, records
 from agent_nb.record.record import MIME, run_record
 
-pytestmark = pytest.mark.extra
+pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
 
 def record(run, started):

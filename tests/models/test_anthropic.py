@@ -269,7 +269,7 @@ def test_a_start_without_the_stop_before_closes_that_block(decode):
     assert len(got.of(parts.Close)) == 2
 
 
-def test_an_answer_that_is_no_stream_is_read_whole(total):
+def test_an_answer_without_a_stream_is_read_whole(total):
     message = {
         "type": "message",
         "id": "m",

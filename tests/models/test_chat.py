@@ -66,7 +66,7 @@ def test_reasoning_comes_under_either_name_and_remembers_which(decode, field):
     assert got.of(parts.Thought)[1].opaque is None
 
 
-def test_reasoning_told_twice_is_told_once(decode):
+def test_reasoning_sent_twice_is_emitted_once(decode):
     detail = {"type": "reasoning.text", "text": "hm", "index": 0}
     assert (
         decode(
@@ -491,7 +491,7 @@ def test_bookkeeping_and_empty_fields_are_no_extras(decode):
     assert decode(chunk, delta("stop")).extras == {}
 
 
-def test_a_whole_message_beside_the_delta_is_not_told_again(decode):
+def test_a_whole_message_beside_the_delta_is_not_repeated(decode):
     last = {"choices": [{"delta": {}, "message": {"content": "one"}, "finish_reason": "stop"}]}
     assert decode(delta(content="one"), last).text == "one"
 
@@ -501,14 +501,14 @@ def test_a_second_alternative_is_left_out(decode):
     assert decode(delta(content="one"), other, delta("stop")).text == "one"
 
 
-def test_a_chunk_before_the_choices_is_no_head(decode):
+def test_a_chunk_before_the_choices_is_not_a_head(decode):
     azure = {"choices": [], "id": "", "model": "", "prompt_filter_results": [{"prompt_index": 0}]}
     got = decode(azure, delta(content="x"), delta("stop"))
     assert got.of(parts.Head) == [parts.Head(200, "m", "r")]
     assert got.extras == {"prompt_filter_results": [{"prompt_index": 0}]}
 
 
-def test_an_answer_that_is_no_stream_is_read_whole(total):
+def test_an_answer_without_a_stream_is_read_whole(total):
     message = {
         "role": "assistant",
         "content": "yes",

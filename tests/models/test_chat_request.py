@@ -76,7 +76,7 @@ def test_arguments_that_were_changed_go_back_as_they_were_understood():
 
 
 @pytest.mark.parametrize("content", ["Error: no", '{"error": 1}', "error in x"])
-def test_a_failure_that_says_so_is_not_told_twice(content):
+def test_a_failure_that_says_so_is_not_marked_twice(content):
     assert (
         body_of(Message("tool", (ResultBlock("a", "f", content, error=True),)))["messages"][0][
             "content"

@@ -97,7 +97,7 @@ def test_the_address_of_openai_itself_changes_nothing(monkeypatch):
     assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
 
 
-def test_a_base_url_that_is_none_is_named(monkeypatch):
+def test_an_invalid_base_url_is_named(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "lab:8000")
     with pytest.raises(UsageError, match="is not a base URL"):
         choose.choose()
@@ -465,7 +465,7 @@ def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables
     assert keys.find("openai") is None
 
 
-def test_a_dotenv_file_that_is_no_text_or_endless_is_as_if_it_were_not_there(monkeypatch, tmp_path):
+def test_a_binary_or_huge_dotenv_file_is_ignored(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for content in (b"\xff\xfe", f"OPENAI_API_KEY={KEY}\n".encode() + b"#" * (2 << 20)):
         (tmp_path / ".env").write_bytes(content)
@@ -573,7 +573,7 @@ def test_white_space_around_a_key_is_dropped():
     assert keys.find("openai").value == KEY
 
 
-def test_the_secret_filter_is_told_all_keys(monkeypatch, tmp_path):
+def test_the_secret_filter_knows_all_keys(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text(
         "XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789"
@@ -588,7 +588,7 @@ def test_the_secret_filter_is_told_all_keys(monkeypatch, tmp_path):
     }
 
 
-def test_the_secret_filter_is_told_the_keys_of_configured_endpoints(monkeypatch, tmp_path):
+def test_the_secret_filter_knows_the_keys_of_configured_endpoints(monkeypatch, tmp_path):
     config = tmp_path / "config.toml"
     headers = '{ "x-team" = "the blue team of all", "api-key" = "azure-0123456789", Authorization = "Basic dXNlcjpwYXNz" }'
     config.write_text(
@@ -630,7 +630,7 @@ def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
 @pytest.mark.skipif(
     importlib.util.find_spec("keyring") is not None, reason="the keyring is installed"
 )
-def test_without_the_keyring_the_install_line_is_told():
+def test_without_the_keyring_the_error_has_the_install_line():
     with pytest.raises(UsageError, match="pip install keyring"):
         keys.remember("openai", KEY, keyring=True)
 

@@ -18,7 +18,9 @@ from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
 from agent_nb.models.http import client
-from agent_nb.models.http.client import Timeouts, checked_url, fault_of, is_loopback
+from agent_nb.models.http.client import checked_url, is_loopback
+from agent_nb.models.http.network_errors import fault_of
+from agent_nb.models.http.reply import Timeouts
 from agent_nb.models.openai import provider
 
 DONE = "data: [DONE]\n\n"
@@ -96,7 +98,7 @@ def test_one_model_works_in_one_event_loop_after_another(serve, collect):
     assert [collect(model).text, collect(model).text] == ["x", "x"]
 
 
-def test_a_client_that_nobody_closed_is_closed_with_its_event_loop(serve, request_of):
+def test_a_client_left_open_is_closed_with_its_event_loop(serve, request_of):
     server = None
 
     def behaviour(peer):
@@ -114,7 +116,7 @@ def test_a_client_that_nobody_closed_is_closed_with_its_event_loop(serve, reques
 
 
 @pytest.mark.parametrize(("told", "retryable"), [("true", True), ("false", False)])
-def test_a_server_that_says_whether_to_retry_is_believed(serve, caught, told, retryable):
+def test_a_server_decides_whether_to_retry(serve, caught, told, retryable):
     status = 400 if retryable else 500
     _, error = caught(model_at(serve(lambda peer: peer.reply(status, "{}", x_should_retry=told))))
     assert error.retryable is retryable
@@ -176,7 +178,7 @@ def test_no_part_of_a_key_is_in_an_error(serve, caught, monkeypatch):
         assert "5678" not in text
 
 
-def test_404_names_model_and_base_url_and_what_is_near(serve, caught):
+def test_404_names_model_base_url_and_close_models(serve, caught):
     def models(peer):
         peer.reply(200, '{"data": [{"id": "m2"}, {"id": "other"}]}')
 
@@ -228,7 +230,7 @@ def test_spent_credit_is_not_retried(serve, caught):
         ("data: {broken\n\n", "garbage", "not JSON. It begins with '{broken'"),
     ],
 )
-def test_what_is_no_answer_is_named(serve, caught, body, code, words):
+def test_a_body_that_is_not_an_answer_is_reported(serve, caught, body, code, words):
     got, error = caught(model_at(serve(lambda peer: peer.reply(200, body, "text/html"))))
     assert error.code == code
     assert words in str(error)
@@ -487,7 +489,7 @@ def test_no_proxy_is_honoured(serve, caught, monkeypatch):
         *((host, False) for host in ("0.0.0.0", "10.0.0.1", "localhost.example", "127.example")),
     ],
 )
-def test_what_is_loopback(host, loopback):
+def test_loopback_hosts_are_recognised(host, loopback):
     assert is_loopback(host) is loopback
 
 
@@ -505,7 +507,7 @@ def test_a_base_url_is_tidied(given, url):
 
 
 @pytest.mark.parametrize("url", ["lab:8000", "ftp://x/v1", "http://", "", "http://x:port/v1"])
-def test_what_is_no_base_url_is_refused(url):
+def test_an_invalid_base_url_is_refused(url):
     with pytest.raises(UsageError, match="not a base URL"):
         checked_url(url)
 
@@ -530,7 +532,7 @@ def test_an_untrusted_certificate_names_the_variables():
     cause = ssl.SSLCertVerificationError("CERTIFICATE_VERIFY_FAILED: self-signed certificate")
     error = httpx.ConnectError("CERTIFICATE_VERIFY_FAILED")
     error.__cause__ = cause
-    fault = fault_of(error, "lab:443", Timeouts())
+    fault = fault_of(error, "lab:443", Timeouts().connect)
     assert "SSL_CERT_FILE (or REQUESTS_CA_BUNDLE)" in str(fault)
     assert (fault.code, fault.retryable) == ("tls", False)
 
@@ -538,13 +540,13 @@ def test_an_untrusted_certificate_names_the_variables():
 def test_a_server_that_speaks_no_tls_is_named_so():
     error = httpx.ConnectError("WRONG_VERSION_NUMBER")
     error.__cause__ = ssl.SSLError("WRONG_VERSION_NUMBER")
-    assert "Does it speak https?" in str(fault_of(error, "lab:443", Timeouts()))
+    assert "Does it speak https?" in str(fault_of(error, "lab:443", Timeouts().connect))
 
 
 def test_tls_that_breaks_off_later_is_a_broken_connection():
     error = httpx.ReadError("eof")
     error.__cause__ = ssl.SSLEOFError("eof")
-    assert fault_of(error, "lab:443", Timeouts()).code == "cut"
+    assert fault_of(error, "lab:443", Timeouts().connect).code == "cut"
 
 
 @pytest.mark.parametrize(
@@ -558,7 +560,7 @@ def test_tls_that_breaks_off_later_is_a_broken_connection():
     ],
 )
 def test_every_fault_of_the_transport_has_its_code(error, code, retryable):
-    fault = fault_of(error, "lab", Timeouts())
+    fault = fault_of(error, "lab", Timeouts().connect)
     assert (fault.code, fault.retryable) == (code, retryable)
     assert "secret" not in str(fault)
 

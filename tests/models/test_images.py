@@ -70,7 +70,7 @@ class Broken:
         (Broken(), "could not be written as PNG: mode F"),
     ],
 )
-def test_what_is_no_image_is_a_usage_error(source, words):
+def test_a_source_that_is_not_an_image_is_a_usage_error(source, words):
     with pytest.raises(UsageError, match=words):
         image_block(source)
 

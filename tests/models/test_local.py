@@ -55,7 +55,7 @@ def engine(monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("engine")
-def test_what_is_no_model_file_is_a_usage_error(tmp_path, monkeypatch, name, content, words):
+def test_a_file_that_is_not_a_model_is_a_usage_error(tmp_path, monkeypatch, name, content, words):
     monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -74,7 +74,7 @@ def test_weights_have_one_server_in_the_process(tmp_path):
     assert local.server_of(tmp_path / "a", "a") is not local.server_of(tmp_path / "b", "b")
 
 
-def test_progress_is_told_from_reading_to_ready(tmp_path, monkeypatch):
+def test_progress_is_reported_from_reading_to_ready(tmp_path, monkeypatch):
     (tmp_path / "m.gguf").write_bytes(b"GGUF" + b"x" * 100)
     monkeypatch.setattr(local, "BLOCK", 52)
     monkeypatch.setattr(
@@ -150,7 +150,7 @@ def streamed(model, request, stop_after=0):
 
 @pytest.mark.local
 @needs_model
-def test_the_embedded_model_streams_and_tells_usage(request_of, total):
+def test_the_embedded_model_streams_and_reports_usage(request_of, total):
     got = total(
         streamed(local.provider("smollm2"), request_of("Say hello.", settings={"max_tokens": 24}))
     )
@@ -207,7 +207,7 @@ def test_two_runs_at_once_share_the_embedded_model(request_of):
 
 @pytest.mark.local
 @needs_model
-def test_a_prompt_that_is_too_long_is_an_error_in_words(caught, request_of):
+def test_a_prompt_that_is_too_long_is_a_readable_error(caught, request_of):
     _, error = caught(local.provider("smollm2"), request_of("word " * 20000))
     assert error.status == 400
     assert "context" in str(error)
@@ -215,7 +215,7 @@ def test_a_prompt_that_is_too_long_is_an_error_in_words(caught, request_of):
 
 @pytest.mark.local
 @needs_model
-def test_the_responses_api_of_its_server_tells_everything_once(request_of, total):
+def test_the_responses_api_of_its_server_emits_everything_once(request_of, total):
     """llama.cpp's server numbers no item and no content."""
     server = local.provider("smollm2")._server
     model = openai_responses.provider(

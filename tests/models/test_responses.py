@@ -77,7 +77,7 @@ def decode(total):
     return run
 
 
-def test_text_is_told_once_and_closed(decode):
+def test_text_is_emitted_once_and_closed(decode):
     got = decode(CREATED, *message(0, "Hel", "lo"), completed())
     assert [p for p in got.parts if isinstance(p, parts.Text | parts.Close)] == [
         parts.Text("Hel", "0.0"),
@@ -162,7 +162,7 @@ def test_interleaved_items_are_kept_apart(decode):
     assert [c[0] for c in decode(CREATED, *mixed, completed()).calls] == ["call_1", "call_2"]
 
 
-def test_a_call_that_was_not_streamed_is_told_whole(decode):
+def test_a_call_that_was_not_streamed_is_emitted_whole(decode):
     got = decode(CREATED, *call(0, deltas=()), completed())
     assert got.calls == [("call_1", "f", '{"x": 1}')]
     assert "".join(d.text for d in got.of(parts.CallDelta)) == '{"x": 1}'
@@ -215,7 +215,7 @@ def test_what_was_never_streamed_is_read_from_the_end(decode):
     )
 
 
-def test_an_answer_that_is_no_stream_is_read_whole(total):
+def test_an_answer_without_a_stream_is_read_whole(total):
     response = {
         "object": "response",
         "id": "r",

@@ -264,7 +264,7 @@ def decode(*chunks):
 
 
 @EVERY
-def test_everything_is_told_once_under_any_names(change, interleaved, total):
+def test_everything_is_emitted_once_under_any_names(change, interleaved, total):
     got = total(decode(*frames(change, interleaved)))
     assert (got.text, got.reasoning) == ("I look.", "hm so")
     assert got.calls == CALLS

@@ -57,7 +57,7 @@ def test_a_server_that_asks_to_wait_is_not_asked_for_ever():
     assert delays(fault(retry_after=1.0), len(BUSY) + 1) is None
 
 
-def test_a_wait_in_the_past_is_no_wait():
+def test_a_wait_in_the_past_is_zero():
     assert delays(fault(retry_after=-3.0), 1, spread=lambda: 0.0) == 0.0
 
 

@@ -180,7 +180,7 @@ def test_a_malformed_file_is_a_usage_error_with_its_position(tmp_path, name, tex
         provider(str(tmp_path / name))
 
 
-def test_a_file_that_is_no_text_is_a_usage_error(tmp_path):
+def test_a_binary_file_is_a_usage_error(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00\xd8")
     with pytest.raises(UsageError, match="cannot be read"):
         provider(str(tmp_path / "a.yaml"))

@@ -1,8 +1,10 @@
-"""Front ends without a browser, each driven as its profile is: a client that speaks to a kernel in
-messages (with a keyboard or not, with widgets or not, never a subshell), IPython on a
-pseudo-terminal, nbclient, nbconvert.
+"""Front ends without a browser, each driven in the way of its profile.
 
-Each runs scenes (SCENES) and tells what was `Seen`. A runner executes all its scenes in one
+- A client that speaks to a kernel in messages (with or without a keyboard, with or without widgets,
+  never with a subshell).
+- IPython on a pseudo-terminal, nbclient, nbconvert.
+
+Each runs scenes (SCENES) and returns what was `Seen`. A runner executes all its scenes in one
 notebook.
 """
 
@@ -27,9 +29,7 @@ from helpers.shells import Terminal
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A folder for kernels and notebooks, with state folders of its own in the environment and no
-    keys.
-    """
+    """A folder for kernels and notebooks, with separate state folders and no keys."""
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "policy.yaml").write_text(POLICY)
     with pytest.MonkeyPatch.context() as patch:
@@ -72,14 +72,14 @@ def terminal(folder: Path) -> Any:
 @pytest.fixture(scope="module")
 @starts("kernel")
 def nbclient(folder: Path) -> Runner:
-    """A notebook that nbclient has executed."""
+    """A notebook executed by nbclient."""
     return Runner(folder, convert=False)
 
 
 @pytest.fixture(scope="module")
 @starts("kernel")
 def nbconvert(folder: Path) -> Runner:
-    """A notebook that nbconvert has executed."""
+    """A notebook executed by nbconvert."""
     if importlib.util.find_spec("nbconvert") is None:
         lacking("nbconvert is not installed")
     # a kernel that nobody tells its notebook would find what nbclient has written
@@ -90,7 +90,7 @@ def nbconvert(folder: Path) -> Runner:
 
 @pytest.fixture
 def profile(request: pytest.FixtureRequest) -> Any:
-    """A function that gives the front end of a profile."""
+    """A function that returns the front end of a profile."""
 
     def profile(name: str) -> Any:
         clients = {

@@ -1,10 +1,11 @@
-"""What each front end gets: behaviours × profiles, as data. `python tests/profiles/table.py` prints
-it as markdown.
+"""The behaviour of each front end: behaviours × profiles, as data.
 
-A cell says what happens and which test shows it. Cells without a test say why there is nothing to
+`python tests/profiles/table.py` prints it as markdown.
+
+A cell says what happens and which test shows it; a cell without a test says why there is nothing to
 show. Most words of a cell choose what `test_profiles.py` checks (its table CHECKS); where a browser
-is needed, the cell names a test of `tests/browser`, and `test_table.py` makes sure that pytest
-collects it.
+is needed, the cell names a test of `tests/browser`, and `test_table.py` checks that pytest collects
+it.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ BEHAVIOURS = {
 
 
 class Cell(NamedTuple):
-    """What a profile does, and the id of the test that shows it ("": nothing to show, and `outcome`
-    says why).
+    """The behaviour of a profile, and the id of the test that shows it.
+
+    Without a test (""), `outcome` says why there is nothing to show.
     """
 
     outcome: str

@@ -1,5 +1,6 @@
-"""The cells of the table that need no browser, each a test: the words of a cell choose what is
-checked.
+"""The cells of the table that need no browser, one test each.
+
+The words of a cell choose what is checked.
 """
 
 import pytest
@@ -53,9 +54,7 @@ def printed(front):
 
 
 def as_it_comes(front):
-    """What the model has said is there while the rest of it is not: the run is stopped at the sight
-    of it.
-    """
+    """The first part of the answer is shown before the rest exists: the run is stopped there."""
     seen = front.scene("talk", ("interrupt", "I am still writing"))
     assert seen.of("respond")[0]["incomplete"]
     assert len(seen.of("respond")[0]["content"]) < 20_000
@@ -116,9 +115,7 @@ def asked_by_typing(front):
 
 
 def denied_by_policy(front):
-    """Nobody can be asked: not by a button that no message reaches, not on a keyboard that is not
-    there.
-    """
+    """The user cannot be asked: no button gets a message, and there is no keyboard."""
     front.widgets = False
     seen = front.scene("ask")
     assert (seen.sent, decided(seen)) == ([], [("deny", "policy")])

@@ -1,5 +1,6 @@
-"""The table of profiles cannot lie: it is whole, and every cell of it names a test that pytest
-collects, or says why there is none.
+"""The table of profiles is complete.
+
+Every cell names a test that pytest collects, or says why there is none.
 """
 
 import os

@@ -8,7 +8,7 @@ import subprocess
 import msgspec
 import pytest
 from helpers.paths import EXAMPLES
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import decode, encode
@@ -74,6 +74,7 @@ def test_any_changed_character_changes_the_hash(log):
     assert record_hash(changed) != record["hash"]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=6))
 def test_any_events_come_back(objects):
     events = EventLog.of_events(

@@ -17,6 +17,7 @@ import pytest
 from helpers.lacking import lacking
 from helpers.marks import starts
 from helpers.paths import CHECKOUT, python_path
+from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted
 from agent_nb.cli.main import main
@@ -389,7 +390,7 @@ def test_a_conversation_goes_on_and_has_one_run_at_a_time():
         await launched._stream
         return launched.log
 
-    log = asyncio.run(asyncio.wait_for(main(), 30))
+    log = wait(main)
     assert [e.data["messages"] for e in log.of("node") if e.phase == "enter"] == [4]
 
 

@@ -1,5 +1,6 @@
-"""Runs for the tests of the view: a tape that keeps every event with its deltas, a long run with
-every kind of card, checkers.
+"""Runs for the tests of the view.
+
+A tape that keeps every event with its deltas, a long run with every kind of card, and checkers.
 """
 
 from __future__ import annotations

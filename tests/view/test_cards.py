@@ -1,4 +1,4 @@
-"""What the cards say."""
+"""The texts and nodes of the cards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def long_run(kind: Any) -> list[e.Event]:
 
 
 @pytest.mark.parametrize("kind", [e.Respond, e.Think])
-def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_what_is_left_out(kind):
+def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_the_size_left_out(kind):
     page_ = bundle(long_run(kind))["text/html"]
     assert "Paragraph 0 of" in page_
     assert "Paragraph 59999 of" in page_
@@ -106,14 +106,14 @@ def test_the_header_names_turns_that_come_from_records_of_others(payload):
     assert len(head) < 400
 
 
-def test_the_clock_of_a_replay_stands_at_the_times_that_were_recorded(begun):
+def test_the_clock_of_a_replay_shows_the_recorded_times(begun):
     view = RunView(recorded=True).extend(begun.seen)
     later = begun.now + 30 * 24 * 3600
     assert "720:" not in draw(page(view, Context(now=later, live=True)))
     assert "720:" in said(begun.log, now=later, live=True).split("\n")[0]
 
 
-def test_a_failure_that_is_a_traceback_says_its_last_line_and_folds_the_rest(begun):
+def test_a_traceback_shows_its_last_line_and_folds_the_rest(begun):
     trace = 'Traceback (most recent call last):\n  File "<cell>", line 2, in <module>\n    frame["price"]\n    ^^^^^\nNameError: no frame'
     begun.tool("k", "python", {"code": "frame['price']"}, status="error", content=trace)
     text = said(begun.seen)
@@ -122,7 +122,7 @@ def test_a_failure_that_is_a_traceback_says_its_last_line_and_folds_the_rest(beg
     assert "^^^^^ NameError" not in text
 
 
-def test_the_header_does_not_say_where_a_model_came_from_that_was_written_there(tape):
+def test_the_header_does_not_explain_a_model_that_the_cell_names(tape):
     tape(e.RunStart(model="m", settings={"source": "given"}))
     assert "given" not in draw(page(RunView().extend(tape.seen)))
 
@@ -197,7 +197,7 @@ def test_the_footer_says_how_quick_it_was(rich):
     assert f"run {rich.log.run} · {len(rich.log)} events · first token 400 ms · 71 tok/s" in last
 
 
-def test_streaming_arguments_read_as_they_will(begun):
+def test_streaming_arguments_are_shown_unescaped(begun):
     view = RunView().extend(begun.seen)
     view.apply(e.Delta(of="call", block="b", name="write", text='{"content": "a\\nb \\"q\\"'))
     assert 'b "q"' in draw(page(view))
@@ -242,7 +242,7 @@ def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
     assert [kind for kind, _ in keys] == [nodes.Row, nodes.Row, nodes.Panel, nodes.Box]
 
 
-def test_an_unchanged_card_gives_the_very_same_node(rich):
+def test_an_unchanged_card_yields_the_identical_node(rich):
     view, layout = RunView().extend(rich.log), Layout()
     first, second = layout.page(view), layout.page(view)
     assert [a.child is b.child for a, b in zip(first.sections, second.sections, strict=True)][
@@ -328,7 +328,7 @@ def install(monkeypatch: Any, card: Any) -> None:
     )
 
 
-def test_a_tool_can_bring_its_own_card(begun, monkeypatch):
+def test_a_tool_can_have_an_installed_card(begun, monkeypatch):
     def mine(state: Any, context: Context) -> nodes.Node:
         return nodes.Row((nodes.T(f"my {state.content}"),))
 
@@ -337,7 +337,7 @@ def test_a_tool_can_bring_its_own_card(begun, monkeypatch):
     assert "my picture" in said(begun.log)
 
 
-def test_a_card_of_somebody_else_that_fails_says_so(begun, monkeypatch):
+def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
     monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
         base.plugins,
@@ -355,11 +355,11 @@ def test_a_card_of_somebody_else_that_fails_says_so(begun, monkeypatch):
 # --- the static page
 
 
-def test_the_static_page_holds_nothing_that_a_sanitiser_objects_to(rich, hazards):
+def test_the_static_page_passes_a_sanitiser(rich, hazards):
     assert hazards(bundle(rich.log)["text/html"]) == []
 
 
-def test_the_static_page_reads_without_styles(rich):
+def test_the_static_page_is_readable_without_styles(rich):
     import re
 
     text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", bundle(rich.log)["text/html"]))
@@ -459,7 +459,7 @@ def test_a_gist_keeps_names_and_comparisons(text, short):
     assert gist(text) == short
 
 
-def test_what_the_line_of_a_call_says_stands_there_once(begun):
+def test_a_call_does_not_repeat_what_its_line_says(begun):
     begun.tool("k1", "save", {"file": "a.csv"}, content="2 lines written")
     begun.tool("k2", "count", {"of": "rows"}, content=42)
     begun.tool("k3", "save", {"file": "a.csv"}, content="one\ntwo")
@@ -480,7 +480,7 @@ def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
     assert "<details" in html.draw(page(RunView().extend(begun.log)))
 
 
-def test_a_footer_says_no_pace_that_nobody_could_measure(begun):
+def test_a_footer_omits_a_pace_that_cannot_be_measured(begun):
     begun(e.Metric(total=e.Counts(input=10, output=50, duration=0.001, ttft=0.0)), e.End())
     assert "tok/s" not in said(begun.log)
     assert "first token" not in said(begun.log)
@@ -496,13 +496,13 @@ def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich
     assert "<code>column=" not in bare
 
 
-def test_rows_that_do_not_open_stand_in_line_with_those_that_do(rich):
+def test_rows_that_do_not_open_are_aligned_with_those_that_do(rich):
     made = html.draw(page(RunView().extend(rich.log)))
     assert f'<summary style="{theme.SUMMARY}">' in made
     assert f'style="{theme.STEP_LINE};' in made
 
 
-def test_markdown_is_a_list_of_steps_with_what_they_open_to_inside(begun):
+def test_markdown_is_a_list_of_steps_with_their_bodies_inside(begun):
     begun.think("Look first.", "t")
     begun.tool("k", "snake_case", {"a": 1}, content="one\n```\ntwo")
     begun.answer("Done.", "r")

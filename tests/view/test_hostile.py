@@ -1,6 +1,4 @@
-"""Hostile texts in every place of a run: nothing in the static forms runs, loads or covers
-anything.
-"""
+"""Hostile texts in every place of a run: no static form runs, loads or covers anything."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ def test_no_hostile_html_survives_the_sanitiser(hostile, hazards):
     assert {text: h for text in hostile if (h := hazards(clean(text)))} == {}
 
 
-def test_markdown_is_harmless_even_where_raw_html_is_on(hostile, hostile_run):
+def test_markdown_is_harmless_even_with_raw_html_enabled(hostile, hostile_run):
     """The markdown form, rendered with raw HTML on: no tag but those of markdown itself, no address
     but the web's.
     """
@@ -71,7 +69,7 @@ def test_hidden_characters_of_names_and_arguments_are_written_out():
     assert visible("a\u200bb") == "a⟨U+200B⟩b"
 
 
-def test_prose_keeps_direction_marks_but_no_overrides():
+def test_prose_keeps_direction_marks_but_not_overrides():
     assert prose("a\u202eb\u200f\x01") == "ab\u200f�"
 
 
@@ -92,14 +90,14 @@ def test_a_key_that_the_sanitiser_puts_together_is_not_shown(between, key, monke
     assert key not in unescape(drawn)
 
 
-def test_what_a_table_needs_passes_the_sanitiser():
+def test_the_markup_of_a_table_passes_the_sanitiser():
     given = '<table style="border-collapse: collapse; color: red"><tr><td colspan="2" align="right">1</td></tr></table>'
     made = clean(given)
     assert 'style="border-collapse:collapse;color:red"' in made
     assert 'colspan="2"' in made
 
 
-def test_links_of_foreign_html_open_elsewhere_without_a_way_back():
+def test_links_of_foreign_html_open_in_a_new_page_without_an_opener():
     assert (
         clean('<a href="https://e.com" class="x">a</a>')
         == '<a href="https://e.com" target="_blank" rel="noopener noreferrer">a</a>'

@@ -1,4 +1,4 @@
-"""Open views: published once, swapped for the static bundle, closed whatever happened."""
+"""Open views: published once, replaced by the static bundle, always closed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def replayed(view: LiveView, seen: list[e.Event], log: EventLog) -> None:
 
 
 @pytest.mark.parametrize("kind", ["widgets", "html"])
-def test_a_view_ends_as_the_static_bundle_under_its_display_id(front, rich, kind):
+def test_a_closed_view_is_the_static_bundle_in_the_same_display(front, rich, kind):
     log = EventLog()
     view = open_view(log, kind=kind, publish=front)
     replayed(view, rich.seen, log)
@@ -61,7 +61,7 @@ def test_live_widgets_carry_the_static_forms_too(front):
 
 
 @pytest.mark.parametrize("kind", ["widgets", "html"])
-def test_a_view_of_a_run_that_goes_on_begins_with_what_there_is(front, kind):
+def test_a_view_of_a_running_run_starts_with_the_events_so_far(front, kind):
     log = EventLog()
     log.append(e.RunStart(model="some/model"))
     log.append(e.User(content="Which prices look wrong?"))
@@ -70,7 +70,7 @@ def test_a_view_of_a_run_that_goes_on_begins_with_what_there_is(front, kind):
     view.close({})
 
 
-def test_a_saved_page_of_a_run_that_goes_on_says_so(front):
+def test_a_saved_page_of_a_running_run_says_that_it_is_unfinished(front):
     log = EventLog()
     view = open_view(log, kind="html", publish=front, hz=1000)
     log.append(e.RunStart(model="m"))
@@ -85,7 +85,7 @@ def test_a_saved_page_of_a_run_that_goes_on_says_so(front):
     ("journal", "said"), [(True, "%agent recover "), (False, "run the cell again")]
 )
 @pytest.mark.parametrize("kind", ["widgets", "html"])
-def test_a_page_whose_kernel_may_be_gone_says_what_to_do_then(front, kind, journal, said):
+def test_a_page_says_what_to_do_if_its_kernel_is_gone(front, kind, journal, said):
     log = EventLog()
     view = open_view(log, kind=kind, publish=front, journal=journal)
     page = front.sent[0][0]
@@ -98,7 +98,7 @@ def test_a_page_whose_kernel_may_be_gone_says_what_to_do_then(front, kind, journ
     assert said not in front.sent[-1][0]["text/plain"]
 
 
-def test_a_followed_run_is_named_by_what_is_said_of_a_kernel_that_is_gone(front):
+def test_the_advice_for_a_dead_kernel_names_the_followed_run(front):
     first, second = EventLog(), EventLog()
     view = open_view(first, publish=front)
     view.follow(second, journal=True)
@@ -106,15 +106,13 @@ def test_a_followed_run_is_named_by_what_is_said_of_a_kernel_that_is_gone(front)
     view.close({})
 
 
-def test_a_view_may_take_the_place_of_a_page(front):
+def test_a_view_can_replace_a_page(front):
     view = open_view(EventLog(), publish=front, display_id="there")
     assert front.sent[0][2:] == ("there", True)
     view.close({})
 
 
-def test_where_nobody_looks_on_a_short_run_is_shown_when_it_begins_and_when_it_has_ended(
-    front, rich
-):
+def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich):
     log = EventLog()
     replayed(open_view(log, kind="html", publish=front, seen=False), rich.seen, log)
     assert [update for *_, update in front.sent] == [False, True]
@@ -129,7 +127,7 @@ def test_closing_twice_swaps_once(front):
     assert len(front.sent) == count
 
 
-def test_the_swap_comes_even_when_painting_failed(front, monkeypatch, rich):
+def test_the_static_bundle_is_published_even_if_painting_failed(front, monkeypatch, rich):
     log = EventLog()
     view = open_view(log, kind="widgets", publish=front)
     monkeypatch.setattr(view._painter, "paint", lambda *_: 1 / 0)
@@ -148,14 +146,14 @@ def test_text_streams_the_whole_run_and_publishes_nothing(front, rich):
     assert front.sent == []
 
 
-def test_a_badge_is_said_in_the_header(rich):
+def test_the_header_shows_the_badge(rich):
     assert (
         "replayed from 21 Nov"
         in bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
     )
 
 
-def test_actions_may_be_a_table(front):
+def test_actions_can_be_a_mapping(front):
     pressed: list[str] = []
     view = open_view(
         EventLog(),
@@ -178,5 +176,5 @@ def test_actions_may_be_a_table(front):
         ({"jupyter": False, "widgets": False, "updates": False}, "text"),
     ],
 )
-def test_the_kind_of_view_is_what_the_front_end_can_do(facts, kind):
+def test_the_kind_of_view_depends_on_the_front_end(facts, kind):
     assert choose_view(**facts) == kind

@@ -1,4 +1,4 @@
-"""Incremental markdown: any split gives the whole, the work is linear, the open end is sensible."""
+"""Incremental markdown: any split yields the whole, in linear time, with a sensible end."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def streamed(pieces: list[str], *, look: bool = True) -> str:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_split_gives_the_whole(name, every_split):
+def test_every_split_yields_the_whole(name, every_split):
     expected = render(SAMPLES[name])
     for pieces in every_split(SAMPLES[name]):
         assert streamed(list(pieces)) == expected
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_one_character_at_a_time_gives_the_whole(name):
+def test_one_character_at_a_time_yields_the_whole(name):
     assert streamed(list(SAMPLES[name])) == render(SAMPLES[name])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_whole_is_what_the_parser_makes_of_the_text_at_once(name):
+def test_the_parts_equal_the_text_parsed_at_once(name):
     text = SAMPLES[name].replace("\r", "")
     assert render(text) == whole(text)
 
@@ -99,7 +99,7 @@ LINES = st.sampled_from(
 
 @given(st.lists(LINES, max_size=25), st.integers(0, 1_000_000))
 @settings(max_examples=150, deadline=None)
-def test_any_lines_in_any_pieces_give_the_whole(lines, seed):
+def test_any_lines_in_any_pieces_yield_the_whole(lines, seed):
     text, chance = "".join(lines), random.Random(seed)
     pieces, at = [], 0
     while at < len(text):
@@ -140,12 +140,12 @@ def test_the_open_end_stays_short(name):
         assert len(stream._splitter.rest) < 13_000
 
 
-def test_a_cut_ordered_list_goes_on_counting():
+def test_a_cut_ordered_list_continues_its_numbers():
     html = render("".join("1. item\n" for _ in range(70)))
     assert [f'start="{n}"' in html for n in (31, 61)] == [True, True]
 
 
-def test_what_is_parsed_grows_with_the_text_not_with_its_square(monkeypatch):
+def test_parsing_is_linear_in_the_text(monkeypatch):
     parsed = []
     real = mdsplit.parse
     monkeypatch.setattr(
@@ -193,11 +193,11 @@ def test_finished_parts_do_not_change_while_the_text_grows():
         ("a *lean", "a *lean*"),
     ],
 )
-def test_the_open_end_is_made_sensible(source, shown):
+def test_the_open_end_is_completed_for_display(source, shown):
     assert sensible(source) == shown
 
 
-def test_the_caret_stands_at_the_end_of_running_text_only():
+def test_only_running_text_ends_in_a_caret():
     assert sensible("some text", caret=True) == "some text▍"
     assert "▍" not in sensible("```\ncode", caret=True)
     assert "▍" not in sensible("| a | b", caret=True)
@@ -229,7 +229,7 @@ def test_formulas_stay_as_they_were_written():
     assert "$$\nx_1 \\\\ y\n$$" in html
 
 
-def test_prices_are_no_formula():
+def test_prices_are_not_formulas():
     assert render("from $5 to $6").count("<span>$</span>") == 2
 
 
@@ -242,7 +242,7 @@ def test_code_is_coloured_and_escaped():
     assert "&lt;b&gt;" in html
 
 
-def test_a_page_that_is_made_while_a_text_grows_shows_all_of_it():
+def test_a_page_of_a_growing_text_shows_all_of_it():
     source = "One.\n\nTwo.\n\nThree is `code`.\n\nFour."
     words = ("One.", "Two.", "Three", "Four.")
     for size in range(1, len(source) + 1):
@@ -346,7 +346,7 @@ def test_an_empty_line_finishes_a_block_that_it_ends(block):
 
 
 @pytest.mark.parametrize("block", ["- a", "    code", "```\na"])
-def test_a_block_that_may_go_on_after_an_empty_line_stays_open(block):
+def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
     stream = MarkdownStream()
     stream.feed(f"{block}\n\n")
     stream.advance()

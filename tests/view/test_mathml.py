@@ -1,4 +1,4 @@
-"""TeX as MathML: formulas read without a front end, and hostile ones are no more than text."""
+"""TeX as MathML: formulas are readable without a front end, hostile ones become text."""
 
 import re
 from html.parser import HTMLParser
@@ -83,7 +83,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("tex", HOSTILE)
-def test_a_hostile_formula_brings_nothing_but_text(tex):
+def test_a_hostile_formula_becomes_plain_text(tex):
     seen = Elements(formula(f"${tex}$"))
     assert {tag for tag, _ in seen.found} <= mathml.TAGS | {"code"}
     for tag, attributes in seen.found:
@@ -113,13 +113,13 @@ def test_a_hostile_formula_brings_nothing_but_text(tex):
         r"\frac{a",
     ],
 )
-def test_a_formula_that_cannot_be_converted_is_shown_as_it_was_written(tex):
+def test_a_formula_that_cannot_be_converted_is_shown_as_code(tex):
     made = formula(f"${tex}$")
     assert made.startswith(("<code>", "<math"))
     assert tex in Elements(made).text or "alttext" in made
 
 
-def test_formulas_of_a_text_stand_where_they_were_written():
+def test_formulas_of_a_text_keep_their_places():
     made = render(
         "Let $a_1$ be *small*:\n\n$$\\frac{1}{2}$$\n\n- costs 5$ and 6$\n- `$no$`\n", Formulas()
     )
@@ -135,14 +135,14 @@ def test_without_formulas_a_text_keeps_its_tex_for_the_front_end():
     assert "<math" not in html.draw(Prose("Let $a_1$ be"))
 
 
-def test_nobody_who_writes_a_text_can_name_the_place_of_a_formula():
+def test_the_author_of_a_text_cannot_forge_the_mark_of_a_formula():
     formulas = Formulas()
     made = render("m0m 0m0m $x$ deadbeefdeadbeefm0m", formulas)
     assert made.count("<math") == 1
     assert "deadbeefdeadbeefm0m" in made
 
 
-def test_a_page_that_stands_alone_has_its_formulas_typeset_also_of_texts_that_grew():
+def test_a_standalone_page_has_the_formulas_of_grown_texts_typeset():
     grown = Text()
     grown.append("It is $x^2$.")
     with html.typeset():
@@ -162,7 +162,7 @@ def test_a_page_that_stands_alone_has_its_formulas_typeset_also_of_texts_that_gr
         (r"the half $\frac{1}{2}$ of $x$", "<mfrac>"),
     ],
 )
-def test_tex_that_a_value_brings_is_typeset(tex, tag):
+def test_tex_in_a_value_is_typeset(tex, tag):
     (node,) = values.nodes("", {"text/latex": tex, "text/plain": "words"})
     with html.typeset():
         made = html.draw(node)
@@ -171,7 +171,7 @@ def test_tex_that_a_value_brings_is_typeset(tex, tag):
 
 
 @pytest.mark.parametrize("tex", ["", "$", "$$", "no math at all", 5, None])
-def test_tex_that_is_none_is_shown_as_what_it_is(tex):
+def test_a_value_that_is_not_one_formula_is_shown_as_text(tex):
     made = "".join(html.draw(node) for node in values.nodes("x", {"text/latex": tex}))
     assert made
     assert tex != "no math at all" or Elements(made).text.strip() == tex

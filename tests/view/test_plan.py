@@ -1,4 +1,4 @@
-"""Plans: tree and graph of thought as one card each, and snapshots with what changed."""
+"""Plans: a tree or graph of thought is one card; snapshots show what changed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_after_a_backtrack_an_evaluation_may_choose_again_among_the_old_candidat
     assert [t.status for t in card.root.children] == ["left", "chosen", "passed"]
 
 
-def test_a_backtrack_to_the_present_depth_gives_up_only_the_candidates_without_scores():
+def test_a_backtrack_to_the_current_depth_gives_up_only_unscored_candidates():
     card = plan(
         EXPAND,
         loom("tot_evaluate", chosen=0, scores=[1]),
@@ -91,7 +91,7 @@ def test_a_backtrack_to_the_present_depth_gives_up_only_the_candidates_without_s
     assert card.remarks == ["back to depth 1: try others"]
 
 
-def test_scores_of_candidates_that_nobody_named_get_numbers():
+def test_unnamed_candidates_are_numbered():
     card = plan(loom("tot_evaluate", chosen=1, scores=[0.2, 0.9]))
     assert [(t.text, t.score) for t in card.root.children] == [
         ("candidate 1", 0.2),
@@ -99,7 +99,7 @@ def test_scores_of_candidates_that_nobody_named_get_numbers():
     ]
 
 
-def test_a_choice_that_is_no_candidate_is_said_and_changes_nothing():
+def test_an_invalid_choice_is_reported_and_changes_nothing():
     card = plan(EXPAND, loom("tot_evaluate", chosen=7, scores=[0.1, 0.2, 0.3]))
     assert card.chosen == []
     assert "chose 7" in card.remarks[0]
@@ -174,7 +174,7 @@ def test_a_plan_stays_one_card_whatever_comes_between():
         {"candidates": 3, "scores": "x", "chosen": "y", "to_depth": None, "id": [1], "node_ids": 4},
     ],
 )
-def test_what_says_nothing_is_left_to_the_notes(name, payload):
+def test_an_empty_payload_is_left_to_the_notes(name, payload):
     assert [c.kind for c in RunView().extend([loom(name, **payload)]).cards] == ["extension"]
 
 
@@ -191,7 +191,7 @@ def test_strange_numbers_are_harmless(value):
     assert bundle(events)["text/html"]
 
 
-def test_extensions_of_other_protocols_are_no_plan():
+def test_extensions_of_other_protocols_are_not_plans():
     event = e.Extension(namespace="x", name="tot_expand", payload={"candidates": ["a"]})
     assert [c.kind for c in RunView().extend([event]).cards] == ["extension"]
 
@@ -199,7 +199,7 @@ def test_extensions_of_other_protocols_are_no_plan():
 # How it looks.
 
 
-def test_the_chosen_branch_is_said_in_words_with_its_score():
+def test_the_chosen_branch_is_named_in_words_with_its_score():
     text = bundle([EXPAND, loom("tot_evaluate", chosen=1, scores=[0.2, 0.9, 0.5])])["text/plain"]
     assert "● b   chosen  0.90" in text
     assert "3 candidates · depth 1" in text
@@ -218,7 +218,7 @@ def test_branches_are_nested_lists_in_html_and_lines_in_text():
     assert made["text/html"].count("<ul") == 2
 
 
-def test_a_reason_stands_beside_what_was_given_up():
+def test_a_branch_that_was_given_up_shows_the_reason():
     events = [
         EXPAND,
         loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
@@ -238,7 +238,7 @@ def test_a_large_plan_is_cut_and_says_so():
     assert "… 300 more" in text
 
 
-def test_a_long_candidate_opens_to_its_whole():
+def test_a_long_candidate_opens_to_its_full_text():
     long = "word " * 100 + "END"
     made = bundle([loom("tot_expand", candidates=[long])])
     assert "END" in made["text/html"]
@@ -264,7 +264,7 @@ def test_every_form_draws_the_tree_node():
     assert all("b" in draw(node) for draw in (html.draw, markdown.draw, text.draw))
 
 
-def test_a_terminal_prints_a_plan_once_when_it_is_whole():
+def test_a_terminal_prints_a_plan_once_when_it_is_complete():
     said: list[str] = []
     view, painter = RunView(), TextPainter(said.append)
     for event in (
@@ -302,7 +302,7 @@ def test_changes_between_two_values(before, after, expected):
     assert [tuple(c) for c in changes(before, after)] == expected
 
 
-def test_a_snapshot_says_what_changed_since_the_one_before_of_its_kind():
+def test_a_snapshot_shows_what_changed_since_the_last_of_its_kind():
     events = [
         e.State(kind="values", payload={"n": 1, "same": 0}),
         e.State(kind="values", payload={"n": 2, "same": 0}),
@@ -329,7 +329,7 @@ def test_the_first_of_a_kind_is_compared_with_the_latest_of_any():
     assert "+ n: 2" in bundle(events)["text/markdown"]
 
 
-def test_a_node_that_went_well_and_holds_nothing_is_no_card():
+def test_a_successful_empty_node_has_no_card():
     node = [
         e.Node(name="think", span="s", phase="enter"),
         e.Node(name="think", span="s", phase="exit", result="ok"),
@@ -339,7 +339,7 @@ def test_a_node_that_went_well_and_holds_nothing_is_no_card():
     assert "think" in bundle(failed)["text/plain"]
 
 
-def test_a_snapshot_alone_is_one_line_with_what_tells_it_from_others():
+def test_a_single_snapshot_is_one_line_with_its_identifying_fields():
     status = e.State(kind="status", payload={"status": {"state": "working"}})
     assert bundle([status])["text/plain"].splitlines()[2] == "⟳ status · working"
 

@@ -1,6 +1,4 @@
-"""What the card of a running call shows: progress of any shape, its code, and what
-stays of both.
-"""
+"""The card of a running call: progress of any shape, code, and what remains of both."""
 
 from __future__ import annotations
 
@@ -134,7 +132,7 @@ def test_all_shapes_stay_in_the_output_when_the_call_has_ended(begun):
         assert "page" in form
 
 
-def test_what_was_counted_is_forgotten_when_another_bar_moves(begun):
+def test_old_counts_are_dropped_when_another_bar_moves(begun):
     running(begun)
     reports(begun, {"done": 1, "total": 4})
     begun(e.Progress(call_id="k", fraction=0.5))
@@ -195,7 +193,7 @@ def test_an_installed_card_draws_the_progress_of_its_tool_as_documented(installe
     assert output(begun) == ""
 
 
-def test_it_draws_no_other_tool_and_no_result(installed, begun):
+def test_an_installed_card_draws_no_other_tool_and_no_result(installed, begun):
     code, (name, target) = example()
     installed(code, f"{name} = {target}")
     running(begun, "other")
@@ -205,7 +203,7 @@ def test_it_draws_no_other_tool_and_no_result(installed, begun):
     assert "result of it" in bundle(begun.log)["text/plain"]
 
 
-def test_one_that_fails_is_named_in_its_place(installed, begun):
+def test_a_failing_installed_card_is_named_in_its_place(installed, begun):
     installed(
         "def epochs(state, context): return 1 / 0\n", "progress-train = my_package.cards:epochs"
     )
@@ -233,12 +231,12 @@ def test_the_code_of_a_call_is_reachable_while_it_runs(status, begun):
     assert [n.text for n in fold(begun).body if isinstance(n, nodes.Code)] == [CODE]
 
 
-def test_arguments_that_the_first_line_says_whole_are_not_said_again(begun):
+def test_arguments_shown_in_full_on_the_first_line_are_not_repeated(begun):
     running(begun, "look", {"city": "Ulm"})
     assert shown(begun) == []
 
 
-def test_a_long_text_that_is_no_code_is_not_called_so(begun):
+def test_a_long_text_that_is_not_code_is_not_called_code(begun):
     running(begun, "ask", {"prompt": "Tell me about Ulm. " * 9})
     assert fold(begun).title == "Arguments — 1 line"
 
@@ -277,7 +275,7 @@ def test_the_diff_stays_in_the_card_after_the_decision(decision, begun):
         assert "-y = 2" in re.sub(r"<[^>]+>", "", form)
 
 
-def test_the_diff_goes_where_other_arguments_were_approved(begun):
+def test_the_diff_is_dropped_if_other_arguments_were_approved(begun):
     decided(begun, args={"file": "a.py", "content": "z = 9\n"})
     begun(e.Result(call_id="k", name="write", content="x"), e.End())
     text = bundle(begun.log)["text/plain"]
@@ -303,7 +301,7 @@ def code_lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("by", ["", "policy", "click"])
-def test_a_terminal_shows_the_code_of_calls_that_nobody_typed_a_yes_for(by, begun):
+def test_a_terminal_shows_the_code_of_calls_approved_without_the_keyboard(by, begun):
     begun.call("k", "python", {"code": CODE})
     if by:
         begun(e.Approval(call_id="k", stage="requested", args={"code": CODE}))
@@ -314,7 +312,7 @@ def test_a_terminal_shows_the_code_of_calls_that_nobody_typed_a_yes_for(by, begu
     assert code_lines(printed(begun)) == CODE.split("\n")
 
 
-def test_a_question_on_the_keyboard_has_shown_the_code_already_but_not_in_a_replay(begun):
+def test_code_shown_by_a_keyboard_question_is_printed_again_only_in_a_replay(begun):
     decided(begun, by="stdin")
     begun(e.Started(call_id="k", name="write"), e.Result(call_id="k", content="ok"), e.End())
     assert code_lines(printed(begun)) == []
@@ -336,7 +334,7 @@ def test_a_terminal_gets_a_line_for_each_quarter_of_a_bar_and_json_as_lines(begu
     assert '{"page": 1}' in lines
 
 
-def test_a_result_that_begins_with_the_output_does_not_say_it_twice(begun):
+def test_a_result_that_begins_with_the_output_does_not_repeat_it(begun):
     running(begun, "python", {"code": "1"})
     begun(
         e.Progress(call_id="k", text="half way\n"),

@@ -1,5 +1,6 @@
-"""The renderer: when it paints, how many messages it lets through, and that nothing of it reaches
-the run. No test waits.
+"""When the renderer paints, how many messages it sends, and that it never disturbs the run.
+
+No test waits.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def test_renderers_share_one_budget(clock):
 @pytest.mark.parametrize(
     "event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()]
 )
-def test_what_cannot_wait_is_painted_at_once(clock, event):
+def test_urgent_events_are_painted_at_once(clock, event):
     painter = Painter(clock, cost=0.05)
     renderer = make(clock, painter)
     renderer.push(e.Delta(of="respond", block="r", text="x"))
@@ -139,7 +140,7 @@ def test_nothing_is_painted_after_the_end(clock):
 @pytest.mark.parametrize(
     "event", [e.Approval(call_id="k"), e.Error(code="x"), e.Interrupt(), e.End()]
 )
-def test_where_nobody_looks_on_the_first_paint_comes_after_a_second_whatever_happens(clock, event):
+def test_an_unwatched_view_is_first_painted_after_a_second_even_if_urgent(clock, event):
     painter = Painter(clock)
     renderer = make(clock, painter, seen=False)
     renderer.push(event)
@@ -159,7 +160,7 @@ def test_stop_paints_the_last_state(clock):
     assert painter.paints[-1][1] == 101
 
 
-def test_after_stop_the_log_is_no_longer_heard(clock):
+def test_after_stop_the_renderer_is_detached_from_the_log(clock):
     log, painter = EventLog(), Painter(clock)
     renderer = Renderer(log, painter, clock=clock, wall=clock)
     renderer.subscribe()
@@ -232,7 +233,7 @@ def test_a_late_renderer_gets_the_events_so_far(clock, rich):
     assert painter.paints[-1][1:] == (len(rich.log), "ok")
 
 
-def test_it_has_caught_up_when_all_that_came_is_painted(clock):
+def test_the_renderer_has_caught_up_when_every_event_is_painted(clock):
     renderer = make(clock, Painter(clock))
     drive(renderer, clock, 0.5)
     assert renderer.caught_up
@@ -242,7 +243,7 @@ def test_it_has_caught_up_when_all_that_came_is_painted(clock):
     assert renderer.caught_up
 
 
-def test_it_has_not_caught_up_while_it_paints(clock):
+def test_the_renderer_has_not_caught_up_while_it_paints(clock):
     seen = []
     painter = Painter(clock)
     renderer = make(clock, painter)
@@ -251,7 +252,7 @@ def test_it_has_not_caught_up_while_it_paints(clock):
     assert not any(seen)
 
 
-def test_pieces_of_one_text_are_folded_as_one_at_the_time_of_the_first(clock):
+def test_pieces_of_one_text_are_folded_as_one_delta_with_the_time_of_the_first(clock):
     painter = Painter(clock)
     renderer = make(clock, painter)
     renderer.step()
@@ -274,7 +275,7 @@ def test_pieces_of_one_text_are_folded_as_one_at_the_time_of_the_first(clock):
     ]
 
 
-def test_what_comes_while_a_step_folds_does_not_keep_it_from_painting(clock):
+def test_events_that_arrive_during_a_fold_do_not_prevent_the_paint(clock):
     painter = Painter(clock)
     renderer = make(clock, painter)
     whole = renderer.view.apply

@@ -1,6 +1,4 @@
-"""Requests that are made again: one row that counts down while it waits, and says afterwards how
-long it took.
-"""
+"""Repeated requests: one row that counts down, then says how long it took."""
 
 from __future__ import annotations
 
@@ -115,7 +113,7 @@ def test_the_renderer_paints_once_a_second_while_it_waits(begun):
     assert len(painted) in (4, 5)
 
 
-def test_several_tries_are_one_row_that_adds_their_waits_up(begun):
+def test_several_tries_are_one_row_with_the_sum_of_their_waits(begun):
     refused(begun, 1, 2.0)
     refused(begun, 2, 10.0)
     view = RunView().extend(begun.log)
@@ -131,7 +129,7 @@ def test_several_tries_are_one_row_that_adds_their_waits_up(begun):
     assert rows(ended) == [f"{TITLE}   waited 12 s, 3 tries"]
 
 
-def test_what_the_server_said_last_can_be_opened(begun):
+def test_the_last_reply_of_the_server_can_be_opened(begun):
     refused(begun, 1, 2.0)
     asked(begun, 2)
     begun.answer("Fine.")
@@ -146,7 +144,7 @@ def test_what_the_server_said_last_can_be_opened(begun):
     assert fold.body[0].text == '{"error": "slow down"}'
 
 
-def test_a_stop_during_a_wait_counts_what_was_waited(begun):
+def test_a_stop_during_a_wait_counts_the_time_waited(begun):
     refused(begun, 1, 2.0)
     refused(begun, 2, 10.0)
     begun.now -= 7.0
@@ -163,7 +161,7 @@ def test_a_request_that_is_given_up_leaves_its_row_and_the_error(begun):
     assert rows(view)[0] == f"{TITLE}   waited 2.0 s, 2 tries"
 
 
-def test_another_request_that_fails_later_has_a_row_of_its_own(begun):
+def test_another_request_that_fails_later_gets_another_row(begun):
     refused(begun, 1, 2.0)
     asked(begun, 2)
     begun.tool("k", "read", {})
@@ -176,7 +174,7 @@ def test_another_request_that_fails_later_has_a_row_of_its_own(begun):
     ]
 
 
-def test_a_record_that_does_not_say_how_long_still_reads_well(begun):
+def test_a_record_without_announced_waits_is_still_readable(begun):
     refused(begun, 1, 2.0, told=False)
     assert rows(RunView().extend(begun.log), begun.now - 1.0) == [f"{TITLE}   trying again · try 2"]
     asked(begun, 2)
@@ -185,7 +183,7 @@ def test_a_record_that_does_not_say_how_long_still_reads_well(begun):
 
 
 @pytest.mark.parametrize("told", [-1, 1e99, "12", None, [3], float("nan"), True])
-def test_a_wait_that_cannot_be_is_unknown(begun, told):
+def test_an_implausible_wait_is_unknown(begun, told):
     span = {"name": "llm", "span": "llm-1", "turn": 1}
     begun(e.Node(phase="exit", data={"retry_in": told}, **span), e.Error(code="retry", message="x"))
     view = RunView().extend(begun.log)
@@ -194,7 +192,7 @@ def test_a_wait_that_cannot_be_is_unknown(begun, told):
     assert rows(view, begun.now + 2)
 
 
-def test_deltas_of_the_answer_end_the_row_at_once_and_change_no_figure(begun):
+def test_deltas_of_the_answer_end_the_row_without_changing_its_figures(begun):
     refused(begun, 1, 2.0)
     asked(begun, 2)
     begun.stream("r1", "respond", "Fine.")

@@ -31,7 +31,6 @@ from agent_nb.view.state.think_cards import first_piece
 # versions, links, tables of methods, and what only sorts the events to come
 SKIP = {
     "version",
-    "memo",
     "_on_change",
     "_by_alias",
     "_calls",
@@ -65,7 +64,7 @@ def folded(events: Any) -> RunView:
     return RunView().extend(events)
 
 
-def test_deltas_change_nothing_about_where_a_log_ends(rich):
+def test_a_log_folds_to_the_same_state_with_and_without_its_deltas(rich):
     assert snapshot(folded(rich.seen)) == snapshot(folded(rich.log))
 
 
@@ -147,12 +146,12 @@ def test_a_thought_lasts_from_its_first_piece(begun):
     assert card.seconds == pytest.approx(0.02, abs=0.005)
 
 
-def test_a_thought_without_pieces_lasts_since_the_event_before(begun):
+def test_a_thought_without_pieces_lasts_from_the_event_before(begun):
     begun(e.Think(content="hm", block="t"), after=1.5)
     assert folded(begun.log).cards[-1].seconds == pytest.approx(1.5)
 
 
-def test_pieces_that_cannot_be_read_are_as_if_they_were_not_recorded():
+def test_unreadable_pieces_count_as_unrecorded():
     assert first_piece("!!") is None
 
 
@@ -194,7 +193,7 @@ def test_an_imported_call_that_reports_progress_is_running(begun):
     assert (card.status, round(card.ended - card.started, 3)) == ("ok", 3.0)
 
 
-def test_a_result_that_nobody_announced_gets_a_card(begun):
+def test_an_unannounced_result_gets_a_card(begun):
     begun(e.Result(call_id="zz", name="ghost", content="boo"))
     card = folded(begun.log).cards[-1]
     assert (card.name, card.content, card.done) == ("ghost", "boo", True)
@@ -220,12 +219,12 @@ def test_the_end_closes_what_is_still_open(begun):
     assert view.status == "interrupted"
 
 
-def test_what_cannot_be_placed_is_kept_as_a_note(begun):
+def test_an_event_that_fits_no_card_becomes_a_note(begun):
     begun(e.Unknown(kind="hologram", payload={"x": 1}))
     assert folded(begun.log).cards[-1].items == [("hologram", {"x": 1})]
 
 
-def test_notes_in_a_row_share_a_card(begun):
+def test_consecutive_notes_share_a_card(begun):
     begun(e.State(kind="a"), e.State(kind="b"), e.Extension(namespace="n"))
     assert [len(c.items) for c in folded(begun.log).cards[1:]] == [2, 1]
 
@@ -271,7 +270,7 @@ def test_progress_data_with_done_and_total_is_a_share(data, share):
     assert meaning(data).fraction == share
 
 
-def test_text_gives_its_end_without_losing_the_rest():
+def test_a_text_returns_its_tail_without_losing_the_rest():
     text = Text("ab")
     for piece in ("cd", "", "efg"):
         text.append(piece)
@@ -294,7 +293,7 @@ def test_the_header_says_what_was_left_out_of_the_conversation():
     assert found.cards == []
 
 
-def test_a_text_of_many_small_pieces_is_few_objects():
+def test_a_text_of_many_small_pieces_uses_few_objects():
     text = Text()
     for number in range(100_000):
         text.append(str(number % 10))

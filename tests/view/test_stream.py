@@ -21,7 +21,7 @@ def printed(seen: list[e.Event], *, every: int = 1, thoughts: str = "collapse") 
 
 
 @pytest.mark.parametrize("every", [2, 5, 50, 100_000])
-def test_the_text_does_not_depend_on_how_often_it_is_looked_at(rich, every):
+def test_the_text_does_not_depend_on_how_often_it_is_painted(rich, every):
     assert printed(rich.seen, every=every) == printed(rich.seen)
 
 
@@ -65,7 +65,7 @@ def test_a_terminal_gets_no_escape_sequences_of_a_tool(begun):
     assert "\x1b" not in printed(begun.seen)
 
 
-def test_steps_answers_and_the_end_stand_apart(begun):
+def test_steps_answers_and_the_end_are_separated(begun):
     begun.tool("k1", "look", {})
     begun.answer("First.", "r1")
     begun.tool("k2", "look", {})
@@ -75,7 +75,7 @@ def test_steps_answers_and_the_end_stand_apart(begun):
     assert [part.split("\n")[0].split()[0] for part in parts] == ["●", "First.", "ƒ", "Last.", "✓"]
 
 
-def test_a_text_that_is_told_anew_is_printed_from_its_beginning(begun):
+def test_a_text_that_is_replaced_is_printed_from_its_beginning(begun):
     begun.answer("I know", "r")
     begun(e.Respond(content="I don't know", extra={"loom": {"derived": True}}), e.End())
     assert "I know\nI don't know\n" in printed(begun.seen)

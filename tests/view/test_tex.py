@@ -1,5 +1,6 @@
-"""TeX: the mathematics of every day is typeset, what would leave its box is shown as code, and
-nothing else is taken for a formula.
+"""Everyday mathematics is typeset, and TeX that would leave its box is shown as code.
+
+Nothing else is taken for a formula.
 """
 
 from __future__ import annotations
@@ -191,8 +192,9 @@ PAINTERS = [
 
 
 class Strings:
-    """The texts that a typesetter reads for formulas, as MathJax divides them: at every tag, code
-    left out.
+    """The texts in which a typesetter looks for formulas.
+
+    Like MathJax, it splits the page at every tag and leaves code out.
     """
 
     def __init__(self, page):
@@ -374,16 +376,16 @@ def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_m
                 ), made
 
 
-def test_prices_are_no_code_in_the_markdown_form():
+def test_prices_are_not_code_in_the_markdown_form():
     assert markdown.inline(nodes.T("from $5 to $7")) == r"from \$5 to \$7"
 
 
-def test_ordinary_mathematics_stays_as_it_is_in_the_markdown_form():
+def test_ordinary_mathematics_is_unchanged_in_the_markdown_form():
     for formula in ORDINARY:
         assert markdown.prose(nodes.Prose(f"$${formula}$$")) == [f"$${formula}$$"]
 
 
-def test_paths_are_left_alone_where_there_is_no_mathematics():
+def test_paths_are_unchanged_where_there_is_no_mathematics():
     assert markdown.prose(nodes.Prose(r"in C:\new\table")) == [r"in C:\new\table"]
 
 

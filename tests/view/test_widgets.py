@@ -70,9 +70,7 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
     assert "What the prices say" in text(painter)
 
 
-def test_a_button_is_announced_disabled_and_enabled_when_its_presses_are_heard(
-    painter, acts, rich, monkeypatch
-):
+def test_a_button_is_disabled_until_its_presses_are_heard(painter, acts, rich, monkeypatch):
     announced, whole = [], w.Button.open
     monkeypatch.setattr(
         w.Button, "open", lambda button: (announced.append(button.disabled), whole(button))
@@ -155,7 +153,7 @@ def test_thoughts_are_shown_as_asked(acts, begun, thoughts, count, opened):
     painter.close()
 
 
-def test_a_bar_is_moved_not_made_again(painter, begun):
+def test_a_bar_is_moved_not_replaced(painter, begun):
     begun.call("k", "scan", {})
     begun(e.Started(call_id="k"), e.Progress(call_id="k", fraction=0.25))
     view = RunView().extend(begun.seen)
@@ -210,7 +208,7 @@ def test_a_long_answer_takes_few_widgets_and_few_bytes(painter, long_answer):
     assert sent <= 9 * len(LONG)
 
 
-def test_a_text_of_any_length_is_few_widgets(painter, begun, monkeypatch):
+def test_a_text_of_any_length_uses_few_widgets(painter, begun, monkeypatch):
     monkeypatch.setattr(prose_slot, "RECENT", 200)  # as if the text were twenty times as long
     begun.stream("r", "respond", LONG, size=100)
     view, most = RunView(), 0
@@ -242,7 +240,7 @@ def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(pai
     assert all(f"{name} 1s {theme.SILENCE}s" in style_sheet() for name in theme.BEATS)
 
 
-def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(painter, begun):
+def test_parts_with_formulas_are_typeset_once_when_they_are_finished(painter, begun):
     part = "Let $x_{%}$ be as it was, and so on and on until it is a paragraph of some length. "
     begun.stream(
         "r", "respond", "".join(part.replace("%", str(i)) * 6 + "\n\n" for i in range(80)), size=40
@@ -256,7 +254,7 @@ def test_parts_with_formulas_are_typeset_as_they_are_finished_and_never_again(pa
     assert 8 <= len(seen) <= 40
 
 
-def test_the_answer_in_the_widgets_is_the_answer_rendered_at_once(painter, long_answer):
+def test_the_widgets_show_the_same_answer_as_rendering_it_at_once(painter, long_answer):
     play(painter, long_answer, every=30)
     prose = next(x for x in below(painter.board.root) if "agent-nb-prose" in x._dom_classes)
     assert inner(prose) == compact(render(LONG))
@@ -282,7 +280,7 @@ def test_a_list_with_a_thought_in_the_middle_is_one_list(painter, begun):
     assert [(text.count("<ol"), text.count("<li")) for text in said] == [(1, 3), (0, 0)]
 
 
-def test_a_text_that_is_told_anew_is_shown_anew(painter, begun):
+def test_a_text_that_is_replaced_is_shown_from_its_beginning(painter, begun):
     begun.answer("I know " * 2000)
     begun(e.Respond(content="I don't know", extra={"loom": {"derived": True}}))
     play(painter, begun.seen)
@@ -330,7 +328,7 @@ def test_stop_can_be_pressed_once(painter, begun, acts):
     assert (stop.description, stop.disabled) == ("stopping…", True)
 
 
-def test_the_buttons_come_alive_once_clicks_arrive(acts, begun):
+def test_the_buttons_are_enabled_once_clicks_arrive(acts, begun):
     arrive = [False]
     painter, view = WidgetPainter(acts, "collapse", lambda: arrive[0]), asked(begun)
     painter.paint(view, 0.0)
@@ -347,7 +345,7 @@ def test_the_buttons_come_alive_once_clicks_arrive(acts, begun):
     painter.close()
 
 
-def test_a_yes_until_the_kernel_restarts_is_offered_where_it_can_be_kept(begun):
+def test_a_lasting_approval_is_offered_where_it_can_be_kept(begun):
     acts = []
     painter, view = (
         WidgetPainter({"approve_lasting": acts.append}, "collapse", lambda: True),
@@ -359,7 +357,7 @@ def test_a_yes_until_the_kernel_restarts_is_offered_where_it_can_be_kept(begun):
     painter.close()
 
 
-def test_a_question_with_a_warning_offers_no_yes_beyond_the_call(begun):
+def test_a_question_with_a_warning_only_approves_this_call(begun):
     begun.call("k", "write", {"file": "a"})
     begun(
         e.Approval(
@@ -398,7 +396,7 @@ def test_an_approval_is_answered_by_its_buttons(painter, begun, acts, label, act
 
 
 def questioned(view: RunView, mark: str, code: str) -> RunView:
-    """A view in which a replay asks about a call that has shown a question of its own before."""
+    """A view in which a replay asks about a call that showed a recorded question before."""
     live = e.Approval(
         stage="requested",
         args={"code": code},
@@ -408,7 +406,7 @@ def questioned(view: RunView, mark: str, code: str) -> RunView:
     return view
 
 
-def test_a_replay_asks_anew_with_what_it_is_asked_about_and_a_mark(painter, begun, acts):
+def test_a_question_of_a_replay_shows_its_arguments_and_carries_a_mark(painter, begun, acts):
     view = asked(begun)
     painter.paint(view, 0.0)
     button(painter, "Approve").click()  # nobody has asked this
@@ -421,7 +419,7 @@ def test_a_replay_asks_anew_with_what_it_is_asked_about_and_a_mark(painter, begu
     assert acts[1:] == [("approve", {"call_id": "k", "question": "m1"})]
 
 
-def test_edited_arguments_bear_the_mark_of_their_question(painter, begun, acts):
+def test_edited_arguments_carry_the_mark_of_their_question(painter, begun, acts):
     view = questioned(asked(begun), "m1", "1")
     painter.paint(view, 0.0)
     button(painter, "Edit…").click()
@@ -436,7 +434,7 @@ def test_edited_arguments_bear_the_mark_of_their_question(painter, begun, acts):
 @pytest.mark.parametrize(
     "junk", ["", "{", "[]", '{"type": "call"}', '{"type": "approval", "args": 3}']
 )
-def test_a_question_that_is_none_is_not_shown(painter, begun, junk):
+def test_a_malformed_question_is_not_shown(painter, begun, junk):
     view = asked(begun)
     view.apply(e.Delta(of="approval", block="k", text=junk))
     painter.paint(view, 0.0)
@@ -457,7 +455,7 @@ def test_edited_arguments_are_approved(painter, begun, acts):
 @pytest.mark.parametrize(
     ("typed", "said"), [("{", "This is not JSON"), ("[1]", "Arguments are a JSON object")]
 )
-def test_edited_arguments_that_are_no_object_are_refused_with_a_reason(
+def test_edited_arguments_that_are_not_an_object_are_refused_with_a_reason(
     painter, begun, acts, typed, said
 ):
     view = asked(begun)

@@ -55,7 +55,7 @@ def test_an_error_says_what_went_wrong_not_which_part_of_ours_it_came_from(code,
 @pytest.mark.parametrize(
     ("code", "whose"), [("provider", "Server's reply"), ("malformed_execute", "Model's text")]
 )
-def test_the_raw_text_of_an_error_is_headed_by_whose_it_is(code, whose):
+def test_the_raw_text_of_an_error_names_its_author(code, whose):
     text = said(e.Error(code=code, message="why", raw="<html>"))
     assert whose in text
     assert "What came" not in text
@@ -86,17 +86,17 @@ def test_a_decision_says_who_decided_what(events, words):
         ("it broke", "Stopped  it broke\n"),
     ],
 )
-def test_a_stop_says_that_you_stopped_it(detail, words):
+def test_a_stop_says_who_stopped_the_run(detail, words):
     assert words in said(e.Interrupt(reason="user", detail=detail), e.End(status="interrupted"))
 
 
-def test_where_the_model_was_named_is_a_tooltip_of_its_name():
+def test_the_source_of_a_named_model_is_a_tooltip():
     view = RunView().extend([e.RunStart(model="a/b", settings={"source": "from AGENT_NB_MODEL"})])
     assert "AGENT_NB_MODEL" not in draw(page(view))
     assert 'title="from AGENT_NB_MODEL"' in html.draw(page(view))
 
 
-def test_a_model_that_nobody_named_is_explained_in_the_header():
+def test_the_header_explains_a_model_that_the_user_did_not_name():
     why = "because of the key from OPENAI_API_KEY"
     view = RunView().extend([e.RunStart(model="a/b", settings={"source": why})])
     assert f"a/b  {why}" in draw(page(view))
@@ -111,7 +111,7 @@ def test_the_line_of_a_result_with_fields_names_them():
     assert "2 fields" not in text
 
 
-def test_a_replay_that_went_on_live_says_what_differed_and_what_follows():
+def test_a_replay_that_went_live_says_what_differed_and_what_follows():
     payload = {"name": "python", "recorded": "42", "fresh": "43"}
     assert f"↻ python {SENTENCE}" in said(
         e.Extension(namespace="agent_nb", name="drift", payload=payload)
@@ -156,7 +156,7 @@ def test_header_and_card_name_the_limit_that_ended_a_run_also_in_older_records(
     assert "limit reached" not in text
 
 
-def test_a_limit_that_is_not_named_is_a_limit_still():
+def test_an_unnamed_limit_is_still_a_limit():
     text = said(e.Interrupt(reason="limit", detail="enough"), e.End(status="limit"))
     assert text.startswith("■ stopped at a limit")
     assert "Limit reached  enough" in text

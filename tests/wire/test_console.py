@@ -157,7 +157,7 @@ def test_a_bar_stands_while_lines_are_printed_in_its_loop() -> None:
     ]
 
 
-def test_a_bar_of_somebody_else_moves_too() -> None:
+def test_a_foreign_bar_moves_too() -> None:
     assert statuses("\r10% done|break|\r50% done\r100% done\nsaved\n") == [
         (0.1, "done"),
         (1.0, "done"),

@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_nb.wire.key_forms import environment_secrets
-from agent_nb.wire.redact import LONGEST, Redaction, Redactor, redact_text, redact_value
+from agent_nb.wire.key_search import LONGEST
+from agent_nb.wire.redact import Redaction, Redactor, redact_text, redact_value
 
 ENV = {
     "OPENAI_API_KEY": "sk-proj-Abc123_def456-Ghi789jkl012",

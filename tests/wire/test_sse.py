@@ -95,7 +95,7 @@ def test_without_data_there_is_no_frame():
     assert decode(b"id: 7\nevent: x\n\n: ping\n\n\n\n") == []
 
 
-def test_a_keep_alive_after_an_id_is_no_frame():
+def test_a_keep_alive_after_an_id_yields_no_frame():
     decoder = SSEDecoder()
     assert len(decoder.feed(b"id: 1\ndata: a\n\n")) == 1
     assert decoder.feed(b": ping\n\n") == []
@@ -253,7 +253,7 @@ def reference(stream):
 
 @given(STREAMS, st.lists(st.integers(0, 200), max_size=10))
 @settings(max_examples=300, deadline=None)
-def test_any_stream_in_any_chunking_gives_what_the_standard_says(stream, places):
+def test_any_stream_in_any_chunking_follows_the_standard(stream, places):
     # an empty line after a CR must not begin with LF, which would belong to the CR
     stream = [(line, b"\r\n" if not line and end == b"\n" else end) for line, end in stream]
     stream = [

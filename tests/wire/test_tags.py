@@ -67,7 +67,7 @@ def test_a_tag_that_is_not_complete(text):
     assert read(text)[0] is None
 
 
-def test_a_tag_beyond_the_limit_is_none():
+def test_a_tag_beyond_the_limit_is_text():
     assert TagReader("t").read('<t a="' + "x" * LIMIT, 0) == -1
     assert TagReader("t").read('<t a="' + "x" * LIMIT + '">', 0) == -1
 

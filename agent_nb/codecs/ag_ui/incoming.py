@@ -1,11 +1,10 @@
-"""What has to be read out of AG-UI's lines before they are events: names in snake case, and the
-messages of a snapshot.
+"""Normalise AG-UI's lines before they are read: names in snake case, messages of a snapshot.
 
-Why: `model_dump()` of AG-UI's own Python objects gives `message_id` where the wire has `messageId`,
-and some agents give their whole conversation in one event and stream nothing.
+Why: `model_dump()` of AG-UI's Python objects yields `message_id` where the wire has `messageId`,
+and some agents send their whole conversation in one event and stream nothing.
 
-Rules: pure functions; names that are not AG-UI's stay as they are, and so do values that are the
-user's own (states, arguments, payloads).
+Rules: pure functions; names that are not AG-UI's stay as they are, and so do the user's own values
+(states, arguments, payloads).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..block_protocol import Obj
+from ..run_builder import Obj
 
 _NAMES = (
     "activityType",
@@ -42,12 +41,12 @@ _NAMES = (
     "totalTokens",
 )
 _CAMEL = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): name for name in _NAMES}
-# fields whose objects have names of AG-UI's too
+# fields whose objects also have AG-UI's names
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
 def camel(obj: Obj) -> Obj:
-    """Return an object with its names as they are on the wire."""
+    """Return an object with the names of the wire."""
     if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
         return obj
     return {
@@ -63,9 +62,7 @@ def _within(value: Any) -> Any:
 
 
 def said(messages: Any) -> tuple[str, str]:
-    """Return the last message of the user in a snapshot, and what the assistant said after it last;
-    "" for what there is not.
-    """
+    """Return the user's last message in a snapshot and the assistant's last after it, or ""."""
     prompt = answer = ""
     for message in messages if isinstance(messages, list) else ():
         role = message.get("role") if isinstance(message, dict) else ""

@@ -16,7 +16,8 @@ from ...events import (
     RunStart,
     State,
 )
-from ..block_protocol import Form, Obj
+from ..block_protocol import Form
+from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ag-ui"
@@ -60,7 +61,11 @@ OUTCOMES: dict[EndStatus, str] = {"awaiting": "interrupt", "interrupted": "cance
 STATES = {"snapshot": "snapshot", "delta": "delta", "messages": "messages"}
 
 
-_TYPES = {"snapshot": "STATE_SNAPSHOT", "delta": "STATE_DELTA", "messages": "MESSAGES_SNAPSHOT"}
+STATE_TYPES = {
+    "snapshot": "STATE_SNAPSHOT",
+    "delta": "STATE_DELTA",
+    "messages": "MESSAGES_SNAPSHOT",
+}
 
 
 def _end(event: End) -> Obj:
@@ -68,7 +73,8 @@ def _end(event: End) -> Obj:
     return {"type": "RUN_FINISHED", **({"outcome": {"type": outcome}} if outcome else {})}
 
 
-def _node(event: Node) -> Obj:
+def draw_node(event: Node) -> Obj:
+    """Draw a step, or a sub-agent."""
     if event.data and event.data.get("subagent"):
         if event.phase == "enter":
             return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
@@ -99,10 +105,10 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
         "content": as_text(e.content),
         "role": "tool",
     },
-    Node: _node,
+    Node: draw_node,
     State: lambda e: (
-        {"type": _TYPES[e.kind], STATES[e.kind]: e.payload}
-        if e.kind in _TYPES
+        {"type": STATE_TYPES[e.kind], STATES[e.kind]: e.payload}
+        if e.kind in STATE_TYPES
         else {"type": "STATE_SNAPSHOT"}
     ),
     Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},

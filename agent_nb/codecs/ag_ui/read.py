@@ -11,15 +11,11 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...events import (
-    Call,
     Counts,
     End,
     Error,
     Event,
-    Extension,
     Interrupt,
     Metric,
     Node,
@@ -29,24 +25,20 @@ from ...events import (
     State,
     User,
 )
-from .. import block_protocol
-from ..block_protocol import Obj
+from ..block_protocol import BlockReader
+from ..blocks import Blocks
 from ..call_matching import Correlator
+from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import diff
-from ..run_builder import Source, run_id, text_of
+from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import epoch
 from ..usage import added, counts_of
 from .incoming import camel, said
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
-
-
 _KINDS = {kind: state for state, kind in STATES.items()}
-
-
 _USAGE = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -54,17 +46,18 @@ _USAGE = {
     "reasoning": "reasoningTokens",
     "total": "totalTokens",
 }
-
-
 _SNAPSHOTS = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta", "MESSAGES_SNAPSHOT": "messages"}
+_CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
 
 class AgUiReader:
-    """Events of the wire to ours."""
+    """Any number of runs, one after the other."""
 
-    def __init__(self, losses: Losses) -> None:
-        self._source = Source(NAME, losses)
+    def __init__(self, _losses: Losses) -> None:
+        self._run = RunBuilder(NAME, drawn_by(DRAW), _place)
         self._calls = Correlator()
+        self._texts = Blocks(self._run)
+        self._blocks = BlockReader(self._run, self._texts, self._calls)
         self._runs = 0
         self._begun = False
         self._over = False
@@ -77,17 +70,12 @@ class AgUiReader:
         kind = obj.get("type")
         out: list[Event] = []
         if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
-            out += self._close_open()
+            out += self.close()
             self._begin(obj)
         self._begun = True
         if not isinstance(kind, str) or kind not in _CHUNKS:
-            out += self._source.close()
-        handler = (
-            self.HANDLERS.get(kind, AgUiReader._unknown)
-            if isinstance(kind, str)
-            else AgUiReader._unknown
-        )
-        out += handler(self, obj)
+            out += self._texts.close()
+        out += handler_of(self.HANDLERS, kind, AgUiReader._unknown)(self, obj)
         self._asked = self._asked or any(isinstance(event, User) for event in out)
         self._spoken = self._spoken or any(
             isinstance(event, Respond) and event.content.strip() for event in out
@@ -96,140 +84,84 @@ class AgUiReader:
 
     def close(self) -> list[Event]:
         """Close what the stream left open."""
-        return self._close_open()
+        return [*self._texts.close(incomplete=True), *self._blocks.cut_off()]
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
         self._over = self._begun = self._asked = self._spoken = False
         self._answer = ""
-        self._source.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
+        self._run.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
         self._calls.clear()
-
-    def _close_open(self) -> list[Event]:
-        cut = self._source.close(incomplete=True)
-        for block in self._source.open_calls():
-            self._source.take_call(block.key)
-            cut.append(
-                self._call_of(block, {}, incomplete=True)
-                if block.of == "call"
-                else block_protocol.ended_as_cut(self._source, block)
-            )
-        return cut
-
-    def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
-        event = self._source.make(
-            cls, ts=epoch(obj.get("timestamp")), **{**self._where(obj), **fields}
-        )
-        return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
-
-    def _where(self, obj: Obj) -> Obj:
-        span = text_of(obj, "subagentRunId")
-        return {"span": span} if span else {}
 
     # The run.
 
     def _started(self, obj: Obj) -> list[Event]:
-        return [self._make(RunStart, obj)]
+        return [self._run.line(RunStart, obj)]
 
     def _finished(self, obj: Obj) -> list[Event]:
-        out = [*self._close_open(), *self._usage(obj)]
+        out = [*self.close(), *self._usage(obj)]
         outcome = obj.get("outcome")
         kind = outcome.get("type") if isinstance(outcome, dict) else None
         status = _STATUS.get(kind, "ok") if isinstance(kind, str) else "ok"
         if status == "interrupted":
-            out.append(self._source.derived(Interrupt))
+            out.append(self._run.derived(Interrupt))
         self._over = True
-        return [*out, *self._unspoken(out), self._make(End, obj, status=status)]
+        return [*out, *self._unspoken(out), self._run.line(End, obj, status=status)]
 
     def _unspoken(self, out: list[Event]) -> list[Event]:
-        """Return the answer that only a snapshot tells."""
+        """Return the answer that is only in a snapshot."""
         spoken = self._spoken or any(isinstance(event, Respond) for event in out)
-        return (
-            [self._source.derived(Respond, content=self._answer)]
-            if self._answer and not spoken
-            else []
-        )
+        if not self._answer or spoken:
+            return []
+        return [self._run.derived(Respond, content=self._answer)]
 
     def _failed(self, obj: Obj) -> list[Event]:
-        out = [*self._close_open(), *self._usage(obj)]
+        out = [*self.close(), *self._usage(obj)]
         self._over = True
-        error = self._make(Error, obj, message=text_of(obj, "message"), code=text_of(obj, "code"))
-        return [*out, *self._unspoken(out), error, self._source.derived(End, status="error")]
+        words: Obj = {"message": text_of(obj, "message"), "code": text_of(obj, "code")}
+        error = self._run.line(Error, obj, **words)
+        return [*out, *self._unspoken(out), error, self._run.derived(End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
-        """Return the usage that the end of a run tells, as a metric of its own."""
+        """Return the usage in the end of a run as a metric."""
         given = obj.get("usage")
         totals = [u for u in given if isinstance(u, dict)] if isinstance(given, list) else []
         if not totals:
             return []
         total = reduce(added, (counts_of(u, _USAGE) for u in totals), Counts())
-        return [self._source.derived(Metric, step=total, total=total)]
+        return [self._run.derived(Metric, step=total, total=total)]
 
     # Blocks.
 
     def _text_start(self, obj: Obj) -> list[Event]:
         of = {"user": "user", "assistant": "respond"}.get(str(obj.get("role", "assistant")), "")
-        if not of:
-            return self._unknown(obj)
-        return self._open(TEXT, obj, of)
+        return self._blocks.start(TEXT, obj, of=of) if of else self._unknown(obj)
 
     def _reasoning_start(self, obj: Obj) -> list[Event]:
-        return self._open(REASONING, obj, "think")
+        return self._blocks.start(REASONING, obj)
 
     def _call_start(self, obj: Obj) -> list[Event]:
-        self._calls.call(text_of(obj, "toolCallName"), text_of(obj, "toolCallId"))
-        return self._open(TOOL, obj, "call", name=text_of(obj, "toolCallName"))
-
-    def _open(self, form: block_protocol.Form, obj: Obj, of: str, name: str = "") -> list[Event]:
-        return block_protocol.opened(
-            self._source,
-            form,
-            obj,
-            of=of,
-            name=name,
-            ts=epoch(obj.get("timestamp")),
-            where=self._where(obj),
-        )
+        return self._blocks.start(TOOL, obj, name=text_of(obj, "toolCallName"))
 
     def _content(self, obj: Obj) -> list[Event]:
-        form = FORMS[obj["type"]]
-        known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
-        if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
-            return self._unknown(obj)
-        return block_protocol.continued(
-            self._source, form, obj, ts=epoch(obj.get("timestamp")), where=self._where(obj)
-        )
+        return self._blocks.delta(FORMS[obj["type"]], obj)
 
     def _end(self, obj: Obj) -> list[Event]:
-        form = FORMS[obj["type"]]
-        block, note = block_protocol.taken(self._source, form, obj)
-        if block is None:
-            return self._unknown(obj)
-        return [
-            self._call_of(block, note)
-            if block.of == "call"
-            else block_protocol.completed(self._source, block, note)
-        ]
-
-    def _call_of(self, block: Any, note: Obj, *, incomplete: bool = False) -> Event:
-        call_id = self._calls.own(block.key.partition(":")[2])
-        return block_protocol.completed(
-            self._source, block, note, incomplete=incomplete, call_id=call_id
-        )
+        return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _chunk(self, obj: Obj) -> list[Event]:
         of = _CHUNKS[obj["type"]]
         text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
         if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
-            return [*self._source.close(), *self._unknown(obj)]
+            return [*self._texts.close(), *self._unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
-        key, ts = text_of(obj, "messageId"), epoch(obj.get("timestamp"))
-        return self._source.delta(
-            of, text, obj, drawn, key=key or self._last_key(of), ts=ts, where=self._where(obj)
-        )
+        key = text_of(obj, "messageId") or self._last_key(of)
+        where = _place(obj)
+        ts = where.pop("ts")
+        return self._texts.delta(of, text, obj, drawn, key=key, ts=ts, where=where)
 
     def _last_key(self, of: str) -> str:
-        block = self._source.open_text
+        block = self._texts.open_text
         return block.key if block is not None and block.of == of else ""
 
     # The rest.
@@ -239,35 +171,26 @@ class AgUiReader:
         if self._calls.seen(given) == "over":
             return self._unknown(obj)
         name = self._calls.name(given)
-        out: list[Event] = []
-        for block in [self._source.take_call(f"{TOOL.start}:{given}")]:
-            out += [self._call_of(block, {})] if block is not None else []
+        block = self._texts.take(TOOL.key(obj))
+        called = [self._blocks.complete(block, {})] if block is not None else []
         match = self._calls.result(name, given)
-        if match.implicit:
-            out.append(
-                self._source.derived(
-                    Call, call_id=match.call_id, synthetic=not given, **self._where(obj)
-                )
-            )
+        span = {k: v for k, v in _place(obj).items() if k == "span"}
+        fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
         return [
-            *out,
-            self._make(
-                Result, obj, call_id=match.call_id, name=name, content=obj.get("content", "")
-            ),
+            *called,
+            *self._run.implicit_call(match, given, **span),
+            self._run.line(Result, obj, **fields),
         ]
 
     def _step(self, obj: Obj) -> list[Event]:
-        phase, name = (
-            ("enter" if obj["type"] == "STEP_STARTED" else "exit"),
-            text_of(obj, "stepName"),
-        )
+        enter, name = obj["type"] == "STEP_STARTED", text_of(obj, "stepName")
         fields: Obj = {
             "name": name,
-            "phase": phase,
+            "phase": "enter" if enter else "exit",
             "span": f"step-{name}",
-            "result": "" if phase == "enter" else "ok",
+            "result": "" if enter else "ok",
         }
-        return [self._make(Node, obj, **fields)]
+        return [self._run.line(Node, obj, **fields)]
 
     def _subagent(self, obj: Obj) -> list[Event]:
         enter = obj["type"] == "SUBAGENT_STARTED"
@@ -279,27 +202,21 @@ class AgUiReader:
             "result": result,
             "data": {"subagent": True},
         }
-        return [self._make(Node, obj, **fields)]
+        return [self._run.line(Node, obj, **fields)]
 
     def _state(self, obj: Obj) -> list[Event]:
         kind = _SNAPSHOTS[obj["type"]]
-        state = self._make(
-            State, obj, kind=kind, payload=obj.get(_KINDS[kind]) if kind in _KINDS else None
-        )
+        payload = obj.get(_KINDS[kind]) if kind in _KINDS else None
+        state = self._run.line(State, obj, kind=kind, payload=payload)
         if kind != "messages" or state.span:
             return [state]
         prompt, self._answer = said(obj.get("messages"))
-        return (
-            [state, self._source.derived(User, content=prompt)]
-            if prompt and not self._asked
-            else [state]
-        )
+        if not prompt or self._asked:
+            return [state]
+        return [state, self._run.derived(User, content=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k != "type"}
-        return [
-            self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)
-        ]
+        return self._run.unknown(obj)
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "RUN_STARTED": _started,
@@ -328,4 +245,7 @@ class AgUiReader:
     }
 
 
-_CHUNKS = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
+def _place(obj: Obj) -> Obj:
+    """Return the time and span of a line."""
+    span = text_of(obj, "subagentRunId")
+    return {"ts": epoch(obj.get("timestamp")), **({"span": span} if span else {})}

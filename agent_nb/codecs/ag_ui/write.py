@@ -1,12 +1,12 @@
-"""Our events to AG-UI's, and how its lines look.
+"""Write our events as AG-UI's.
 
 Rules
-- What was read from this wire goes back as it came; see residue and keyed.
-- A text of ours is a message (see `text`), in which its blocks begin and end; reasoning is wrapped
-  in REASONING_START and REASONING_END. Empty deltas are not written. The user's message is not
-  repeated to a client that sent it.
-- Of errors only the one that ended the run is written (RUN_ERROR is terminal); the newest total
-  goes with the end of the run.
+- What was read from this wire goes back as it came (`passthrough`, `block_protocol`).
+- A text of ours is a message (see `events.text`), in which its blocks begin and end; reasoning is
+  wrapped in REASONING_START and REASONING_END. Empty deltas are not written. The user's message is
+  not repeated to a client that sent it.
+- Only the error that ended the run is written (RUN_ERROR is terminal); the newest total goes with
+  the end of the run.
 """
 
 from __future__ import annotations
@@ -33,32 +33,36 @@ from ...events import (
 )
 from ...events.text import Step, Texts
 from ...wire.json_text import dumps
-from .. import block_protocol
-from ..block_protocol import Form, Obj
+from ..block_protocol import BlockWriter, Form
+from ..checks import LastError, check_result
 from ..contract import Options
+from ..foreign_values import parsed
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import restore
 from ..provenance import note_of
-from ..writing import Live, pieces
-from .lines import _TYPES, DRAW, NAME, OF, OUTCOMES, REASONING, TEXT, TOOL, _node
+from ..run_builder import Obj
+from ..writing import Live, imported_line, pieces
+from .lines import DRAW, NAME, OF, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
+
+_NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgUiWriter:
-    """Events of any number of runs, one after the other, to AG-UI's."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._thread = options.conversation
         self._asked = options.asked
         self._live = Live()
+        self._imported_blocks = BlockWriter(OF, self._live)
         self._blocks = 0
         self._ids: dict[str, str] = {}
         self._texts: dict[str, Texts] = {}  # by span
-        self._step: Step = ""  # of the block that is written
+        self._step: Step = ""  # of the current block
         self._messages: dict[str, str] = {}  # id of the newest text, by span
         self._agents: set[str] = set()
-        self._error: Error | None = None
+        self._error = LastError(losses, _NOT_LAST)
         self._total: Counts | None = None
 
     def write(self, event: Event) -> list[Item]:
@@ -72,22 +76,18 @@ class AgUiWriter:
         return [Item(self._envelope(obj, event)) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Nothing is held back that has a place."""
+        """Return nothing; count what was held back."""
+        self._error.drop()
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return (
-                block_protocol.imported_delta(event, OF[event.of], note, self._live)
-                if event.of in OF
-                else []
-            )
+            return self._imported_blocks.delta(event, note)
         if isinstance(event, Think | Respond | Call | User):
-            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
+            return self._imported_blocks.block(event, note)
+        return imported_line(event, note, DRAW)
 
     # Runs of our own.
 
@@ -164,7 +164,7 @@ class AgUiWriter:
 
     def _call(self, event: Call) -> list[Obj]:
         who = {"toolCallId": event.call_id}
-        sound = not event.args or block_protocol.parsed(event.raw_args) == event.args
+        sound = not event.args or parsed(event.raw_args) == event.args
         texts = (
             [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
         )
@@ -176,12 +176,8 @@ class AgUiWriter:
         ]
 
     def _result(self, event: Result) -> list[Obj]:
-        if event.status != "ok":
-            self._losses.add("result.status", "a result does not say whether the tool failed")
-        if not isinstance(event.content, str):
-            self._losses.add(
-                "result.content", "a result is text: the value is written as JSON text"
-            )
+        why = "a result does not say whether the tool failed"
+        check_result(self._losses, event, statuses=("ok",), why=why)
         drawn = DRAW[Result](event)
         return [{"type": drawn.pop("type"), "messageId": f"{event.call_id}-result", **drawn}]
 
@@ -193,7 +189,7 @@ class AgUiWriter:
         if not agent:
             if event.result not in ("", "ok"):
                 self._losses.add("node.result", "a step does not say how it ended")
-            return [_node(event)]
+            return [draw_node(event)]
         self._agents.add(event.span)
         kind = {"subagentRunId": event.span}
         if event.phase == "enter":
@@ -214,7 +210,7 @@ class AgUiWriter:
         ]
 
     def _state(self, event: State) -> list[Obj]:
-        if event.kind not in _TYPES:
+        if event.kind not in STATE_TYPES:
             self._losses.add("state", "only snapshots, patches and messages have events")
             return []
         return [DRAW[State](event)]
@@ -223,9 +219,7 @@ class AgUiWriter:
         return [DRAW[Extension](event)] if event.namespace == NAME else []
 
     def _on_error(self, event: Error) -> list[Obj]:
-        if self._error is not None:
-            self._losses.add("error", "an error is terminal here; this one did not end the run")
-        self._error = event
+        self._error.add(event)
         return []
 
     def _metric(self, event: Metric) -> list[Obj]:
@@ -235,18 +229,12 @@ class AgUiWriter:
     def _on_end(self, event: End) -> list[Obj]:
         if event.span:
             return []
-        error, self._error = self._error, None
         total, self._total = self._total, None
         usage = {"usage": [_usage(total)]} if total is not None else {}
         if event.status == "error":
-            drawn = (
-                DRAW[Error](error)
-                if error
-                else {"type": "RUN_ERROR", "message": event.finish_reason or "the run failed"}
-            )
-            return [{**drawn, **usage}]
-        if error is not None:
-            self._losses.add("error", "an error is terminal here; this one did not end the run")
+            error = self._error.take() or Error(message=event.finish_reason or "the run failed")
+            return [{**DRAW[Error](error), **usage}]
+        self._error.drop()
         if event.status == "limit":
             self._losses.add("end.status", "a run that met a limit is cancelled here")
         outcome: Obj = {

@@ -1,7 +1,6 @@
 """How AgentEvents look on the wire (seed 003 § 3.1, § 5), one function a kind.
 
-Rules: pure functions; a tool's name and call id are put on by the writer, and kept in the note by
-the reader.
+Rules: pure functions; the writer adds a tool's name and call id, the reader keeps them in the note.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
-from ...wire.json_text import dumps, loads
+from ...wire.json_text import dumps
 from ..passthrough import Shift, count_on
 from ..times import later
 from ..writing import as_text
@@ -67,13 +66,3 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 def draw_stream(text: str) -> Obj:
     """Draw a piece of the answer."""
     return {"type": "stream", "content": text}
-
-
-def parsed(value: Any) -> Any:
-    """Return the JSON value of a text (None if it is none), and any other value as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return loads(value)
-    except (ValueError, RecursionError):
-        return None

@@ -7,17 +7,17 @@ from typing import Any
 
 from ...events import Event
 from ...wire.json_text import dumps
+from ..foreign_values import run_id
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import run_id
 from .lines import NAME, Obj
 from .run_reader import RunReader
 
-_REMEMBERED = 256  # runs that are over, whose late events are known as such
+_REMEMBERED = 256  # runs that are over, to recognise their late events
 
 
 class AgentEventReader:
-    """Events of any number of runs to ours."""
+    """Any number of runs."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
@@ -44,7 +44,7 @@ class AgentEventReader:
         return [event for reader in self._runs.values() for event in reader.close()]
 
     def _adopted(self, key: Any) -> RunReader | None:
-        """Return the run that began without an id, if it goes on: the first id is its own."""
+        """Return the run that began without an id, if it goes on: it owns the first id."""
         nameless = self._runs.get(None)
         if nameless is not None and not nameless.over:
             self._runs[key] = self._runs.pop(None)
@@ -54,9 +54,7 @@ class AgentEventReader:
     def _begin(self, key: Any, obj: Obj) -> RunReader:
         self._count += 1
         again = key in self._runs or not isinstance(key, str)
-        reader = self._runs[key] = RunReader(
-            self._losses, run_id(NAME, obj, self._count) if again else key
-        )
+        reader = self._runs[key] = RunReader(run_id(NAME, obj, self._count) if again else key)
         for old in [k for k, r in self._runs.items() if r.over][:-_REMEMBERED]:
             del self._runs[old]
         return reader

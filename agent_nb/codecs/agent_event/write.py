@@ -1,7 +1,7 @@
-"""Our events to AgentEvents (seed 003).
+"""Write our events as AgentEvents (seed 003).
 
 Rules
-- What was read from this wire goes back as it came; see residue.
+- What was read from this wire goes back as it came (`passthrough`).
 - Errors wait: only the one that ended the run is written, because an error is terminal here.
 - A tool's name is taken from its call; a sub-agent's answer becomes progress of the call that runs
   it (§ 7).
@@ -29,23 +29,27 @@ from ...events import (
     Think,
 )
 from ...events.tool_events import progress_fields
+from ..checks import LastError, check_result
 from ..contract import Options
+from ..foreign_values import parsed
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
-from ..writing import Live, noted_pieces, pieces
-from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, parsed, progress_data
+from ..writing import Live, imported_line, noted_pieces, pieces
+from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
+
+_NOT_LAST = "an error is terminal here; this one did not end the run"
 
 
 class AgentEventWriter:
-    """Our events to those of the wire."""
+    """Events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._ids = options.form == "ids"
         self._live = Live()
-        self._errors: list[Error] = []
+        self._last_error = LastError(losses, _NOT_LAST)
         self._why = ""
         self._names: dict[str, str] = {}
 
@@ -60,8 +64,8 @@ class AgentEventWriter:
         return [Item(obj) for obj in handler(self, event)] if handler else []
 
     def close(self) -> list[Item]:
-        """Nothing is held back that has a place."""
-        self._drop_errors(self._errors)
+        """Return nothing; count what was held back."""
+        self._last_error.drop()
         return []
 
     def _imported(self, event: Event, note: Obj) -> list[Obj]:
@@ -76,8 +80,7 @@ class AgentEventWriter:
                 if self._live.take(event)
                 else [restore(draw_stream(t), n) for t, n in noted_pieces(event, note, SHIFTS)]
             )
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
+        return imported_line(event, note, DRAW)
 
     def _tool(self, call_id: str, name: str = "") -> Obj:
         return {
@@ -86,7 +89,7 @@ class AgentEventWriter:
         }
 
     def _nested(self, event: Event) -> list[Obj]:
-        """A sub-agent speaks: its answer is progress of the call that runs it."""
+        """Write a sub-agent's answer as progress of the call that runs it."""
         if isinstance(event, Node):
             return []
         call_id, name = event.span, self._names.get(event.span, "")
@@ -143,18 +146,13 @@ class AgentEventWriter:
         return [{"type": "tool_progress", **self._tool(event.call_id), "data": data}]
 
     def _result(self, event: Result) -> list[Obj]:
-        if event.status not in ("ok", "error"):
-            self._losses.add("result.status", "only ok and error are distinguished")
-        if not isinstance(event.content, str):
-            self._losses.add(
-                "result.content", "an output is text: the value is written as JSON text"
-            )
+        check_result(self._losses, event, text="an output")
         drawn = {**DRAW[Result](event), **self._tool(event.call_id, event.name)}
         self._names.pop(event.call_id, None)
         return [drawn]
 
     def _error(self, event: Error) -> list[Obj]:
-        self._errors.append(event)
+        self._last_error.add(event)
         return []
 
     def _interrupt(self, event: Interrupt) -> list[Obj]:
@@ -162,28 +160,18 @@ class AgentEventWriter:
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        errors, self._errors = self._errors, []
         why, self._why = self._why, ""
-        if event.status == "ok":
-            self._drop_errors(errors)
-            return [{"type": "final"}]
         if event.status == "error":
-            self._drop_errors(errors[:-1])
-            return [
-                {
-                    "type": "error",
-                    "error": errors[-1].message
-                    if errors
-                    else event.finish_reason or "the run failed",
-                }
-            ]
-        self._drop_errors(errors)
+            error = self._last_error.take() or Error(
+                message=event.finish_reason or "the run failed"
+            )
+            return [DRAW[Error](error)]
+        self._last_error.drop()
+        if event.status == "ok":
+            return [DRAW[End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")
-        return [{"type": "error", "error": f"{event.status}: {why}" if why else event.status}]
-
-    def _drop_errors(self, errors: list[Error]) -> None:
-        for _ in errors:
-            self._losses.add("error", "an error is terminal here; this one did not end the run")
+        words = f"{event.status}: {why}" if why else event.status
+        return [DRAW[Error](Error(message=words))]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []

@@ -1,8 +1,8 @@
-"""How the lines of Cogency look: what each event becomes on the wire, and the values in it that
-need reading (seed 000 § Event Schema).
+"""How the lines of Cogency look: each event on the wire, and the values in it that need reading
+(seed 000 § Event Schema).
 
-Rules: pure functions of one event or value; no timestamp here, the reader and the writer see to
-that.
+Rules: pure functions of one event or value, without the timestamp, which the reader and the writer
+handle.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from ...events import (
     Think,
     User,
 )
-from ...wire.json_text import loads
 from ..times import epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
-#: What an outcome says when there is nothing to say but the status.
+#: The outcome that only repeats the status.
 OUTCOMES: dict[ResultStatus, str] = {
     "ok": "Success",
     "error": "Error",
@@ -48,16 +47,6 @@ COUNTED = ("input", "output", "duration")
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def parse(text: Any) -> Any:
-    """Return the JSON value of a text, or None."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # What a line holds beside type and timestamp, from the event alone.
@@ -76,9 +65,7 @@ def _outcome(event: Result) -> Any:
 
 
 def own_outcome(event: Result) -> Any:
-    """Return what a result of ours says in a few words: for a failure the message of the error, not
-    the traceback that people are shown.
-    """
+    """Return the outcome of our result: for a failure the error's message, not its traceback."""
     if event.status != "error":
         return _outcome(event)
     shown = (event.display or {}).get("text/plain")
@@ -120,7 +107,7 @@ def _error(event: Error) -> Obj:
 
 
 def extension_line(event: Extension) -> Obj:
-    """Write an event of a type that is none of the ten."""
+    """Write an event of another type than the ten."""
     return {"type": event.name, **(event.payload if isinstance(event.payload, dict) else {})}
 
 
@@ -179,7 +166,7 @@ def draw(event: Event, form: str = "") -> Obj:
 
 
 def time_of(obj: Mapping[str, Any]) -> float:
-    """Return the timestamp in whole milliseconds, 0 if there is none that is a time."""
+    """Return the timestamp (epoch seconds, in whole milliseconds), 0 if it is not a time."""
     value = obj.get("timestamp")
     return (
         epoch(value * 1000)
@@ -189,7 +176,7 @@ def time_of(obj: Mapping[str, Any]) -> float:
 
 
 def read_counts(value: Any) -> Counts:
-    """Read the counts that this wire has; what is no count is left to the residue."""
+    """Read the counts that this wire has; an invalid count stays in the note."""
     known = {k: v for k, v in value.items() if k in COUNTED} if isinstance(value, dict) else {}
     try:
         return msgspec.convert(known, Counts)

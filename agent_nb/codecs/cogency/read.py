@@ -13,7 +13,6 @@ from ...events import (
     Error,
     Event,
     Execute,
-    Extension,
     Interrupt,
     Metric,
     Respond,
@@ -23,10 +22,11 @@ from ...events import (
     User,
 )
 from ..call_matching import Correlator
+from ..foreign_values import arguments_of, object_of, parsed, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
-from ..run_builder import Source, arguments_of, run_id, text_of
+from ..run_builder import RunBuilder, handler_of
 from .lines import (
     NAME,
     OUTCOMES,
@@ -34,8 +34,6 @@ from .lines import (
     Obj,
     batch_line,
     draw,
-    extension_line,
-    parse,
     read_counts,
     time_of,
 )
@@ -47,10 +45,10 @@ _TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respo
 
 
 class CogencyReader:
-    """Lines to events."""
+    """Any number of runs, one after the other."""
 
-    def __init__(self, losses: Losses) -> None:
-        self._source = Source(NAME, losses)
+    def __init__(self, _losses: Losses) -> None:
+        self._run = RunBuilder(NAME, draw, lambda obj: {"ts": time_of(obj)})
         self._calls = Correlator()
         self._batch: list[str] = []
         self._runs = 0
@@ -62,11 +60,7 @@ class CogencyReader:
         """Return the events of one line."""
         obj = item.obj
         kind = obj.get("type")
-        handler = (
-            self.HANDLERS.get(kind, CogencyReader._unknown)
-            if isinstance(kind, str)
-            else CogencyReader._unknown
-        )
+        handler = handler_of(self.HANDLERS, kind, CogencyReader._unknown)
         out: list[Event] = []
         over = self._end is not None and kind != "metric"
         if over:
@@ -85,7 +79,7 @@ class CogencyReader:
 
     def _new_run(self, obj: Obj) -> None:
         self._runs += 1
-        self._source.new_run(run_id(NAME, obj, self._runs))
+        self._run.new_run(run_id(NAME, obj, self._runs))
         self._calls.clear()
         self._batch = []
 
@@ -95,23 +89,14 @@ class CogencyReader:
             return []
         obj, ts, before = end
         note = {**diff(obj, {"type": "end"}), **({"held": before} if before else {})}
-        return [
-            self._source.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")
-        ]
-
-    def _make(self, cls: type[Any], obj: Obj, form: str = "", **fields: Any) -> Any:
-        """Return the event, with what of `obj` its fields do not say."""
-        event = self._source.make(cls, ts=time_of(obj), **fields)
-        note: Obj = {**({"form": form} if form else {}), **diff(obj, draw(event, form))}
-        return msgspec.structs.replace(event, extra={NAME: note})
+        return [self._run.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")]
 
     def _text(self, obj: Obj) -> list[Event]:
-        return [self._make(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
+        return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
 
     def _call(self, obj: Obj) -> list[Event]:
         given = obj.get("content")
-        body = given if isinstance(given, dict) else parse(given)
-        body = body if isinstance(body, dict) else {}
+        body = object_of(given if isinstance(given, dict) else parsed(given))
         args = body.get("args")
         name = text_of(body, "name")
         call_id, _ = self._calls.call(name)
@@ -127,24 +112,19 @@ class CogencyReader:
             "call_id": call_id,
             "synthetic": True,
             "name": name,
-            "args": args if isinstance(args, dict) else {},
+            "args": object_of(args),
         }
-        return [self._make(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
+        return [self._run.line(Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:
         calls, self._batch = tuple(self._batch), []
-        return [self._make(Execute, obj, calls=calls)]
+        return [self._run.line(Execute, obj, calls=calls)]
 
     def _result(self, obj: Obj) -> list[Event]:
         payload, content = obj.get("payload"), obj.get("content")
-        parsed = parse(content)
-        items = (
-            parsed
-            if isinstance(parsed, list)
-            else [parsed]
-            if isinstance(parsed, dict) and "status" in parsed
-            else content
-        )
+        stored = parsed(content)
+        items = stored if isinstance(stored, list) else content
+        items = [stored] if isinstance(stored, dict) and "status" in stored else items
         if (
             isinstance(items, list)
             and items
@@ -153,9 +133,9 @@ class CogencyReader:
             return self._results(obj, items)
         if isinstance(payload, dict) and payload.keys() & {"outcome", "content", "error"}:
             return self._one(obj, "", payload)
-        if isinstance(parsed, dict) and "content" in parsed:
-            return self._one(obj, "stored", parsed)
-        return self._one(obj, "text", {"content": content if isinstance(content, str) else ""})
+        if isinstance(stored, dict) and "content" in stored:
+            return self._one(obj, "stored", stored)
+        return self._one(obj, "text", {"content": text_of(obj, "content")})
 
     def _one(self, obj: Obj, form: str, body: Obj) -> list[Event]:
         call_id, name, implicit = self._ended("", obj)
@@ -170,7 +150,12 @@ class CogencyReader:
             else None
         )
         fields: Obj = {"call_id": call_id, "content": content, "status": status, "display": display}
-        return [*implicit, self._make(Result, obj, form, name=name, **fields)]
+        return [*implicit, self._formed(Result, obj, form, name=name, **fields)]
+
+    def _formed(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
+        """Return the event of a line in one of its shapes."""
+        note = {"form": form} if form else {}
+        return self._run.line(cls, obj, note, draw=lambda event: draw(event, form), **fields)
 
     def _results(self, obj: Obj, items: list[Obj]) -> list[Event]:
         out: list[Event] = []
@@ -187,7 +172,7 @@ class CogencyReader:
             )
             display = {"text/plain": outcome} if isinstance(outcome, str) else None
             results.append(
-                self._source.derived(
+                self._run.derived(
                     Result,
                     call_id=call_id,
                     name=name,
@@ -203,9 +188,7 @@ class CogencyReader:
         return [first if event is results[0] else event for event in out]
 
     def _ended(self, name: str, obj: Obj) -> tuple[str, str, list[Event]]:
-        """Return the id and tool of the call that ended, and the call itself where none had been
-        seen.
-        """
+        """Return the id and tool of the call that ended, and the call itself if it is implicit."""
         calls = self._calls
         if name and calls.is_open(name):
             return calls.result(name).call_id, name, []
@@ -213,20 +196,12 @@ class CogencyReader:
             name = calls.name(call_id)
             calls.next()
             return call_id, name, []
-        call_id = calls.result(name).call_id
-        return (
-            call_id,
-            name,
-            [
-                self._source.derived(
-                    Call, call_id=call_id, synthetic=True, name=name, ts=time_of(obj)
-                )
-            ],
-        )
+        match = calls.result(name)
+        return match.call_id, name, self._run.implicit_call(match, "", name=name, ts=time_of(obj))
 
     def _metric(self, obj: Obj) -> list[Event]:
         return [
-            self._make(
+            self._run.line(
                 Metric, obj, step=read_counts(obj.get("step")), total=read_counts(obj.get("total"))
             )
         ]
@@ -234,13 +209,13 @@ class CogencyReader:
     def _error(self, obj: Obj) -> list[Event]:
         payload = obj.get("payload")
         if not isinstance(payload, dict):
-            return [self._make(Error, obj, "text", message=text_of(obj, "content"))]
+            return [self._formed(Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
         call_id = self._calls.news(tool).call_id if self._calls.is_open(tool) else ""
-        return [self._make(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
+        return [self._run.line(Error, obj, message=text_of(payload, "error"), call_id=call_id)]
 
     def _interrupt(self, obj: Obj) -> list[Event]:
-        return [self._make(Interrupt, obj)]
+        return [self._run.line(Interrupt, obj)]
 
     def _ended_run(self, obj: Obj) -> list[Event]:
         self._end = (obj, time_of(obj), self._metrics)
@@ -248,13 +223,7 @@ class CogencyReader:
 
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k not in ("type", "timestamp")}
-        return [self._make_extension(obj, payload)]
-
-    def _make_extension(self, obj: Obj, payload: Obj) -> Event:
-        event = self._source.make(
-            Extension, ts=time_of(obj), namespace=NAME, name=text_of(obj, "type"), payload=payload
-        )
-        return msgspec.structs.replace(event, extra={NAME: diff(obj, extension_line(event))})
+        return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "user": _text,

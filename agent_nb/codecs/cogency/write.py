@@ -1,9 +1,9 @@
-"""Our events to the lines of Cogency (seed 000 § Event Stream).
+"""Write our events as the lines of Cogency (seed 000 § Event Stream).
 
 Rules
-- What was read from this wire goes back as it came; see residue.
+- What was read from this wire goes back as it came (`passthrough`).
 - `metric` follows `end` here: it is held back, until the next event or the end.
-- What a failed call says in a few words is the error's message.
+- The outcome of a failed call is the error's message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_out
 
 
 class CogencyWriter:
-    """Events to lines."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, _options: Options) -> None:
         self._losses = losses
@@ -29,7 +29,7 @@ class CogencyWriter:
         self._last: Event | None = None  # of our own events but metrics
 
     def write(self, event: Event) -> list[Item]:
-        """Return the lines of one event, and those that waited for it."""
+        """Return the lines of one event, after those that waited for it."""
         derived = is_derived(event, NAME)
         before, self._last = self._last, self._last if isinstance(event, Metric) else event
         if isinstance(event, End) and event.status != "ok" and note_of(event, NAME) is None:
@@ -50,9 +50,9 @@ class CogencyWriter:
         return self._with_metrics(event)
 
     def _unfinished(self, event: End, before: Event | None) -> list[Item]:
-        """End a run that is not done: its last event has told why, or nothing here can."""
-        told = {"error": Error, "interrupted": Interrupt}.get(event.status)
-        if told is None or not isinstance(before, told):
+        """End a run that is not done; only the event before can say why."""
+        reason = {"error": Error, "interrupted": Interrupt}.get(event.status)
+        if reason is None or not isinstance(before, reason):
             self._losses.add(
                 "end.status",
                 "only an error or an interrupt before it shows that a run was not done",
@@ -60,7 +60,7 @@ class CogencyWriter:
         return self.close()
 
     def _know(self, event: Event) -> None:
-        """Note which tool a call is of, while it is open."""
+        """Note the tools of open calls."""
         if isinstance(event, Call):
             self._names[event.call_id] = event.name
         elif isinstance(event, Result):
@@ -100,7 +100,7 @@ class CogencyWriter:
         )
 
     def _check(self, event: Event) -> None:
-        """Count what of a carried field has no place."""
+        """Count what of carried fields has no place."""
         if note_of(event, NAME) is not None:
             return
         if isinstance(event, Result):

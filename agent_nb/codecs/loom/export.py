@@ -123,7 +123,7 @@ def _message(fields: Obj, kind: str) -> Obj:
 
 
 def is_export(obj: Obj) -> bool:
-    """True for an object of the single-key form, with or without an envelope beside its key."""
+    """Return whether an object has the single-key form, with or without an envelope."""
     return (
         "type" not in obj
         and len(obj.keys() & SINGLE_KEYS) == 1

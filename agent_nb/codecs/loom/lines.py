@@ -1,19 +1,12 @@
-"""How the frames of Loom look (seed 002 § 4.2, § 5), and the single-key form of the same events (§
-6).
+"""How the frames of Loom look (seed 002 § 4.2, § 5), one function a kind.
 
-An event is drawn as a frame without its envelope. The single-key form is a mapping of frames, in
-both directions.
+An event is drawn as a frame without its envelope.
 
 Rules
 - Names that begin with `#` are notes between reader and writer and never reach the wire: `#export`
   (how a single-key object differed from its frame), `#ws` (the id of the message that wrapped the
   frame).
-- `from_export(to_export(frame))` and the reverse are the identity for every object of the forms
-  listed here.
-- In frames `id` is the node's name, in the single-key form it is `node_id`; only there is a
-  `namespace`.
-- The single-key form has no envelope of its own; one that stands beside its key is kept, and
-  `Messages` with the payload of a frame (`content`, `id`) in it is read too.
+- In frames `id` is the node's name.
 """
 
 from __future__ import annotations
@@ -24,6 +17,7 @@ from typing import Any
 from ...events import (
     Approval,
     Call,
+    EndStatus,
     Error,
     Event,
     Extension,
@@ -50,6 +44,13 @@ ENVELOPE = ("session_id", "node_id", "event_id")
 SHIFTS = {"event_id": count_on}
 
 
+#: The stop reason of an end that was not ok.
+STOPS: dict[EndStatus, str] = {
+    "interrupted": "cancelled",
+    "error": "error",
+    "limit": "limit",
+    "awaiting": "awaiting",
+}
 CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
 
 
@@ -128,7 +129,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 
 
 def draw(event: Event) -> Obj:
-    """Draw an event that is no block and no end."""
+    """Draw any event but blocks and ends."""
     return DRAW[type(event)](event)
 
 
@@ -139,3 +140,11 @@ def bare(frame: Mapping[str, Any]) -> Obj:
         for k, v in frame.items()
         if k not in ENVELOPE and k != "type" and not k.startswith("#")
     }
+
+
+def payload_of(frame: Mapping[str, Any]) -> Obj:
+    """Return the payload of a frame without a canonical kind; see `got_expand` in the package."""
+    payload = bare(frame)
+    if frame.get("type") == "got_expand" and "node_id" in frame:
+        return {"node_id": frame["node_id"], **payload}
+    return payload

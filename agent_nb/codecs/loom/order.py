@@ -1,18 +1,17 @@
-"""The frames of one Loom session in the order of their `event_id`s, each once (seed 002 § 2, § 7.2,
-§ 7.3).
+"""Order the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
 
 Rules
-- A frame without an id is passed on where it stands; legacy streams have no others.
-- A repeat (same id, same content) is dropped; the same id with other content is a fault of the
-  sender: dropped and counted as a loss.
-- A frame that is early waits, at most `WINDOW` frames long; ids that never come are counted, not
-  waited for.
-- Live (`tick`), missing ids alone hold nothing back: a stream may step by more than one or begin
-  late. Frames wait only after one came behind a frame with a higher id, `PATIENCE` at most, until
+- A frame without an id is passed on in its place; legacy streams have no others.
+- A repeat (same id, same content) is dropped; the same id with other content is the sender's fault:
+  dropped and counted as a loss.
+- An early frame waits, at most for `WINDOW` frames; ids that never come are counted, not waited
+  for.
+- Live (`tick`), missing ids alone delay nothing: a stream may count by more than one or begin late.
+  Frames wait, `PATIENCE` at most, only after one came behind a frame with a higher id, and until
   such a wait was in vain.
-- A reply does not use up its id: the next run of the session may begin with it, or with the next,
-  or anew at 0 or 1.
-- What is remembered is bounded, whatever the length of the stream.
+- A reply does not use up its id: the session's next run may begin with it, with the next, or with
+  0 or 1.
+- Memory is bounded, whatever the length of the stream.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ class Order:
 
     @property
     def waits(self) -> bool:
-        """True while frames wait for earlier ones."""
+        """Whether frames wait for earlier ones."""
         return bool(self._held)
 
     def take(self, frame: Obj) -> list[Obj]:
-        """Return the frames that are due now that `frame` has come."""
+        """Take a frame; return those that are due now."""
         number, reply = frame.get("event_id"), "reply" in frame
         if type(number) is not int:
             out = [*self.flush(), frame]
@@ -60,7 +59,7 @@ class Order:
         return self._place(number, reply, frame)
 
     def tick(self, now: float) -> list[Obj]:
-        """It is `now` (s): return the frames that have waited long enough."""
+        """Return the frames that have waited long enough at `now` (s)."""
         if not self._held:
             return []
         self._since = now if self._since is None else self._since
@@ -70,7 +69,7 @@ class Order:
         return self.flush()
 
     def flush(self) -> list[Obj]:
-        """Give up waiting: return what is held, in order."""
+        """Stop waiting: return what is held, in order."""
         held = [self._held[n] for n in sorted(self._held)]
         if held:
             last = max(self._held)
@@ -95,7 +94,7 @@ class Order:
         return [frame]
 
     def _restarts(self, number: int, reply: bool, frame: Obj) -> bool:
-        """True if the sender counts anew: a first id comes again with other content."""
+        """Return whether the sender counts anew: a first id comes again with other content."""
         before = self._seen.get((number, reply))
         return (
             self._next is not None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...events import Event
+from ..foreign_values import text_of
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import text_of
 from .export import from_export, is_export
 from .lines import Obj
 from .order import Order
@@ -15,7 +15,7 @@ _REMEMBERED = 256  # sessions
 
 
 class LoomReader:
-    """Frames of any number of sessions to events."""
+    """Any number of sessions."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
@@ -33,7 +33,7 @@ class LoomReader:
         return out
 
     def tick(self, now: float) -> list[Event]:
-        """It is `now` (s): return the events of frames that have waited long enough."""
+        """Return the events of frames that have waited long enough at `now` (s)."""
         waiting = [(order, session) for order, session in self._sessions.values() if order.waits]
         return [
             event
@@ -43,7 +43,7 @@ class LoomReader:
         ]
 
     def _session(self, named: str) -> tuple[Order, Session]:
-        """Return the session of a frame; `named`: the one it names."""
+        """Return the session of a frame, which names `named`, or none."""
         key = named or self._newest
         if key not in self._sessions:
             nameless = self._sessions.get("")
@@ -53,15 +53,13 @@ class LoomReader:
                 self._forget()
                 self._sessions[key] = (
                     Order(self._losses),
-                    Session(self._losses, self._past.pop(key, 0)),
+                    Session(self._past.pop(key, 0)),
                 )
         self._newest = key
         return self._sessions[key]
 
     def _forget(self) -> None:
-        """Let go of the oldest sessions in which nothing goes on; how many runs they had is
-        remembered, for the ids of new ones.
-        """
+        """Forget the oldest sessions that are over, but not how many runs they had: ids go on."""
         if len(self._sessions) < _REMEMBERED:
             return
         over = [
@@ -97,9 +95,7 @@ def _frames(obj: Obj) -> list[Obj]:
 
 
 def _is_whole(obj: Obj) -> bool:
-    """True for a run that was printed as one object, in which there is nothing that frames have no
-    place for.
-    """
+    """True for a run printed as one object, all of which frames can hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
     listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
     return (

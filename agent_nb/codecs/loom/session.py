@@ -1,16 +1,9 @@
-"""The frames of one Loom session, in order, to events (seed 002 § 4.2, § 5, § 7.2).
+"""Read the frames of one Loom session, in order (seed 002 § 4.2, § 5, § 7.2).
 
 Rules
-- What the canonical fields do not say of a frame, its envelope included, stays in the event's note
-  (see residue).
-- A text block ends where anything but its next piece comes; arguments that come in chunks wait for
-  their `tool_call`, and become a call on their own when the tool starts, ends, or the node exits
-  without one.
-- An approval, output or end of a call that nobody made opens an implicit one. A second `tool_call`
-  of an open call and a second end of one that is over are no second call and no second result: they
-  are extensions.
-- Of an answer that had been streamed the reply tells nothing more; of one streamed in part it tells
-  the rest.
+- What the canonical fields do not say of a frame, its envelope included, stays in the event's note.
+- A text block ends where anything but its next piece comes.
+- The reply adds to the answer only what was not streamed: all of it, or the rest.
 """
 
 from __future__ import annotations
@@ -18,48 +11,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...events import (
-    Approval,
-    Call,
     Counts,
     End,
     Error,
     Event,
-    Extension,
     Metric,
     Node,
-    Progress,
     Respond,
-    Result,
     RunStart,
-    Started,
     State,
     User,
 )
-from ..call_matching import GUESS, Correlator, Match
-from ..losses import Losses
+from ..blocks import Blocks
+from ..foreign_values import run_id, text_of
 from ..passthrough import diff
-from ..replies import Told
-from ..run_builder import OpenBlock, Source, Spans, arguments_of, run_id, text_of
+from ..replies import StreamedAnswer
+from ..run_builder import RunBuilder, Spans, handler_of
 from ..usage import PROMPT, added, counts_of
-from .arguments import Pieces, id_of
-from .lines import NAME, SHIFTS, Obj, bare, draw, draw_chunk
-from .write import STOPS
+from .lines import NAME, SHIFTS, STOPS, Obj, bare, draw, draw_chunk, payload_of
+from .tools import KINDS, ToolFrames
 
 _STATUS = {word: status for status, word in STOPS.items()}
 _STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
 
 
 class Session:
-    """The frames of one session, in order, to events."""
+    """One session; `runs`: how many it has had."""
 
-    def __init__(self, losses: Losses, runs: int = 0) -> None:
-        self.runs = runs  # that the session has had
-        self._source = Source(NAME, losses, SHIFTS)
-        self._pieces = Pieces(self._source)
-        self._calls = Correlator()
+    def __init__(self, runs: int = 0) -> None:
+        self.runs = runs
+        self._run = RunBuilder(NAME, draw, self._where)
+        self._texts = Blocks(self._run, SHIFTS)
+        self._tools = ToolFrames(self._run, self._texts)
         self._spans = Spans()
         self._nodes: list[tuple[str, str, str]] = []  # (name, span, node_id) of the open ones
         self._last = ("", "")  # node_id and span of the newest
@@ -67,7 +51,7 @@ class Session:
         self._base = ""
         self._begun = self._announced = False
         self._total = Counts()
-        self._answer = Told()
+        self._answer = StreamedAnswer()
 
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
@@ -78,11 +62,13 @@ class Session:
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
             return [*before, *self._reply(frame)]
-        out = self._closed() if not isinstance(kind, str) or kind not in _STREAMED else []
-        handler = (
-            self.HANDLERS.get(kind, Session._unknown) if isinstance(kind, str) else Session._unknown
+        out = self._texts.close() if not isinstance(kind, str) or kind not in _STREAMED else []
+        out += (
+            self._tools.read(frame)
+            if isinstance(kind, str) and kind in KINDS
+            else handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
         )
-        return [*before, *self._heard([*out, *handler(self, frame)])]
+        return [*before, *self._heard(out)]
 
     @property
     def going_on(self) -> bool:
@@ -91,7 +77,7 @@ class Session:
 
     def close(self) -> list[Event]:
         """Close what is open, as cut off."""
-        return [*self._closed(incomplete=True), *self._pending_calls()]
+        return [*self._texts.close(incomplete=True), *self._tools.pending()]
 
     def _begin(self, frame: Obj) -> None:
         self.runs += 1
@@ -101,13 +87,11 @@ class Session:
             or text_of(frame, "run_id")
             or run_id(NAME, frame, self.runs)
         )
-        self._source.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
-        self._calls.clear()
+        self._run.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
+        self._tools.clear()
         self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
-        self._total, self._answer, self._begun, self._announced = Counts(), Told(), True, False
-
-    def _closed(self, *, incomplete: bool = False) -> list[Event]:
-        return self._source.close(incomplete=incomplete)
+        self._total, self._answer = Counts(), StreamedAnswer()
+        self._begun, self._announced = True, False
 
     def _heard(self, events: list[Event]) -> list[Event]:
         """Note what of the answer has been streamed."""
@@ -115,17 +99,8 @@ class Session:
             self._answer.add(event)
         return events
 
-    def _make(self, cls: type[Any], frame: Obj, note: Obj | None = None, **fields: Any) -> Any:
-        event = self._source.make(
-            cls, **(fields if "span" in fields else {**self._where(frame), **fields})
-        )
-        return msgspec.structs.replace(
-            event, extra={NAME: {**(note or {}), **diff(frame, draw(event))}}
-        )
-
-    def _where(self, frame: Obj) -> dict[str, str]:
-        """Return the node run that the frame says it belongs to, as `path`; without envelope, the
-        open node.
+    def _where(self, frame: Obj) -> Obj:
+        """Return the node run that a frame names, or the open node, as `path`.
 
         In a node inside a node it is the `span` too: that is a run inside the run.
         """
@@ -141,9 +116,9 @@ class Session:
 
     def _run_start(self, frame: Obj) -> list[Event]:
         self._announced = True
-        out: list[Event] = [self._make(RunStart, frame, agent=text_of(frame, "agent"))]
+        out: list[Event] = [self._run.line(RunStart, frame, agent=text_of(frame, "agent"))]
         if isinstance(frame.get("message"), str):
-            out.append(self._source.derived(User, content=frame["message"]))
+            out.append(self._run.derived(User, content=frame["message"]))
         return out
 
     def _enter(self, frame: Obj) -> list[Event]:
@@ -155,7 +130,9 @@ class Session:
         self._nodes.append((name, span, wire))
         self._last = (wire, span)
         return [
-            self._make(Node, frame, name=name, phase="enter", span=span, parent=parent, path=parent)
+            self._run.line(
+                Node, frame, name=name, phase="enter", span=span, parent=parent, path=parent
+            )
         ]
 
     def _exit(self, frame: Obj) -> list[Event]:
@@ -175,10 +152,10 @@ class Session:
             "path": parent,
             "result": text,
         }
-        return [*self._pending_calls(), self._make(Node, frame, **fields)]
+        return [*self._tools.pending(), self._run.line(Node, frame, **fields)]
 
     def _reply(self, frame: Obj) -> list[Event]:
-        out = self._heard([*self._closed(), *self._pending_calls()])
+        out = self._heard([*self._texts.close(), *self._tools.pending()])
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.knows(text):
             out += self._heard([self._missing(text)])
@@ -191,14 +168,14 @@ class Session:
                 **({"stop_reason": stop} if isinstance(stop, str) else {}),
             },
         )
-        out.append(self._source.make(End, note, status=status, finish_reason=reason))
+        out.append(self._run.make(End, note, status=status, finish_reason=reason))
         self._begun = False
         return out
 
     def _missing(self, reply: str) -> Event:
-        """Return the answer that only the reply tells."""
+        """Return what of the answer is only in the reply."""
         text, rest = self._answer.missing(reply)
-        return self._source.make(
+        return self._run.make(
             Respond, {"derived": True, **({"rest": True} if rest else {})}, content=text
         )
 
@@ -208,168 +185,35 @@ class Session:
         of = "respond" if frame["type"] == "message_chunk" else "think"
         text = frame.get("content")
         if not isinstance(text, str):
-            return [*self._closed(), *self._unknown(frame)]
+            return [*self._texts.close(), *self._unknown(frame)]
         drawn = draw_chunk(of, text)
-        return self._source.delta(
+        return self._texts.delta(
             of, text, frame, drawn, key=text_of(frame, "id"), where=self._where(frame)
         )
-
-    # Tools.
-
-    def _chunk(self, frame: Obj) -> list[Event]:
-        text = frame.get("arguments_delta")
-        if not isinstance(text, str):
-            return [*self._closed(), *self._unknown(frame)]
-        before = self._closed()
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        key = self._pieces.key(name, given, text)
-        return [
-            *before,
-            *self._source.call_delta(
-                key, name, text, frame, draw_chunk("call", text), where=self._where(frame)
-            ),
-        ]
-
-    def _call(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        args, raw = arguments_of(frame.get("arguments"))
-        if self._calls.seen(given) == "open":
-            return [*self._pending_calls(name, given), *self._unknown(frame)]
-        block = self._pieces.take(name, given)
-        call_id, synthetic = self._calls.call(
-            name, given or (id_of(block) if block is not None else "")
-        )
-        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
-        if block is None:
-            return [self._make(Call, frame, raw_args=raw, **fields)]
-        event = self._source.complete_call(block, **fields)
-        note = {**(event.extra or {}).get(NAME, {}), "call": diff(frame, draw(event))}
-        return [msgspec.structs.replace(event, extra={NAME: note})]
-
-    def _pending_calls(self, name: str = "", call_id: str = "") -> list[Event]:
-        """Return the calls whose arguments came in chunks but were never given whole; one of them
-        if a name or id is given.
-        """
-        if not name and not call_id:
-            return [self._from_chunks(b) for b in self._source.open_calls()]
-        if call_id and self._calls.seen(call_id):
-            return []
-        block = self._pieces.take(name, call_id)
-        return [self._from_chunks(block)] if block is not None else []
-
-    def _from_chunks(self, block: OpenBlock) -> Event:
-        self._source.take_call(block.key)
-        call_id, synthetic = self._calls.call(block.name, id_of(block))
-        try:
-            args = msgspec.json.decode(block.text)
-        except (ValueError, RecursionError):
-            args = None
-        fields: Obj = {
-            "call_id": call_id,
-            "synthetic": synthetic,
-            "name": block.name,
-            "args": args if isinstance(args, dict) else {},
-        }
-        return self._source.complete_call(
-            block, {"form": "chunks"}, incomplete=args is None, **fields
-        )
-
-    def _news(self, frame: Obj, match: Match, args: Any = None) -> tuple[list[Event], Obj]:
-        """Return the call that had not been seen, if so, and the note that says what is guessed."""
-        implicit: list[Event] = []
-        if match.implicit:
-            fields: Obj = {
-                "name": text_of(frame, "name"),
-                "args": args if isinstance(args, dict) else {},
-            }
-            synthetic = not text_of(frame, "call_id")
-            implicit = [
-                self._source.derived(
-                    Call, call_id=match.call_id, synthetic=synthetic, **self._where(frame), **fields
-                )
-            ]
-        return implicit, {"guess": GUESS} if match.guess else {}
-
-    def _started(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        out = self._pending_calls(name, given)
-        match = self._calls.news(name, given)
-        implicit, note = self._news(frame, match)
-        return [*out, *implicit, self._make(Started, frame, note, call_id=match.call_id, name=name)]
-
-    def _output(self, frame: Obj) -> list[Event]:
-        if not isinstance(frame.get("content"), str):
-            return self._unknown(frame)
-        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
-        implicit, note = self._news(frame, match)
-        return [
-            *implicit,
-            self._make(Progress, frame, note, call_id=match.call_id, text=frame["content"]),
-        ]
-
-    def _ended(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        if self._calls.seen(given) == "over":
-            return self._unknown(frame)
-        out = self._pending_calls(name, given)
-        match = self._calls.result(name, given)
-        implicit, note = self._news(frame, match)
-        status = "error" if frame.get("is_error") is True else "ok"
-        fields: Obj = {
-            "call_id": match.call_id,
-            "name": name,
-            "content": frame.get("result", ""),
-            "status": status,
-        }
-        return [*out, *implicit, self._make(Result, frame, note, **fields)]
-
-    def _approval(self, frame: Obj) -> list[Event]:
-        name, args = text_of(frame, "name"), frame.get("arguments")
-        match = self._calls.news(name, text_of(frame, "call_id"))
-        implicit, note = self._news(frame, match, args)
-        return [
-            *implicit,
-            self._make(
-                Approval,
-                frame,
-                note,
-                call_id=match.call_id,
-                args=args if isinstance(args, dict) else {},
-            ),
-        ]
 
     # The rest.
 
     def _usage(self, frame: Obj) -> list[Event]:
         step = counts_of(frame, PROMPT | {"cached": "cached_tokens"})
         self._total = added(self._total, step)
-        return [self._make(Metric, frame, step=step, total=self._total)]
+        return [self._run.line(Metric, frame, step=step, total=self._total)]
 
     def _state(self, frame: Obj) -> list[Event]:
-        return [self._make(State, frame, kind=frame["type"], payload=frame.get("state"))]
+        return [self._run.line(State, frame, kind=frame["type"], payload=frame.get("state"))]
 
     def _checkpoint(self, frame: Obj) -> list[Event]:
-        return [self._make(State, frame, kind="checkpoint", payload=bare(frame))]
+        return [self._run.line(State, frame, kind="checkpoint", payload=bare(frame))]
 
     def _custom(self, frame: Obj) -> list[Event]:
-        return [
-            self._make(Extension, frame, namespace=NAME, name="custom", payload=frame.get("value"))
-        ]
+        return [self._run.extension(frame, "custom", frame.get("value"))]
 
     def _error(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("error"), str):
             return self._unknown(frame)
-        return [self._make(Error, frame, message=frame["error"])]
+        return [self._run.line(Error, frame, message=frame["error"])]
 
     def _unknown(self, frame: Obj) -> list[Event]:
-        payload = bare(frame)
-        if frame.get("type") == "got_expand" and "node_id" in frame:
-            payload = {"node_id": frame["node_id"], **payload}
-        return [
-            self._make(
-                Extension, frame, namespace=NAME, name=text_of(frame, "type"), payload=payload
-            )
-        ]
+        return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "run_start": _run_start,
@@ -382,11 +226,5 @@ class Session:
         "updates": _state,
         "custom": _custom,
         "checkpoint": _checkpoint,
-        "tool_call_chunk": _chunk,
-        "tool_call": _call,
-        "tool_start": _started,
-        "tool_output": _output,
-        "tool_end": _ended,
-        "tool_approval": _approval,
         "error": _error,
     }

@@ -1,19 +1,18 @@
-"""What was read from Looopy (seed 004), back to the lines it came from.
+"""Write what was read from Looopy (seed 004) as it came.
 
-Why apart from the writer of runs of our own: nothing is decided here; the notes of the events say
-what stood there.
+Why apart from runs of our own: nothing is decided here; the notes of the events hold the lines.
 """
 
 from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
 from ..passthrough import restore
-from ..writing import Live, noted_pieces
+from ..writing import Live, imported_line, noted_pieces
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
 class Imported:
-    """The events of one run that carry notes of Looopy's."""
+    """The events of one run that carry notes of Looopy."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -31,8 +30,7 @@ class Imported:
             return self._text(event, note)
         if isinstance(event, Extension) and event.name == "content-complete":
             self._said.pop(event.span, None)
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
+        return imported_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
         complete = note.get("complete")

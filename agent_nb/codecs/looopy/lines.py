@@ -1,12 +1,12 @@
 """How Looopy's events look (seed 004 § Event Types & Structure, § Event Emission Timeline), one
 function a kind.
 
-An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp). How
-it was framed is kept beside the object in notes that never reach the wire: `#event` (its `event:`
-line), `#id` (its `id:` line), `#bare` (no kind in the data).
+An event is drawn with its `kind` and without the envelope (contextId, taskId, path, timestamp).
+Notes beside it, which never reach the wire, describe its frame: `#event` (its `event:` line), `#id`
+(its `id:` line), `#bare` (no kind in the data).
 
-Rules: pure functions; what a kind does not draw is kept in the note of an imported event, or put on
-by the writer.
+Rules: pure functions; what a kind does not draw is in the note of an imported event, or added by
+the writer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PLAIN_THOUGHT = {"thoughtType": "reasoning", "verbosity": "normal"}
 
 
 def _next_id(value: Any, lines: int, _ms: int) -> Any:
-    """Shift of an event id `context-n`."""
+    """Shift an event id `context-n`."""
     context, dash, number = value.rpartition("-") if isinstance(value, str) else ("", "", "")
     return (
         f"{context}{dash}{int(number) + lines}"
@@ -81,9 +81,7 @@ _DOCUMENT = {"content-delta": ("delta", "content"), "thought-stream": ("content"
 
 
 def as_in_document(obj: Obj) -> Obj:
-    """Return an event with its text under the name that the client of the document reads (§
-    Client-Side).
-    """
+    """Return an event with its text under the name that the document's client reads."""
     name, other = _DOCUMENT.get(obj["kind"], ("", ""))
     return (
         {(other if key == name else key): value for key, value in obj.items()}
@@ -221,10 +219,10 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 
 
 def state_word(payload: Obj) -> tuple[str, str, str]:
-    """Return (state, cause, words) of a task status: `{status: {state, error}}` as in the seed, or
-    `{status, message, metadata}`.
+    """Return (state, cause, words) of a task status.
 
-    The cause is `user`, `timeout` or `limit` where `metadata.reason` is one of these.
+    It is `{status: {state, error}}` as in the seed, or `{status, message, metadata}`. The cause is
+    `user`, `timeout` or `limit` if `metadata.reason` is one of these.
     """
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""

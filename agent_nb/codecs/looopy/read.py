@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from ...events import Event
+from ..foreign_values import run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..run_builder import run_id, text_of
 from .lines import NAME, Obj
 from .task import Task
 
 
 class LooopyReader:
-    """Events of any number of tasks to ours."""
+    """Any number of tasks."""
 
-    def __init__(self, losses: Losses) -> None:
-        self._losses = losses
+    def __init__(self, _losses: Losses) -> None:
         self._tasks: dict[tuple[str, str], Task] = {}
         self._runs: dict[str, int] = {}
-        self._current: dict[str, str] = {}  # the run that each task is now
+        self._current: dict[str, str] = {}  # the run of each task
         self._subtasks: dict[str, str] = {}
         self._root = ""
 
@@ -30,7 +29,7 @@ class LooopyReader:
         if task is None:
             if not span:
                 out += self._close_others(run)
-            task = self._tasks[run, span] = Task(self._losses, self._run(run, obj), span)
+            task = self._tasks[run, span] = Task(self._run(run, obj), span)
         if not span and obj["kind"] == "task-complete":
             out += self._close_inner(run)
         out += task.read(obj)
@@ -42,7 +41,7 @@ class LooopyReader:
         return out
 
     def close(self) -> list[Event]:
-        """Close every task; those inside others first."""
+        """Close every task, inner ones first."""
         tasks = sorted(self._tasks.items(), key=lambda entry: not entry[0][1])
         self._tasks = {}
         return [event for _, task in tasks for event in task.close()]
@@ -62,9 +61,7 @@ class LooopyReader:
         return task, ""
 
     def _run(self, task: str, obj: Obj) -> str:
-        """Return the id of the run that a task is now; one that goes on after its end is another
-        run.
-        """
+        """Return the id of a task's current run; one that goes on after its end is another run."""
         if task not in self._current:
             count = self._runs[task] = self._runs.get(task, 0) + 1
             base = task or run_id(NAME, {k: v for k, v in obj.items() if k != "#id"}, count)
@@ -72,18 +69,18 @@ class LooopyReader:
         return self._current[task]
 
     def _forget(self, run: str, span: str) -> Task:
-        """Let go of a task; with it, if it is no part of another, of its run."""
+        """Forget a task, and its run unless the task is part of another; return it."""
         if not span:
             self._current.pop(run, None)
         return self._tasks.pop((run, span))
 
     def _close_inner(self, run: str) -> list[Event]:
-        """Close what runs inside a run that is about to end."""
+        """Close what runs inside a run that ends."""
         inner = [key for key in self._tasks if key[0] == run and key[1]]
         return [event for key in inner for event in self._forget(*key).close()]
 
     def _close_others(self, run: str) -> list[Event]:
-        """A task begins that is no subtask: those that said how they ended are over."""
+        """Close the tasks whose status says how they ended: another task begins."""
         out: list[Event] = []
         for key in [
             k
@@ -95,7 +92,7 @@ class LooopyReader:
 
 
 def _unframed(item: Item) -> Obj:
-    """Return the object with its kind in it, and notes of how it was framed."""
+    """Return the object with its kind in it, and notes of its frame."""
     obj, kind = item.obj, item.obj.get("kind")
     notes: Obj = {} if item.id is None else {"#id": item.id}
     if "kind" not in obj and item.event:

@@ -1,49 +1,38 @@
-"""Looopy's events of one task to ours (seed 004).
+"""Read the events of one Looopy task (seed 004).
 
 Rules
-- `content-delta` streams a block, a thought parts it; `content-complete` belongs to the block that
-  is open, is a block of its own where nothing was streamed, and an extension otherwise. One with
-  other words than were streamed is the text anew (see `text`).
-- Every status stays as a state; one that says how the task ended is told again as error, interrupt
-  or `end`. The end itself comes with `task-complete`, or when the task is over without one.
-- `internal:*` events are read like any other; a call that an internal event started or ended is not
-  started or ended twice, and one that is told twice while it is open is one call. What is said
-  twice is an extension.
+- `content-delta` streams a block, a thought separates blocks. `content-complete` belongs to the
+  open block, is a block itself where nothing was streamed, and an extension otherwise; with other
+  words than were streamed it replaces the text (see `events.text`).
+- Every status stays as a state; one that says how the task ended is also an error, interrupt or
+  `end`. The end itself comes with `task-complete`, or when the task is over without one.
+- `internal:*` events are read like any other.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import msgspec
-
 from ...events import (
-    Approval,
-    Call,
     Counts,
     End,
     Error,
     Event,
-    Extension,
     Interrupt,
     Metric,
     Node,
-    Progress,
     Respond,
-    Result,
     RunStart,
-    Started,
     State,
     Think,
     User,
 )
-from ..call_matching import Correlator
-from ..losses import Losses
+from ..blocks import Blocks
+from ..foreign_values import text_of
 from ..passthrough import diff
-from ..replies import Told
-from ..run_builder import Source, arguments_of, text_of
+from ..replies import StreamedAnswer
+from ..run_builder import RunBuilder, drawn_by
 from ..times import epoch
 from ..usage import PROMPT, added, counts_of
 from .lines import (
@@ -58,23 +47,22 @@ from .lines import (
     draw_delta,
     state_word,
 )
-
-_REMEMBERED = 256
+from .tools import KINDS, ToolEvents
 
 
 class Task:
     """One task, or the part of it that a sub-agent does (`span`)."""
 
-    def __init__(self, losses: Losses, run: str, span: str = "") -> None:
+    def __init__(self, run: str, span: str = "") -> None:
         self.over = False
+        self._run = RunBuilder(NAME, drawn_by(DRAW), self._where)
+        self._run.new_run(run)
         prefix = f"{span}/" if span else ""
-        self._source = Source(NAME, losses, SHIFTS, prefix)
-        self._source.new_run(run)
+        self._text = Blocks(self._run, SHIFTS, prefix)
+        self._tools = ToolEvents(self._run, prefix)
         self._span = span
-        self._calls = Correlator(prefix)
-        self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
         self._said = ""  # content since the last content-complete
-        self._told = Told(span)
+        self._streamed = StreamedAnswer(span)
         self._requests = 0
         self._open_request = ""
         self._state = ""
@@ -87,18 +75,23 @@ class Task:
         kind = obj["kind"]
         self._ts = epoch(obj.get("timestamp"))
         before = (
-            [] if kind in ("content-delta", "content-complete") else self._heard(self._closed())
+            [] if kind in ("content-delta", "content-complete") else self._heard(self._text.close())
         )
-        return [*before, *self._heard(self.HANDLERS.get(kind, Task._unknown)(self, obj))]
+        events = (
+            self._tools.read(obj)
+            if kind in KINDS
+            else self.HANDLERS.get(kind, Task._unknown)(self, obj)
+        )
+        return [*before, *self._heard(events)]
 
     @property
     def waiting_for_end(self) -> bool:
-        """True if a status has said how the task ended, and nothing more need come."""
+        """Whether a status said how the task ended, so that nothing more need come."""
         return self._state in ("completed", "failed", "canceled")
 
     def close(self) -> list[Event]:
-        """The task is over: close what is open; end it if its status said how."""
-        out = [*self._closed(incomplete=True), *self._end_request()]
+        """End the task: close what is open; write its end if a status said how."""
+        out = [*self._text.close(incomplete=True), *self._end_request()]
         status = self._ended_how()
         if status and not self.over:
             out.append(self._derived(End, status=status))
@@ -106,30 +99,24 @@ class Task:
         return out
 
     def _where(self, obj: Obj) -> Obj:
+        """Return time, path and span of an event."""
         path = obj.get("path")
         text = "/".join(p for p in path if isinstance(p, str)) if isinstance(path, list) else ""
-        return {"path": text, "span": self._span}
-
-    def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
-        event = self._source.make(cls, ts=self._ts, **{**self._where(obj), **fields})
-        return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
+        return {"ts": self._ts, "path": text, "span": self._span}
 
     def _derived(self, cls: type[Any], **fields: Any) -> Any:
-        return self._source.derived(cls, ts=self._ts, **{"span": self._span, **fields})
+        return self._run.derived(cls, ts=self._ts, **{"span": self._span, **fields})
 
-    def _told_anew(self, text: str, rest: bool = False) -> Any:
+    def _reply(self, text: str, rest: bool = False) -> Any:
         """Return a text that was not streamed, or the `rest` of one."""
         note = {"derived": True, **({"rest": True} if rest else {})}
-        return self._source.make(Respond, note, content=text, ts=self._ts, span=self._span)
+        return self._run.make(Respond, note, content=text, ts=self._ts, span=self._span)
 
     def _heard(self, events: list[Event]) -> list[Event]:
-        """Note what of the answer has been told."""
+        """Note what of the answer has come."""
         for event in events:
-            self._told.add(event)
+            self._streamed.add(event)
         return events
-
-    def _closed(self, note: Obj | None = None, *, incomplete: bool = False) -> list[Event]:
-        return self._source.close(note, incomplete=incomplete)
 
     # The task.
 
@@ -137,14 +124,14 @@ class Task:
         metadata = obj.get("metadata")
         names = metadata if isinstance(metadata, dict) else {}
         return [
-            self._make(
+            self._run.line(
                 RunStart, obj, agent=text_of(names, "agentId"), model=text_of(names, "model")
             )
         ]
 
     def _status(self, obj: Obj) -> list[Event]:
         payload = bare(obj)
-        out: list[Event] = [self._make(State, obj, kind="status", payload=payload)]
+        out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
         self._state, self._cause, words = state_word(payload)
         if self._state == "failed":
             out.append(self._derived(Error, message=words))
@@ -153,7 +140,7 @@ class Task:
         return out
 
     def _ended_how(self) -> Any:
-        """Return the end status that the newest state tells, "" if it tells none."""
+        """Return the end status implied by the newest state, or ""."""
         status = ENDED.get(self._state, "")
         return (
             "limit" if status == "interrupted" and self._cause in ("timeout", "limit") else status
@@ -162,49 +149,49 @@ class Task:
     def _complete_task(self, obj: Obj) -> list[Event]:
         out = self._end_request()
         text = text_of(obj, "content")
-        if not self._told.knows(text):
-            out.append(self._told_anew(*self._told.missing(text)))
+        if not self._streamed.knows(text):
+            out.append(self._reply(*self._streamed.missing(text)))
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status
         self.over = True
         return [
             *out,
-            self._make(End, obj, status=status, finish_reason=text_of(obj, "finishReason")),
+            self._run.line(End, obj, status=status, finish_reason=text_of(obj, "finishReason")),
         ]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
-        return [self._make(State, obj, kind="checkpoint", payload=bare(obj))]
+        return [self._run.line(State, obj, kind="checkpoint", payload=bare(obj))]
 
     # Words.
 
     def _delta(self, obj: Obj) -> list[Event]:
         text = obj.get("delta", obj.get("content"))
         if not isinstance(text, str):
-            return [*self._closed(), *self._unknown(obj)]
+            return [*self._text.close(), *self._unknown(obj)]
         self._said += text
-        return self._source.delta(
-            "respond", text, obj, draw_delta(text), ts=self._ts, where=self._where(obj)
-        )
+        where = self._where(obj)
+        ts = where.pop("ts")
+        return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=where)
 
     def _complete(self, obj: Obj) -> list[Event]:
         said, self._said = self._said, ""
         text = obj.get("content")
         note = {"complete": diff(obj, draw_complete(said))}
-        if self._source.open_text is not None:
-            out = self._closed(note)
+        if self._text.open_text is not None:
+            out = self._text.close(note)
         elif not said and isinstance(text, str) and text:
             whole = {"form": "whole", "complete": diff(obj, draw_complete(text))}
-            out = [self._source.make(Respond, whole, content=text, ts=self._ts, **self._where(obj))]
+            out = [self._run.make(Respond, whole, content=text, **self._where(obj))]
         else:
             out = self._unknown(obj)
         if said and isinstance(text, str) and text.strip() not in ("", said.strip()):
-            out.append(self._told_anew(text))
+            out.append(self._reply(text))
         return [*out, *self._end_request()]
 
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
         return [
-            self._make(
+            self._run.line(
                 Think,
                 obj,
                 content=text if isinstance(text, str) else "",
@@ -219,118 +206,15 @@ class Task:
             and message.get("role") == "user"
             and isinstance(message.get("content"), str)
         ):
-            return [self._make(User, obj, content=message["content"])]
+            return [self._run.line(User, obj, content=message["content"])]
         return self._unknown(obj)
-
-    # Tools.
-
-    def _call(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "open":
-            return self._unknown(obj)
-        args, raw = arguments_of(obj.get("arguments"))
-        call_id, synthetic = self._calls.call(name, given)
-        return [
-            self._make(
-                Call, obj, call_id=call_id, name=name, args=args, raw_args=raw, synthetic=synthetic
-            )
-        ]
-
-    def _implicit(self, obj: Obj, call_id: str, *, wanted: bool) -> list[Event]:
-        fields: Obj = {
-            "name": text_of(obj, "toolName"),
-            "args": arguments_of(obj.get("arguments", obj.get("toolArguments")))[0],
-        }
-        return (
-            [
-                self._derived(
-                    Call, call_id=call_id, synthetic=not text_of(obj, "toolCallId"), **fields
-                )
-            ]
-            if wanted
-            else []
-        )
-
-    def _first_start(self, call_id: str) -> bool:
-        """True the first time that a call is said to start."""
-        if call_id in self._begun:
-            return False
-        self._begun[call_id] = None
-        if len(self._begun) > _REMEMBERED:
-            self._begun.popitem(last=False)
-        return True
-
-    def _started(self, obj: Obj) -> list[Event]:
-        given = text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "over":
-            return self._unknown(obj)
-        match = self._calls.news(text_of(obj, "toolName"), given)
-        if given and not self._first_start(match.call_id):
-            return self._unknown(obj)
-        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        return [
-            *implicit,
-            self._make(Started, obj, call_id=match.call_id, name=text_of(obj, "toolName")),
-        ]
-
-    def _progress(self, obj: Obj) -> list[Event]:
-        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        share, data = obj.get("progress"), obj.get("metadata")
-        fraction = (
-            float(share)
-            if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
-            else None
-        )
-        fields: Obj = {
-            "fraction": fraction,
-            "message": text_of(obj, "message"),
-            "data": data if isinstance(data, dict) else None,
-        }
-        return [*implicit, self._make(Progress, obj, call_id=match.call_id, **fields)]
-
-    def _ended(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "over":
-            return self._unknown(obj)
-        match = self._calls.result(name, given)
-        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        fine = obj.get("success") is not False and not (
-            "success" not in obj and "error" in obj and "result" not in obj
-        )
-        content = obj.get("result" if fine else "error", obj.get("result", ""))
-        metadata = obj.get("metadata")
-        took = metadata.get("duration") if isinstance(metadata, dict) else None
-        seconds = (
-            took / 1000
-            if isinstance(took, int | float) and not isinstance(took, bool) and took > 0
-            else 0.0
-        )
-        fields: Obj = {
-            "name": name,
-            "status": "ok" if fine else "error",
-            "content": content,
-            "duration": seconds,
-        }
-        return [*implicit, self._make(Result, obj, call_id=match.call_id, **fields)]
-
-    def _question(self, obj: Obj) -> list[Event]:
-        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        implicit = self._implicit(obj, match.call_id, wanted=match.implicit)
-        args = obj.get("toolArguments")
-        return [
-            *implicit,
-            self._make(
-                Approval, obj, call_id=match.call_id, args=args if isinstance(args, dict) else {}
-            ),
-        ]
 
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
         step = counts_of(obj, PROMPT | {"cached": "cache_read_input_tokens"})
         self._total = added(self._total, step)
-        return [self._make(Metric, obj, step=step, total=self._total)]
+        return [self._run.line(Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:
         out = self._end_request()
@@ -343,7 +227,7 @@ class Task:
             "parent": self._span,
             "data": {**bare(obj), "internal": True},
         }
-        return [*out, self._make(Node, obj, name="llm", phase="enter", **fields)]
+        return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
 
     def _end_request(self) -> list[Event]:
         span, self._open_request = self._open_request, ""
@@ -365,7 +249,7 @@ class Task:
         )
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._make(Extension, obj, namespace=NAME, name=obj["kind"], payload=bare(obj))]
+        return [self._run.extension(obj, obj["kind"], bare(obj))]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "task-created": _created,
@@ -375,13 +259,6 @@ class Task:
         "content-complete": _complete,
         "thought-stream": _thought,
         "message": _message,
-        "tool-call": _call,
-        "tool-start": _started,
-        "internal:tool-start": _started,
-        "tool-progress": _progress,
-        "tool-complete": _ended,
-        "internal:tool-complete": _ended,
-        "tool-input-required": _question,
         "llm-usage": _usage,
         "internal:llm-call": _request,
         "internal:checkpoint": _checkpoint,

@@ -1,67 +1,38 @@
-"""Our events to Looopy's (seed 004).
-
-A run of ours begins with `task-created` and the statuses `submitted` and `working`; each turn's
-text is streamed and then given whole (`content-complete`, before its tool calls); a run ends with
-`task-complete`, or with a status `failed` or `canceled`.
+"""Write events as Looopy's (seed 004): one writer for each run, in the chosen form.
 
 Rules
-- What was read from Looopy goes back as it came, framing included.
-- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1; the
-  document's (form `document`) carry `kind` and `contextId` in the data, and name texts as its
-  client reads them. As plain JSON lines there is no frame, so the kind is always in the object.
-- What a sub-agent does has a `path` of `agent:name` for each level.
+- The server's frames (form `server`) have an `event:` line and ids `context-n`, n from 1.
+- The document's (form `document`) carry `kind` and `contextId` in the data, and name texts as its
+  client reads them.
+- JSON lines have no frame, so the kind is always in the object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-from ...events import (
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Interrupt,
-    Metric,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-    User,
-)
-from ...events.text import Answer, repeats
+from ...events import End, Event
 from ..contract import Options
 from ..framing import Item, sse_safe
 from ..losses import Losses
-from ..provenance import note_of
-from ..times import iso
-from ..writing import Live, pieces
-from .imported import Imported
-from .lines import DRAW, NAME, Obj, as_in_document, bare, draw_complete, draw_delta
+from .lines import Obj, as_in_document
+from .run_writer import RunWriter
 
 
 class LooopyWriter:
-    """Events of any number of runs to Looopy's."""
+    """Events of any number of runs."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._options = options
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, RunWriter] = {}
         self._ids: dict[str, int] = {}
 
     def write(self, event: Event) -> list[Item]:
         """Return the objects of one event."""
         run = self._runs.get(event.run)
         if run is None:
-            run = self._runs[event.run] = _Run(self._losses, event.run, self._options.conversation)
+            run = self._runs[event.run] = RunWriter(
+                self._losses, event.run, self._options.conversation
+            )
         objects = run.write(event)
         if type(event) is End and not event.span:
             del self._runs[event.run]
@@ -97,282 +68,3 @@ class LooopyWriter:
         self._ids[context] = self._ids.get(context, 0) + 1
         number = f"{context}-{self._ids[context]}"
         return Item(obj, obj.pop("kind"), number if sse_safe(number) else None)
-
-
-class _Run:
-    """The events of one run."""
-
-    def __init__(self, losses: Losses, run: str, conversation: str) -> None:
-        self._losses = losses
-        self._where: Obj = {"contextId": conversation or run, "taskId": run}
-        self._live = Live()
-        self._said = ""
-        self._torn = False  # the newest block of it is open, or was cut off
-        self._imported = Imported(self._live)
-        self._answer = Answer()
-        self._index: dict[str, int] = {}  # of the next delta, by span
-        self._thoughts = 0
-        self._last: Event = User()
-        self._calls: dict[str, Call] = {}
-        self._agents: dict[str, str] = {}
-        self._errors: list[Error] = []
-        self._why: Interrupt | None = None
-
-    def write(self, event: Event) -> list[Obj]:
-        """Return the objects of one event, envelope included."""
-        self._answer.add(event)
-        note = note_of(event, NAME)
-        if note is not None:
-            return self._imported.write(event, note)
-        handler = self.HANDLERS.get(type(event))
-        objects = handler(self, event) if handler else []
-        inner = event.span and type(event) is not Node
-        before = self._complete(event) if type(event) not in _WORDS and not inner else []
-        out = [self._envelope(obj, self._last) for obj in before] + [
-            self._envelope(obj, event) for obj in objects
-        ]
-        if type(event) is not Delta:
-            self._last = event
-        return out
-
-    def close(self) -> list[Obj]:
-        """Return the content that was not completed."""
-        self._drop(self._errors)
-        return [self._envelope(obj, self._last) for obj in self._complete(self._last)]
-
-    def _envelope(self, obj: Obj, event: Event) -> Obj:
-        path = self._path(event)
-        time = {"timestamp": iso(event.ts)} if event.ts else {}
-        return {
-            "kind": obj["kind"],
-            **self._where,
-            **({"path": path} if path else {}),
-            **obj,
-            **time,
-            "#own": True,
-        }
-
-    def _path(self, event: Event) -> list[str]:
-        parts, out = event.span.split("/") if event.span else [], []
-        for count in range(1, len(parts) + 1):
-            name = self._agents.get("/".join(parts[:count]))
-            if name:
-                out.append(f"agent:{name}")
-        return out
-
-    # Runs of our own.
-
-    def _complete(self, event: Event) -> list[Obj]:
-        """Give the text of a turn whole, once the turn goes on to something else; a text that was
-        cut off is not whole.
-        """
-        said, self._said = self._said, ""
-        if not said or self._torn:
-            return []
-        self._index.pop("", None)
-        return [
-            {
-                **draw_complete(said),
-                "finishReason": "tool_calls" if isinstance(event, Call) else "stop",
-            }
-        ]
-
-    def _start(self, event: RunStart) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
-        statuses = [
-            {"kind": "task-status", "status": {"state": state}}
-            for state in ("submitted", "working")
-        ]
-        return [DRAW[RunStart](event), *statuses]
-
-    def _user(self, event: User) -> list[Obj]:
-        return self._no_place(event) if event.span else [DRAW[User](event)]
-
-    def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(
-            f"nested {event.type}", "of a sub-agent's run only the start is written, as a subtask"
-        )
-        return []
-
-    def _delta(self, event: Delta) -> list[Obj]:
-        if event.of != "respond":
-            return []
-        self._live.add(event)
-        self._torn = self._torn or not event.span
-        return [self._piece(event.text, event.span)]
-
-    def _piece(self, text: str, span: str) -> Obj:
-        if not span:
-            self._said += text
-        index = self._index.get(span, 0)
-        self._index[span] = index + 1
-        return {**draw_delta(text), "index": index}
-
-    def _respond(self, event: Respond) -> list[Obj]:
-        self._torn = event.incomplete if not event.span else self._torn
-        if repeats(event) == "instead" and not event.span:
-            self._said = event.content
-            return []
-        return (
-            []
-            if self._live.take(event)
-            else [self._piece(text, event.span) for text, _ in pieces(event)]
-        )
-
-    def _think(self, event: Think) -> list[Obj]:
-        self._thoughts += 1
-        numbers = {
-            "thoughtId": event.block or f"thought-{self._thoughts}",
-            "index": self._thoughts - 1,
-        }
-        return [{**DRAW[Think](event), **numbers}]
-
-    def _call(self, event: Call) -> list[Obj]:
-        self._calls[event.call_id] = event
-        return [DRAW[Call](event)]
-
-    def _about_call(self, event: Started | Progress | Approval | Result) -> list[Obj]:
-        call = self._calls.get(event.call_id)
-        obj = DRAW[type(event)](event)
-        if isinstance(event, Started):
-            obj["arguments"] = call.args if call else {}
-        if isinstance(event, Progress):
-            return [self._progress(event, obj)]
-        if isinstance(event, Approval):
-            return self._question(event, obj, call)
-        if isinstance(event, Result):
-            self._calls.pop(event.call_id, None)
-            self._check(event)
-        return [obj]
-
-    def _progress(self, event: Progress, obj: Obj) -> Obj:
-        if event.data is not None and not isinstance(event.data, dict):
-            self._losses.add("progress.data", "only an object has a place (metadata)")
-        if not event.text:
-            return obj
-        self._losses.add("progress.text", "output becomes the message of the progress")
-        if event.message:
-            self._losses.add("progress.message", "the output takes its place")
-        return {**obj, "message": event.text}
-
-    def _question(self, event: Approval, obj: Obj, call: Call | None) -> list[Obj]:
-        if event.stage != "requested":
-            if not event.decision:  # one with a decision has been counted
-                self._losses.add("approval.decision", "only the question has an event")
-            return []
-        name = call.name if call else ""
-        words = {"inputType": "confirmation", "prompt": f"Run {name}?" if name else "Run it?"}
-        return [{"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **words, **obj}]
-
-    def _check(self, event: Result) -> None:
-        if event.status not in ("ok", "error"):
-            self._losses.add("result.status", "only success and failure are distinguished")
-        if event.status != "ok" and not isinstance(event.content, str):
-            self._losses.add(
-                "result.content", "an error is text: the value is written as JSON text"
-            )
-
-    def _metric(self, event: Metric) -> list[Obj]:
-        step = event.step
-        if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
-            self._losses.add(
-                "metric.step", "only tokens of input, output and cache are counted here"
-            )
-        return [DRAW[Metric](event)]
-
-    def _state(self, event: State) -> list[Obj]:
-        if (
-            event.kind not in ("status", "checkpoint")
-            or not isinstance(event.payload, dict)
-            or bare(event.payload) != event.payload
-        ):
-            self._losses.add("state", "only task statuses and checkpoints have events")
-            return []
-        return [DRAW[State](event)]
-
-    def _node(self, event: Node) -> list[Obj]:
-        data = event.data or {}
-        if event.name == "llm":
-            numbers = {"iteration": event.turn, "messageCount": data.get("messages", 0)}
-            return [{"kind": "internal:llm-call", **numbers}] if event.phase == "enter" else []
-        if event.phase == "exit":
-            return []
-        self._agents[event.span] = event.name
-        call = self._calls.get(event.span)
-        prompt = call.args.get("prompt") if call else None
-        told = prompt if isinstance(prompt, str) else ""
-        return [
-            {
-                "kind": "subtask-created",
-                "subtaskId": event.span,
-                "agentId": event.name,
-                "prompt": told,
-            }
-        ]
-
-    def _extension(self, event: Extension) -> list[Obj]:
-        return [DRAW[Extension](event)] if event.namespace == NAME else []
-
-    def _error(self, event: Error) -> list[Obj]:
-        self._errors.append(event)
-        return []
-
-    def _interrupt(self, event: Interrupt) -> list[Obj]:
-        self._why = event
-        return []
-
-    def _end(self, event: End) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
-        errors, self._errors = self._errors, []
-        self._drop(errors[:-1] if event.status == "error" else errors)
-        if event.status == "ok":
-            return [{**DRAW[End](event), "content": self._answer.text}]
-        if event.finish_reason:
-            self._losses.add("end.finish_reason", "a status says how the task ended")
-        return [{"kind": "task-status", **self._last_status(event, errors)}]
-
-    def _last_status(self, event: End, errors: list[Error]) -> Obj:
-        if event.status == "error":
-            return {
-                "status": {
-                    "state": "failed",
-                    "error": errors[-1].message if errors else event.finish_reason,
-                }
-            }
-        if event.status == "awaiting":
-            return {"status": {"state": "waiting-input"}}
-        reason = self._why.reason if self._why else "limit" if event.status == "limit" else "user"
-        words = {"message": self._why.detail} if self._why and self._why.detail else {}
-        return {
-            "status": {"state": "canceled", **words},
-            **({"metadata": {"reason": reason}} if reason != "user" else {}),
-        }
-
-    def _drop(self, errors: list[Error]) -> None:
-        for _ in errors:
-            self._losses.add("error", "only the error that ends a task is written")
-
-    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
-        RunStart: _start,
-        User: _user,
-        Delta: _delta,
-        Respond: _respond,
-        Think: _think,
-        Call: _call,
-        Started: _about_call,
-        Progress: _about_call,
-        Approval: _about_call,
-        Result: _about_call,
-        Metric: _metric,
-        State: _state,
-        Node: _node,
-        Extension: _extension,
-        Error: _error,
-        Interrupt: _interrupt,
-        End: _end,
-    }
-
-
-_WORDS = frozenset({Delta, Respond, Think, Metric, Error})

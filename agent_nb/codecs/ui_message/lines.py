@@ -18,7 +18,8 @@ from ...events import (
     RunStart,
     State,
 )
-from ..block_protocol import Form, Obj
+from ..block_protocol import Form
+from ..run_builder import Obj
 from ..writing import as_text
 
 NAME = "ui-message"
@@ -54,7 +55,8 @@ FORMS = {
 OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 
 
-def _result(event: Result) -> Obj:
+def draw_result(event: Result) -> Obj:
+    """Draw an output, an error or a denial."""
     who = {"toolCallId": event.call_id}
     if event.status == "denied":
         return {"type": "tool-output-denied", **who}
@@ -64,22 +66,20 @@ def _result(event: Result) -> Obj:
 
 
 def progress_output(event: Progress) -> Any:
-    """Return the preliminary output that a report of a tool becomes: text as it is, anything else
-    as an object.
-    """
+    """Return progress as a preliminary output: text as it is, anything else as an object."""
     if event.text and not event.message:
         return event.text
-    told = {
+    given = {
         "text": event.text,
         "progress": event.fraction,
         "message": event.message,
         "data": event.data,
     }
-    return {k: v for k, v in told.items() if v not in ("", None)}
+    return {k: v for k, v in given.items() if v not in ("", None)}
 
 
 def read_output(output: Any) -> Obj:
-    """Return the fields of a report from a preliminary output."""
+    """Return the fields of progress from a preliminary output."""
     if isinstance(output, str):
         return {"text": output}
     if (
@@ -123,7 +123,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
         "output": progress_output(e),
         "preliminary": True,
     },
-    Result: _result,
+    Result: draw_result,
     Node: lambda e: {"type": "start-step" if e.phase == "enter" else "finish-step"},
     State: lambda e: {"type": "message-metadata", "messageMetadata": e.payload},
     Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},

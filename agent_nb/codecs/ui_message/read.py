@@ -19,7 +19,6 @@ from ...events import (
     End,
     Error,
     Event,
-    Extension,
     Interrupt,
     Node,
     Progress,
@@ -27,22 +26,25 @@ from ...events import (
     RunStart,
     State,
 )
-from .. import block_protocol
-from ..block_protocol import Obj
+from ..block_protocol import BlockReader
+from ..blocks import Blocks
 from ..call_matching import Correlator
+from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import diff
-from ..run_builder import OpenBlock, Source, arguments_of, run_id, text_of
+from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
 
 class UiMessageReader:
-    """Chunks to events."""
+    """Any number of messages, one after the other."""
 
-    def __init__(self, losses: Losses) -> None:
-        self._source = Source(NAME, losses)
+    def __init__(self, _losses: Losses) -> None:
+        self._run = RunBuilder(NAME, drawn_by(DRAW))
         self._calls = Correlator()
+        self._open = Blocks(self._run)
+        self._blocks = BlockReader(self._run, self._open, self._calls)
         self._runs = 0
         self._begun = self._over = self._failed = False
         self._steps = 0
@@ -54,82 +56,55 @@ class UiMessageReader:
         kind = obj.get("type")
         out: list[Event] = []
         if not self._runs or self._over or (kind == "start" and self._begun):
-            out += self._close_run()
+            out += self.close()
             self._begin(obj)
         self._begun = True
-        handler = (
-            self.HANDLERS.get(kind, UiMessageReader._unknown)
-            if isinstance(kind, str)
-            else UiMessageReader._unknown
-        )
-        return [*out, *handler(self, obj)]
+        return [*out, *handler_of(self.HANDLERS, kind, UiMessageReader._unknown)(self, obj)]
 
     def close(self) -> list[Event]:
         """Close what the stream left open; a run that an error stopped has ended."""
-        return self._close_run()
+        out = self._blocks.cut_off()
+        if self._failed and not self._over:
+            out.append(self._run.derived(End, status="error"))
+            self._over = True
+        return out
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
         self._begun = self._over = self._failed = False
         self._step, self._steps = "", 0
         number = text_of(obj, "messageId") if obj.get("type") == "start" else ""
-        self._source.new_run(number or run_id(NAME, obj, self._runs))
+        self._run.new_run(number or run_id(NAME, obj, self._runs))
         self._calls.clear()
-
-    def _close_open(self) -> list[Event]:
-        out: list[Event] = []
-        for block in self._source.open_calls():
-            self._source.take_call(block.key)
-            out.append(
-                self._cut_call(block)
-                if block.of == "call"
-                else block_protocol.ended_as_cut(self._source, block)
-            )
-        return out
-
-    def _close_run(self) -> list[Event]:
-        out = self._close_open()
-        if self._failed and not self._over:
-            out.append(self._source.derived(End, status="error"))
-            self._over = True
-        return out
-
-    def _cut_call(self, block: OpenBlock) -> Event:
-        call_id = block.key.partition(":")[2]
-        return block_protocol.completed(self._source, block, {}, incomplete=True, call_id=call_id)
-
-    def _make(self, cls: type[Any], obj: Obj, **fields: Any) -> Any:
-        event = self._source.make(cls, **fields)
-        return msgspec.structs.replace(event, extra={NAME: diff(obj, DRAW[cls](event))})
 
     # The run.
 
     def _start(self, obj: Obj) -> list[Event]:
-        return [self._make(RunStart, obj)]
+        return [self._run.line(RunStart, obj)]
 
     def _finish(self, obj: Obj) -> list[Event]:
-        out = self._close_open()
+        out = self._blocks.cut_off()
         reason = text_of(obj, "finishReason")
         self._over = True
         status = "error" if self._failed or reason == "error" else "ok"
         return [
             *out,
-            self._make(End, obj, status=status, finish_reason="" if reason == "error" else reason),
+            self._run.line(
+                End, obj, status=status, finish_reason="" if reason == "error" else reason
+            ),
         ]
 
     def _abort(self, obj: Obj) -> list[Event]:
-        out = self._close_open()
+        out = self._blocks.cut_off()
         self._over = True
         reason = text_of(obj, "reason")
         cause = reason if reason in CAUSES else "user"
-        why = self._source.derived(
-            Interrupt, reason=cause, detail=reason if reason != cause else ""
-        )
-        return [*out, why, self._make(End, obj, status="interrupted")]
+        why = self._run.derived(Interrupt, reason=cause, detail=reason if reason != cause else "")
+        return [*out, why, self._run.line(End, obj, status="interrupted")]
 
     def _error(self, obj: Obj) -> list[Event]:
         self._failed = True
-        return [self._make(Error, obj, message=text_of(obj, "errorText"))]
+        return [self._run.line(Error, obj, message=text_of(obj, "errorText"))]
 
     def _on_step(self, obj: Obj) -> list[Event]:
         enter = obj["type"] == "start-step"
@@ -138,7 +113,7 @@ class UiMessageReader:
             self._step = f"step-{self._steps}"
         fields: Obj = {"name": "llm", "span": self._step, "data": {"internal": True}}
         return [
-            self._make(
+            self._run.line(
                 Node,
                 obj,
                 phase="enter" if enter else "exit",
@@ -148,116 +123,76 @@ class UiMessageReader:
         ]
 
     def _metadata(self, obj: Obj) -> list[Event]:
-        return [self._make(State, obj, kind="metadata", payload=obj.get("messageMetadata"))]
+        return [self._run.line(State, obj, kind="metadata", payload=obj.get("messageMetadata"))]
 
     # Blocks.
 
-    def _open(self, obj: Obj) -> list[Event]:
-        form = FORMS[obj["type"]]
-        if form is TOOL:
-            self._calls.call(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
-        return block_protocol.opened(
-            self._source, form, obj, of=form.of, name=text_of(obj, "toolName"), where={}
-        )
+    def _start_block(self, obj: Obj) -> list[Event]:
+        return self._blocks.start(FORMS[obj["type"]], obj, name=text_of(obj, "toolName"))
 
     def _content(self, obj: Obj) -> list[Event]:
-        form = FORMS[obj["type"]]
-        known = self._source.block(f"{form.start}:{text_of(obj, form.id)}") is not None
-        if not isinstance(obj.get(form.text), str) or (form is TOOL and not known):
-            return self._unknown(obj)
-        return block_protocol.continued(self._source, form, obj, where={})
+        return self._blocks.delta(FORMS[obj["type"]], obj)
 
     def _end(self, obj: Obj) -> list[Event]:
-        block, note = block_protocol.taken(self._source, FORMS[obj["type"]], obj)
-        return (
-            [block_protocol.completed(self._source, block, note)]
-            if block is not None
-            else self._unknown(obj)
-        )
+        return self._blocks.end(FORMS[obj["type"]], obj)
 
     def _call(self, obj: Obj) -> list[Event]:
-        """The input of a call is there, whole; with `tool-input-error` it is not what the tool
-        takes.
-        """
+        """Read the whole input of a call; in `tool-input-error` it is not what the tool takes."""
         given, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
         call_id, synthetic = self._calls.call(name, given)
         fields: Obj = {
             "call_id": call_id,
             "name": name,
-            "args": args if isinstance(args, dict) else {},
+            "args": object_of(args),
             "synthetic": synthetic,
         }
-        block = self._source.take_call(f"{TOOL.start}:{given}")
         failed = obj["type"] == "tool-input-error"
-        if block is None:
-            raw = (
-                args
-                if failed and isinstance(args, str)
-                else arguments_of(args)[1]
-                if isinstance(args, dict)
-                else ""
-            )
-            call = self._source.make(
-                Call, incomplete=failed and not isinstance(args, dict), raw_args=raw, **fields
-            )
-        else:
-            call = block_protocol.completed(self._source, block, {}, **fields)  # type: ignore[assignment]  # a call, as its block is one
+        call = self._call_event(obj, fields, failed=failed)
         note = {**(call.extra or {}).get(NAME, {}), "call": diff(obj, DRAW[Call](call))}
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
-        if failed and text_of(obj, "errorText") != CUT:
+        words = text_of(obj, "errorText")
+        if failed and words != CUT:
             self._calls.result(name, call_id)
-            out.append(
-                self._source.derived(
-                    Result,
-                    call_id=call_id,
-                    name=name,
-                    status="error",
-                    content=text_of(obj, "errorText"),
-                )
-            )
+            result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": words}
+            out.append(self._run.derived(Result, **result))
         return out
+
+    def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
+        """Return the call of its block, or of the chunk alone."""
+        args, block = obj.get("input"), self._open.take(TOOL.key(obj))
+        if block is not None:
+            return self._blocks.complete(block, {}, **fields)
+        raw = args if failed and isinstance(args, str) else ""
+        raw = arguments_of(args)[1] if isinstance(args, dict) else raw
+        incomplete = failed and not isinstance(args, dict)
+        return self._run.make(Call, incomplete=incomplete, raw_args=raw, **fields)
 
     # Outputs.
 
     def _output(self, obj: Obj) -> list[Event]:
-        if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
-            match = self._calls.news("", text_of(obj, "toolCallId"))
-            return [
-                *self._implicit(match.call_id, obj, wanted=match.implicit),
-                self._report(obj, match.call_id),
-            ]
         given = text_of(obj, "toolCallId")
+        if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
+            match = self._calls.news("", given)
+            fields = {"call_id": match.call_id, **read_output(obj.get("output"))}
+            report = self._run.line(Progress, obj, **fields)
+            return [*self._run.implicit_call(match, given), report]
         if self._calls.seen(given) == "over":
             return self._unknown(obj)
         name = self._calls.name(given)
         match = self._calls.result(name, given)
         status, content = _OUTPUTS[obj["type"]](obj)
-        fields: Obj = {"call_id": match.call_id, "name": name, "status": status, "content": content}
-        return [
-            *self._implicit(match.call_id, obj, wanted=match.implicit),
-            self._make(Result, obj, **fields),
-        ]
-
-    def _report(self, obj: Obj, call_id: str) -> Event:
-        event: Event = self._make(Progress, obj, call_id=call_id, **read_output(obj.get("output")))
-        return event
+        fields = {"call_id": match.call_id, "name": name, "status": status, "content": content}
+        implicit = self._run.implicit_call(match, given)
+        return [*implicit, self._run.line(Result, obj, **fields)]
 
     def _approval(self, obj: Obj) -> list[Event]:
-        match = self._calls.news("", text_of(obj, "toolCallId"))
-        return [
-            *self._implicit(match.call_id, obj, wanted=match.implicit),
-            self._make(Approval, obj, call_id=match.call_id),
-        ]
-
-    def _implicit(self, call_id: str, obj: Obj, *, wanted: bool) -> list[Event]:
-        synthetic = not text_of(obj, "toolCallId")
-        return [self._source.derived(Call, call_id=call_id, synthetic=synthetic)] if wanted else []
+        given = text_of(obj, "toolCallId")
+        match = self._calls.news("", given)
+        asked = self._run.line(Approval, obj, call_id=match.call_id)
+        return [*self._run.implicit_call(match, given), asked]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k != "type"}
-        return [
-            self._make(Extension, obj, namespace=NAME, name=text_of(obj, "type"), payload=payload)
-        ]
+        return self._run.unknown(obj)
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "start": _start,
@@ -267,13 +202,13 @@ class UiMessageReader:
         "start-step": _on_step,
         "finish-step": _on_step,
         "message-metadata": _metadata,
-        "text-start": _open,
+        "text-start": _start_block,
         "text-delta": _content,
         "text-end": _end,
-        "reasoning-start": _open,
+        "reasoning-start": _start_block,
         "reasoning-delta": _content,
         "reasoning-end": _end,
-        "tool-input-start": _open,
+        "tool-input-start": _start_block,
         "tool-input-delta": _content,
         "tool-input-available": _call,
         "tool-input-error": _call,

@@ -1,10 +1,10 @@
-"""Our events to the chunks of the UI message stream, and how its lines look.
+"""Write our events as chunks of the UI message stream.
 
 Rules
-- What was read from this wire goes back as it came; see residue and keyed.
+- What was read from this wire goes back as it came (`passthrough`, `block_protocol`).
 - A run of ours is one message: `start`, its turns as steps, `finish`; the stream ends with
-  `[DONE]`. A block of ours has an id of its own.
-- Reports of a running tool are preliminary outputs; the last output is the result.
+  `[DONE]`. Each block of ours gets an id.
+- Progress of a running tool is a preliminary output; the last output is the result.
 """
 
 from __future__ import annotations
@@ -29,24 +29,26 @@ from ...events import (
     State,
     Think,
 )
-from .. import block_protocol
-from ..block_protocol import Obj
+from ..block_protocol import BlockWriter
+from ..checks import check_result, is_question
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
-from ..writing import Live, pieces
-from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, _result, progress_output, read_output
+from ..run_builder import Obj
+from ..writing import Live, imported_line, pieces
+from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, draw_result, progress_output, read_output
 
 
 class UiMessageWriter:
-    """Events of one run after the other to chunks."""
+    """Events of any number of runs, one after the other."""
 
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._sse = options.framing == "sse"
         self._live = Live()
+        self._imported_blocks = BlockWriter(OF, self._live)
         self._blocks = 0
         self._ids: dict[str, str] = {}
         self._why = ""
@@ -71,21 +73,15 @@ class UiMessageWriter:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            return (
-                block_protocol.imported_delta(event, OF[event.of], note, self._live)
-                if event.of in OF
-                else []
-            )
+            return self._imported_blocks.delta(event, note)
         if isinstance(event, Call):
             whole = note.get("call")
-            lines = block_protocol.imported_block(
-                event, TOOL, {k: v for k, v in note.items() if k != "end"}, self._live, {}
-            )
+            rest = {k: v for k, v in note.items() if k != "end"}
+            lines = self._imported_blocks.block(event, rest)
             return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
         if isinstance(event, Think | Respond):
-            return block_protocol.imported_block(event, OF[event.type], note, self._live, {})
-        draw = DRAW.get(type(event))
-        return [restore(draw(event), note)] if draw else []
+            return self._imported_blocks.block(event, note)
+        return imported_line(event, note, DRAW)
 
     # Runs of our own.
 
@@ -137,8 +133,7 @@ class UiMessageWriter:
         return [*start, *texts, DRAW[Call](event)]
 
     def _approval(self, event: Approval) -> list[Obj]:
-        if event.stage != "requested":
-            self._losses.add("approval.decision", "only the question has a chunk")
+        if not is_question(self._losses, event, "a chunk"):
             return []
         return [
             {
@@ -149,7 +144,7 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        told = {
+        given = {
             "text": event.text,
             "fraction": event.fraction,
             "message": event.message,
@@ -162,20 +157,18 @@ class UiMessageWriter:
             "data": None,
             **read_output(progress_output(event)),
         }
-        if back != told:
+        if back != given:
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
 
     def _on_result(self, event: Result) -> list[Obj]:
-        if event.status in ("cancelled", "timeout"):
-            self._losses.add("result.status", "only errors and denials are distinguished")
-        if event.status not in ("ok", "denied") and not isinstance(event.content, str):
-            self._losses.add(
-                "result.content", "an error is text: the value is written as JSON text"
-            )
+        text = "" if event.status in ("ok", "denied") else "an error"
+        why = "only errors and denials are distinguished"
+        known = ("ok", "error", "denied")
+        check_result(self._losses, event, statuses=known, why=why, text=text)
         if event.status == "denied" and event.content:
             self._losses.add("result.content", "a denial says nothing")
-        return [_result(event)]
+        return [draw_result(event)]
 
     def _node(self, event: Node) -> list[Obj]:
         return [DRAW[Node](event)] if event.name == "llm" and not event.parent else []

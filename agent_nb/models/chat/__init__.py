@@ -1,1 +1,1 @@
-"""Chat completions: a request in their words, and their chunks to parts."""
+"""Chat completions: encode a request, decode chunks into parts."""

@@ -1,17 +1,17 @@
-"""Native tool calls out of fragments, whatever a provider leaves out.
+"""Assemble native tool calls from fragments, whatever a provider leaves out.
 
-Why: compatible servers disagree on how a call is cut up. Some give no index, some the same index to
-every call, some repeat the name or invent a new id with every fragment. All of them are read here
-by one set of rules.
+Why: compatible servers disagree on how a call is split. Some send no index, some the same index for
+every call, some repeat the name or invent a new id with every fragment. One set of rules reads them
+all.
 
 Rules
 - A fragment belongs to the call of its index; without an index to the call of its id; without both
   to the last call.
-- With a call's index but another id *and* a name, or with a name once the arguments are complete,
-  it begins a new call.
+- A fragment begins a new call if it has another id *and* a name, or a name after the arguments are
+  complete.
 - Our own `index` counts the calls in order of first appearance.
-- A call whose arguments are no JSON object is still a Call, with a `fault` that says why; it never
-  raises.
+- A call whose arguments are not a JSON object is still a Call, with a `fault` that says why.
+  Nothing raises.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from ..parts import Call, CallDelta
 
 
 def call_part(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
-    """Return the Call of arguments as written; `broken` says why the block never ended ("" when it
-    did).
-    """
+    """Return the Call for arguments as written; `broken` says why it is incomplete, if it is."""
     args, fault = _arguments(raw)
     if broken:
         fault = broken
@@ -68,13 +66,26 @@ class _Slot:
     def raw(self) -> str:
         return "".join(self.pieces)
 
+    def add(self, call_id: str, name: str, args: str) -> None:
+        """Add one fragment."""
+        self.id = self.id or call_id
+        if name != self.name and not self.pieces:
+            self.name += name
+        if args:
+            self.pieces.append(args)
+
+    def close(self, broken: str) -> Call:
+        """Return the call; later fragments are ignored."""
+        self.done = True
+        return call_part(self.name, self.raw, call_id=self.id, index=self.index, broken=broken)
+
     def complete(self) -> bool:
-        """Whether the arguments are JSON as they stand; none at all count as complete."""
+        """Return whether the arguments so far are valid; no arguments are."""
         return not _arguments(self.raw)[1]
 
 
 class CallTable:
-    """Puts the calls of one response together."""
+    """Assembles the calls of one response."""
 
     def __init__(self) -> None:
         self._slots: list[_Slot] = []
@@ -82,11 +93,11 @@ class CallTable:
         self._by_id: dict[str, _Slot] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is any call."""
+        """Return whether there is any call."""
         return bool(self._slots)
 
     def add(self, index: Any, call_id: str, name: str, args: str) -> CallDelta | None:
-        """Take one fragment; return its delta, or None when it brings nothing new."""
+        """Add one fragment; return its delta, or None if it adds nothing."""
         slot = self._find(index, call_id, name)
         fresh = slot is None
         if slot is None:
@@ -94,12 +105,8 @@ class CallTable:
         if slot.done:
             return None
         if call_id and not slot.id:
-            slot.id = call_id
             self._by_id[call_id] = slot
-        if name and name != slot.name and not slot.pieces:
-            slot.name += name
-        if args:
-            slot.pieces.append(args)
+        slot.add(call_id, name, args)
         return (
             CallDelta(args, index=slot.index, call_id=slot.id, name=slot.name)
             if args or fresh or name
@@ -107,23 +114,15 @@ class CallTable:
         )
 
     def finish(self) -> list[Call]:
-        """The provider says that it is done: return the calls, or none while one is not whole (see
-        `close`).
-        """
+        """Return the calls if all are complete, else none (see `close`)."""
         waiting = [slot for slot in self._slots if not slot.done]
         if not all(slot.complete() for slot in waiting):
             return []
-        return [self._call(slot, "") for slot in waiting]
+        return [slot.close("") for slot in waiting]
 
     def close(self, broken: str = "") -> list[Call]:
-        """The stream is over: return the calls that are left; `broken` says why they are
-        incomplete.
-        """
-        return [self._call(slot, broken) for slot in self._slots if not slot.done]
-
-    def _call(self, slot: _Slot, broken: str) -> Call:
-        slot.done = True
-        return call_part(slot.name, slot.raw, call_id=slot.id, index=slot.index, broken=broken)
+        """End the stream and return the remaining calls; `broken` says why they are incomplete."""
+        return [slot.close(broken) for slot in self._slots if not slot.done]
 
     def _find(self, index: Any, call_id: str, name: str) -> _Slot | None:
         if index is not None:
@@ -145,7 +144,7 @@ class CallTable:
 
 
 def _begins(slot: _Slot, call_id: str, name: str) -> bool:
-    """Whether a fragment addressed to `slot` really begins a new call."""
+    """Return whether a fragment addressed to `slot` begins a new call."""
     if not name or (call_id and call_id == slot.id):
         return False
     if call_id and slot.id:

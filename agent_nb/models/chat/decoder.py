@@ -6,14 +6,12 @@ the last chunk, in every chunk, in `x_groq` or not at all; errors in the middle 
 `[DONE]` or none.
 
 Rules
-- A decoder reads one response. `feed` and `close` never raise; what is wrong becomes a Fault, the
-  last part of its chunk.
-- Reasoning that a server sends twice (as text and as details) is told once. Where it must go back
-  with the calls (`opaque`, Resend), the name of the field is kept.
-- What has no word here is kept: an Extra when it first appears and, for objects and lists, when it
-  changes. Bookkeeping of the protocol (`_QUIET`) is not.
-- A call is whole when the server says it has finished; after a cut it is closed as incomplete, with
-  a fault.
+- A decoder reads one response. `feed` and `close` never raise; a fault becomes a Fault, the last
+  part of its chunk.
+- Reasoning that a server sends twice (as text and as details) is passed on once. If it must go back
+  with the calls (`opaque`, Resend), the name of its field is kept.
+- Unknown fields become Extra parts (`extras`).
+- A call is complete when the server says so; after a cut it is closed as incomplete, with a fault.
 """
 
 from __future__ import annotations
@@ -26,58 +24,17 @@ from ...wire.sse import Frame
 from ...wire.surrogates import Halves
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
-from ..http.values import empty, flat, usage_part, word
+from ..http.values import flat, usage_part, word
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
+from .extras import Extras
 from .fast_path import Choice, plain
 from .reasoning_details import Details
 
 PROVIDER = "openai"
 LENGTH = "The call was cut off at the limit of tokens."
-
-_QUIET = frozenset(
-    {
-        "id",
-        "object",
-        "created",
-        "model",
-        "choices",
-        "usage",
-        "x_groq",
-        "error",
-        "provider",
-        "system_fingerprint",
-        "service_tier",
-        "obfuscation",
-        "index",
-        "delta",
-        "message",
-        "finish_reason",
-        "native_finish_reason",
-        "stop_reason",
-        "text",
-        "role",
-        "content",
-        "refusal",
-        "reasoning",
-        "reasoning_content",
-        "reasoning_details",
-        "tool_calls",
-        "function_call",
-        "channel",
-        "name",
-        "type",
-        "padding",
-        "p",
-        "timings",
-        "status_code",
-        "token_ids",
-        "prompt_token_ids",
-    }
-)
 _CALL_QUIET = frozenset({"index", "id", "type", "function", "name", "arguments"})
-_EXTRAS = 100
-MISSES = 3  # in a row: this server writes no plain chunks
+MISSES = 3  # in a row, after which the fast path is dropped
 
 
 class ChatDecoder(FrameDecoder):
@@ -95,8 +52,7 @@ class ChatDecoder(FrameDecoder):
         self._usage: dict[str, Any] | None = None
         self._field = ""
         self._misses = 0
-        self._kept: dict[str, Any] = {}
-        self._count: dict[str, int] = {}
+        self._extras = Extras(PROVIDER)
         self._call_extras: dict[str, dict[str, Any]] = {}
 
     def _finish(self, out: list[Part]) -> bool:
@@ -108,7 +64,7 @@ class ChatDecoder(FrameDecoder):
         return ended
 
     def _plain(self, choice: Choice, out: list[Part]) -> bool:
-        """Read a plain chunk the quick way; False if it needs the general one after all."""
+        """Read a plain chunk on the fast path; return False if it needs the general one."""
         delta = choice.delta
         thought = delta.reasoning_content or delta.reasoning
         if choice.index != self._choice or (thought and not self._field):
@@ -161,13 +117,11 @@ class ChatDecoder(FrameDecoder):
             self._tail = self._tail or (bool(usage) and not choices)
         if error:
             self._error(error, out)
-        elif not chunk.keys() <= _QUIET:
-            self._keep(chunk, out)
+        else:
+            out.extend(self._extras.take(chunk))
 
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
-        """Read one choice (the first of several alternatives only); return its error, if it has
-        one.
-        """
+        """Read one choice (only the first of several alternatives); return its error or None."""
         index = choice.get("index")
         if self._choice is None:
             self._choice = index
@@ -182,8 +136,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(choice.get("text"), str):
             self._say(Text, choice["text"], out)
         self._use(choice.get("usage"), out)
-        if not choice.keys() <= _QUIET:
-            self._keep(choice, out)
+        out.extend(self._extras.take(choice))
         if reason := choice.get("finish_reason"):
             self._finished(word(reason), out)
         return choice.get("error")
@@ -208,8 +161,7 @@ class ChatDecoder(FrameDecoder):
             self._fragments(calls, out, whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
             self._fragments([{"index": 0, "function": legacy}], out, whole=False)
-        if not delta.keys() <= _QUIET:
-            self._keep(delta, out)
+        out.extend(self._extras.take(delta))
 
     def _say(self, kind: type[Text], text: str, out: list[Part]) -> None:
         text = self._halves.feed("text", text)
@@ -228,7 +180,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Thought(text))
 
     def _content(self, content: Any, out: list[Part]) -> None:
-        """Read content that is a list of pieces (Mistral and others)."""
+        """Read content in the form of a list of pieces (Mistral and others)."""
         for piece in content if isinstance(content, list) else [content]:
             kind = piece.get("type") if isinstance(piece, dict) else "text"
             if kind in ("thinking", "reasoning"):
@@ -271,9 +223,7 @@ class ChatDecoder(FrameDecoder):
                 self._call_extra(call, delta.call_id if delta is not None else call_id)
 
     def _call_extra(self, call: dict[str, Any], call_id: str) -> None:
-        """Keep what a call carries beside its arguments (thought signatures): it is sent back with
-        the call.
-        """
+        """Keep the other fields of a call (thought signatures), which go back with the call."""
         extras = {
             key: value
             for key, value in call.items()
@@ -293,7 +243,7 @@ class ChatDecoder(FrameDecoder):
             out.append(Finish(reason))
 
     def _resend(self, out: list[Part]) -> None:
-        """Emit what must go back with the calls of this response, once."""
+        """Emit, once, what must go back with the calls of this response."""
         payload: dict[str, Any] = {}
         if self._calls and (details := self._details.take()):
             payload["message"] = {"reasoning_details": details}
@@ -306,16 +256,6 @@ class ChatDecoder(FrameDecoder):
         if isinstance(usage, dict) and usage and usage != self._usage:
             self._usage = usage
             out.append(usage_part(usage))
-
-    def _keep(self, holder: dict[str, Any], out: list[Part]) -> None:
-        for name, value in holder.items():
-            if name in _QUIET or empty(value) or self._kept.get(name) == value:
-                continue
-            scalar = not isinstance(value, dict | list)
-            if self._count.get(name, 0) < (1 if scalar else _EXTRAS):
-                self._kept[name] = value
-                self._count[name] = self._count.get(name, 0) + 1
-                out.append(Extra(PROVIDER, name, value))
 
     def _held(self, out: list[Part]) -> None:
         for kind, text in self._halves.close():

@@ -1,11 +1,11 @@
-"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments, put
-together to be sent back.
+"""`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning in fragments,
+assembled to be sent back.
 
 Why: Claude, Gemini and GPT behind a router refuse or forget a tool loop unless their reasoning
 comes back exactly as it was.
 
-Rules: fragments of one index and type (and id, where encrypted) are one item; their texts join,
-every other field keeps the last value that says something.
+Rules: fragments of one index and type (and id, if encrypted) are one item; their texts are joined,
+every other field keeps its last non-empty value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Details:
         self._items: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def add(self, fragments: Any) -> str:
-        """Take fragments in; return the readable text among them."""
+        """Add fragments; return their readable text."""
         told = []
         for place, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
             if isinstance(fragment, dict):
@@ -38,7 +38,7 @@ class Details:
         return "".join(told)
 
     def take(self) -> list[dict[str, Any]]:
-        """Return the items that are worth sending back, once."""
+        """Return, once, the items worth sending back."""
         items, self._items = self._items, {}
         return [
             item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))

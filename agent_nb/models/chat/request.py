@@ -1,14 +1,14 @@
-"""A request in the words of chat completions.
+"""Encode a request for chat completions.
 
-Why apart from the decoder: what is sent and what comes back change for different reasons, and this
-half is pure data to data.
+Why apart from the decoder: requests and answers change for different reasons, and this half is pure
+data to data.
 
 Rules
-- Messages keep their order; results become `tool` messages, each for its call. A failed result says
-  so in its text: the API has no flag.
-- What belongs to another provider (`OpaqueBlock`, `ThoughtBlock.opaque`) is left out.
-- Reasoning goes back only with a message that calls tools, under the field it came in: that is
-  where servers want it, and elsewhere some refuse it.
+- Messages keep their order; results become `tool` messages, one per call. A failed result says so
+  in its text: the API has no flag.
+- Blocks of other providers (`OpaqueBlock`, `ThoughtBlock.opaque`) are left out.
+- Reasoning goes back only with a message that calls tools, under the field it came in: servers want
+  it there, and some refuse it elsewhere.
 - `extra_body` comes last and wins.
 """
 
@@ -48,8 +48,8 @@ def encode(
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `grammar`: the server takes one; `router`: it speaks OpenRouter's `reasoning`; `usage`: ask for
-    usage; `limit`: the name of the token limit.
+    `grammar`: the server takes a grammar. `router`: it speaks OpenRouter's `reasoning`. `usage`:
+    ask for usage. `limit`: the name of the token limit.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -114,7 +114,7 @@ def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
 
 
 def result_text(block: ResultBlock) -> str:
-    """Return what the model reads of a result; a failure begins with the word."""
+    """Return the text of a result for the model; a failure begins with "Error"."""
     if not block.error or block.content.lstrip()[:8].lower().startswith(("error", '{"error')):
         return block.content
     return f"Error: {block.content}"
@@ -161,7 +161,7 @@ def _assistant(message: Message) -> dict[str, Any]:
 
 
 def _field(block: Block) -> str:
-    """Return the name under which the reasoning of a block came, "" if it is not to be sent."""
+    """Return the field that the reasoning of a block came in, "" if it must not be sent."""
     opaque = block.opaque if isinstance(block, ThoughtBlock) else None
     if not isinstance(opaque, dict) or opaque.get("provider") != PROVIDER:
         return ""
@@ -178,9 +178,7 @@ def _call(block: CallBlock) -> dict[str, Any]:
 
 
 def arguments(block: CallBlock) -> str:
-    """Return the arguments of a past call as JSON text: as they were written where that is sound,
-    else as they were understood.
-    """
+    """Return the arguments of a past call as JSON: as written if valid, else as parsed."""
     try:
         if block.raw_args and lenient_loads(block.raw_args) == block.args:
             return block.raw_args

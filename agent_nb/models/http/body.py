@@ -1,14 +1,13 @@
-"""A response body as frames, whatever form the server gave it.
+"""A response body as frames, whatever form the server chose.
 
-Why: a request for an event stream is also answered with one JSON object, with JSON lines, with a
-web page, or with nothing. What it was shows in the first bytes, so the decoders of all providers
-begin here.
+Why: servers answer a request for an event stream also with one JSON object, with JSON lines, with a
+web page, or with nothing. The first bytes decide, so the decoders of all providers begin here.
 
 Rules
-- `feed` returns the frames that a chunk completes; a JSON body is held back and returned by `close`
+- `feed` returns the frames that a chunk completes; a JSON body is held back, and `close` returns it
   as frames without an event name.
-- What is no body of a model is a Fault of code `garbage` (or `empty`), which names what came and
-  what to check.
+- A body that is neither is a Fault of code `garbage` (or `empty`), which shows its beginning and
+  says what to check.
 - No I/O; the size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
 """
 
@@ -38,7 +37,7 @@ class Body:
         self._sniffed = False
 
     def feed(self, data: bytes) -> Sequence[Frame]:
-        """Return the frames that `data` completes; nothing once there is a `fault`."""
+        """Return the frames that `data` completes; none once there is a `fault`."""
         if self.fault is not None:
             return []
         if not self._sniffed:
@@ -54,7 +53,7 @@ class Body:
         return frames
 
     def close(self) -> Sequence[Frame]:
-        """The body is over: return what is left, and set `fault` when nothing in it was for us."""
+        """End the body: return the rest, and set `fault` if it held no frame."""
         if self.fault is not None:
             return []
         if self._json is not None:
@@ -69,9 +68,7 @@ class Body:
         return frames
 
     def _sniff(self, data: bytes) -> bytes:
-        """Decide on the form from the first bytes that are not blank; return what is to
-        be decoded.
-        """
+        """Choose the form by the first bytes that are not blank; return the bytes to decode."""
         self._start += data
         begin = self._start.lstrip(_BLANK)
         if not begin:

@@ -1,14 +1,14 @@
-"""What all decoders of a provider's answer share: body to frames, one fault an answer, and how a
-broken one ends.
+"""The base of all decoders of a provider's answer: body to frames, one fault per answer, and the
+end of a broken one.
 
-Why: providers differ in what stands in a frame. How frames are found, how an error is worded and
-what a cut means are the same.
+Why: providers differ in the content of a frame. Finding frames, wording errors and handling a cut
+are the same for all.
 
 Rules
-- `feed` and `close` never raise; what is wrong becomes a Fault, one an answer, and it comes after
-  what was held back.
-- `close` without a proper end closes what is open as incomplete and is a Fault `cut`.
-- Subclasses write `_frame` (or the table `events`), `_finish`, and `_held` where they hold
+- `feed` and `close` never raise; a fault becomes a Fault part, one per answer, after everything
+  that was held back.
+- `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
+- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_held` if they hold
   something back.
 """
 
@@ -44,9 +44,7 @@ class FrameDecoder(ABC):
         return self._frames(self._body.feed(data))
 
     def close(self) -> Sequence[Part]:
-        """The body is over: return what was held back and what is open, with a Fault if it was
-        broken off.
-        """
+        """End the body: return what was held back or open, with a Fault if it broke off."""
         out = self._frames(self._body.close())
         if not self._finish(out) and not self.failed:
             self._fail(Fault("cut", CUT, retryable=True), out)
@@ -66,7 +64,7 @@ class FrameDecoder(ABC):
 
     @abstractmethod
     def _finish(self, out: list[Part]) -> bool:
-        """Close what is open; return whether the answer had come to its end."""
+        """Close what is open; return whether the answer was complete."""
 
     def _held(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
         """Emit what was held back, before a fault."""
@@ -90,9 +88,7 @@ class FrameDecoder(ABC):
 
 
 class EventDecoder(FrameDecoder):
-    """Decodes a response whose frames are JSON objects with a `type`; `events` maps a type to its
-    reader.
-    """
+    """Decodes frames that are JSON objects with a `type`; `events` maps each type to its reader."""
 
     events: ClassVar[Mapping[str, Callable[[Any, dict[str, Any], list[Part]], None]]] = {}
 
@@ -121,4 +117,4 @@ class EventDecoder(FrameDecoder):
 
     @abstractmethod
     def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
-        """Read an event of a type that is not in the table."""
+        """Read an event of a type missing in the table."""

@@ -1,12 +1,12 @@
 """What a provider's refusal means, in one sentence that says what to do.
 
-Why: providers say the same few things (no key, no such model, too many requests, too long) in many
-shapes; the user should read the reason and the remedy, not a body of JSON.
+Why: providers report the same few faults (no key, no such model, too many requests, too long) in
+many shapes; the user should read the reason and the remedy, not a body of JSON.
 
 Rules
 - Pure functions from status, headers and body to ModelError.
 - A message never holds a secret: the values in `secrets` and half-masked keys are blotted out.
-- The server's own words are kept, at most `WORDS` characters; a web page is named as such.
+- The server's own words are kept, at most `WORDS` characters; a web page is reported as such.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _NO_TOOLS = re.compile(
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was asked, for the wording: provider and model as the user writes them, the host, and
-    where its key comes from.
+    """The server that was asked, for the wording of faults.
 
-    `withheld`: the words about a key that lies in the folder and is not used.
+    Provider and model are as the user writes them, `variable` names the variable of the key.
+    `withheld` is the sentence about an unused key of the folder.
     """
 
     provider: str = ""
@@ -71,9 +71,7 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def error_object(value: Any) -> Any:
-    """Return the error in a decoded body or chunk (an object or a text), or None when it tells of
-    none.
-    """
+    """Return the error (object or text) in a decoded body or chunk, or None."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
@@ -88,7 +86,7 @@ def error_object(value: Any) -> Any:
 
 
 def not_json(data: str) -> Fault:
-    """Return the fault for a frame that should have been JSON."""
+    """Return the fault for a frame that is not JSON."""
     return Fault(
         "garbage",
         f"The server sent a chunk that is not JSON. It begins with {scrub(data[:80])!r}.",
@@ -125,7 +123,7 @@ def _with_origin(words: str, value: dict[str, Any]) -> str:
 
 
 def body_words(body: bytes) -> str:
-    """Return what an error body says, in at most `WORDS` characters."""
+    """Return the message of an error body, in at most `WORDS` characters."""
     text = body.decode("utf-8", "replace").strip()
     if is_page(text):
         return "the server answered with a web page; is the base URL right?"
@@ -137,9 +135,7 @@ def body_words(body: bytes) -> str:
 
 
 def error_kind(value: Any) -> str:
-    """Return what an error says of its kind and of numbers, apart from its message: `type`, `code`,
-    `n_ctx`.
-    """
+    """Return the `type`, `code` and `n_ctx` of an error, as one text."""
     value = error_object(value) if isinstance(value, dict) and "error" in value else value
     return (
         " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
@@ -164,9 +160,7 @@ def refusal(
     tools: bool = False,
     now: float | None = None,
 ) -> ModelError:
-    """Return the error for an HTTP answer that is no success; `tools`: the request
-    offered tools.
-    """
+    """Return the error for an unsuccessful HTTP answer; `tools`: the request offered tools."""
     words = scrub(body_words(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
     kind = f"{words} {_body_kind(body)}"
@@ -199,15 +193,13 @@ def _code(status: int, words: str, tools: bool) -> str:
 
 
 def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether the same request may succeed later; a server that says so itself (`x-should-retry`)
-    is believed.
-    """
+    """Return whether the same request may succeed later; `x-should-retry` decides if present."""
     told = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
     return retryable_status(status) if told is None else told
 
 
 def _spent(words: str) -> bool:
-    """Whether the account is out of credit, which no waiting mends."""
+    """Return whether the account is out of credit, so that waiting does not help."""
     return "insufficient_quota" in words or "exceeded your current quota" in words
 
 
@@ -219,9 +211,7 @@ def _verdict(status: int, who: str) -> str:
 
 
 def _who(peer: Peer) -> str:
-    """Return who was asked as people call it: a provider by its name, any other server
-    by its host.
-    """
+    """Return the display name of the server: the provider's name, else the host."""
     host = urlsplit(peer.url).netloc.rpartition("@")[2]
     if host and peer.provider in _HOSTS and not host.endswith(_HOSTS[peer.provider]):
         return host
@@ -246,7 +236,7 @@ NAMES = {
     "moonshot": "Moonshot",
     "ollama": "Ollama",
 }
-# of those whose address is often that of another server
+# providers whose label often stands for another server
 _HOSTS = {"openai": "openai.com", "anthropic": "anthropic.com"}
 _VERDICTS = {
     401: "refused the key",
@@ -260,7 +250,7 @@ _VERDICTS = {
 
 
 def key_hint(peer: Peer) -> str:
-    """Return the sentence that says how to give a key."""
+    """Return the sentence that says how to set a key."""
     variable = f"Set {peer.variable} or use" if peer.variable else "Use"
     own = f"{variable} `%agent key {peer.provider or 'PROVIDER'}`."
     return f"{own} {peer.withheld}." if peer.withheld else own

@@ -1,11 +1,11 @@
-"""Recognise a request that is too long for its model by the provider's words.
+"""Recognise a request that is too long for its model, by the provider's words.
 
-Why: it is the one refusal that another request can mend, and every server words it in its own way
-(OpenAI and what is compatible, Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI,
+Why: it is the one refusal that a shorter request can fix, and every server words it differently
+(OpenAI and compatible servers, Anthropic, llama.cpp, vLLM, SGLang, Ollama, Mistral, Gemini, xAI,
 TGI …).
 
-Rules: pure functions; only words are looked at, as the status differs and an error may come within
-a stream.
+Rules: pure functions; only words count, as the status differs and an error may come within a
+stream.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ _SIZES = (
 
 
 def too_long(words: str) -> bool:
-    """Return whether the words of a refusal say that the request is longer than the model's
-    context.
-    """
+    """Return whether a refusal says that the request exceeds the model's context."""
     return bool(_TOO_LONG.search(words)) and not _RATE.search(words)
 
 
 def size(words: str) -> int:
-    """Return the tokens that the model takes, as a refusal gives them (0: it does not)."""
+    """Return the size of the model's context in tokens, as given in a refusal, else 0."""
     for pattern in _SIZES:
         for found in pattern.findall(words):
             tokens = int(found.replace(",", "")[:12])

@@ -1,16 +1,15 @@
-"""What all models behind HTTP share: the key, the headers, the connection, the list of models, the
-wording of faults.
+"""The base of all models behind HTTP: key, headers, connection, list of models, wording of faults.
 
-Why: a provider differs in how a request and an answer are written, and in little else. Its class
-adds `stream`.
+Why: providers differ in how requests and answers are written, and in little else. A provider's
+class adds `stream`.
 
 Rules
-- The key is looked up when a request is made, so one that is set later is found; no key where one
-  is needed is a ModelError `no_key`.
+- The key is looked up for each request, so one set later is found; a missing key where one is
+  required is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
-- An unknown model (404) is answered with the names that come near.
-- The model `*` is the first that the server lists and that can chat; its name is asked for once,
-  when it is first needed.
+- An unknown model (404) is answered with close names.
+- The model `*` is the first that the server lists and that can chat; the server is asked for its
+  name once, when it is first needed.
 """
 
 from __future__ import annotations
@@ -27,13 +26,14 @@ from ...errors import ModelError
 from ...host.trust import Offer
 from .. import keys
 from ..parts import Part
-from .client import Http, Timeouts
+from .client import Http
 from .errors import Peer, key_hint
+from .reply import Timeouts
 from .stream import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name
-LONGEST = 200  # characters of a name that is believed
-# they do not chat
+LONGEST = 200  # characters of the longest name accepted
+# names of models that do not chat
 _OTHER = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
 )
@@ -43,8 +43,8 @@ _encode = msgspec.json.Encoder().encode
 class Remote:
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    `label` is the provider as the user writes it, `key_of` the one whose key it uses if that is
-    another, `variables` where that key may be, `needs_key` whether there is no going without.
+    `label` is the provider as the user writes it, `key_of` the provider whose key it uses (by
+    default `label`), `variables` where that key may be, `needs_key` whether it is required.
     """
 
     dialect = "native"
@@ -86,9 +86,7 @@ class Remote:
         await self._http.aclose()
 
     async def named(self) -> str:
-        """Return the name of the model as the user writes it, asking the server for its first one
-        if it is `*`. Raises ModelError.
-        """
+        """Return the full name of the model; ask the server if it is `*`. Raises ModelError."""
         if self.model == FIRST:
             url = self._http.address
             try:
@@ -108,7 +106,7 @@ class Remote:
         return self.name
 
     async def models(self) -> list[str]:
-        """Return the names of the server's models. Raises ModelError when it does not tell."""
+        """Return the names of the server's models. Raises ModelError if it does not list them."""
         return sorted(await self._listed())
 
     async def _listed(self) -> list[str]:
@@ -137,9 +135,7 @@ class Remote:
         return key
 
     def withheld(self) -> Offer | None:
-        """Return what the folder offers in place of the missing key, if it does and the user has
-        not allowed it.
-        """
+        """Return the folder's offer of the missing key that the user has not allowed, or None."""
         return keys.withheld(self._key_of, self._variables)
 
     def _peer(self, key: keys.Key | None) -> Peer:
@@ -176,7 +172,7 @@ class Remote:
             raise
 
     async def _unknown(self, fault: ModelError) -> ModelError:
-        """Return a 404 with the names of the server that come near."""
+        """Return a 404 error with close names of the server's models."""
         try:
             names = await self.models()
         except (ModelError, AttributeError, TypeError):

@@ -1,17 +1,16 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
 Why: providers refuse under load and connections break; nearly all of that is over within seconds, a
-rate limit within a minute. The agent loop asks here, so that every provider is retried by the same
-rule.
+rate limit within a minute. The agent loop asks here, so every provider is retried by the same rule.
 
 Rules
-- Only a ModelError that says `retryable` is tried again, and only before the first part (the loop
-  sees to that).
-- A wait the server asked for is never shortened; beyond `LONGEST` seconds the request is given up.
-- Otherwise the waits are those of a table, a minute in all where the server is busy, a few seconds
-  where it is broken or away. They are spread at random, so that many notebooks do not come back at
-  once.
-- Pure: no clock (but as a default), no sleep.
+- Only a ModelError marked `retryable` is retried, and only before the first part (the loop ensures
+  that).
+- A wait that the server asked for is never shortened; above `LONGEST` seconds the request is given
+  up.
+- Otherwise the waits come from a table: a minute in all if the server is busy, a few seconds if it
+  is broken or away. They are spread at random, so that many notebooks do not return at once.
+- Pure: no clock (except as a default), no sleep.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ _ASKED = re.compile(
 
 
 def retryable_status(status: int) -> bool:
-    """Return whether the same request may succeed later: 408, 409, 425, 429 and all of 5xx but 501
-    and 505.
-    """
+    """Return whether to retry: 408, 409, 425, 429 and 5xx except 501 and 505."""
     return status in STATUSES or (status >= 500 and status not in {501, 505})
 
 
@@ -50,7 +47,7 @@ def delays(
 ) -> float | None:
     """Return the seconds to wait before the next attempt, or None to give up.
 
-    `attempt` is how many attempts were made so far (1 after the first failure); `spread` returns a
+    `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
     number in [0, 1).
     """
     busy = error.status in _PASSING or (error.status == 0 and error.code == "provider")
@@ -68,9 +65,9 @@ def retry_after(
 ) -> float | None:
     """Return the seconds that a server asks to wait, or None.
 
-    Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the time
-    at which a limit that is used up is reset (`x-ratelimit-reset-…`), and its words ("Please try
-    again in 7.66s", Gemini's `retryDelay`).
+    Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the
+    reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
+    7.66s", Gemini's `retryDelay`).
     """
     now = time.time() if now is None else now
     try:
@@ -90,9 +87,7 @@ def retry_after(
 
 
 def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds until a limit is reset whose header is `name`, if it is such a header and
-    the limit is used up.
-    """
+    """Return the seconds until an exhausted limit is reset, if `name` is the header of one."""
     if (
         "ratelimit" not in name
         or "reset" not in name

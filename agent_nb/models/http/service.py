@@ -1,6 +1,6 @@
-"""A provider's own server, and how the options of a model fall back to it.
+"""The defaults of a provider behind HTTP: its own server, its variables, its key.
 
-Why: the providers behind HTTP take the same options and differ only in these defaults.
+Why: these providers take the same options and differ only in their defaults.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..keys import VARIABLES
-from .client import Timeouts
+from .reply import Timeouts
 
 OPENAI_HOST = "api.openai.com"
 

@@ -1,14 +1,13 @@
-"""From a reply to batches of parts: the one way in which every HTTP provider reads an answer.
+"""From a reply to batches of parts: how every HTTP provider reads an answer.
 
-Why: when a request may be repeated and when it may not is the same for all of them, and easy to get
-wrong.
+Why: the rule when a request may be repeated is the same for all providers, and easy to get wrong.
 
 Rules
-- Nothing is handed out before the answer has begun: head, usage and extras wait for the first real
-  part. A fault until then is a ModelError that may be retried; later it is one that may not, and
-  comes after everything that was read.
-- When the answer is over (`decoder.done`) the connection gets a moment to end by itself and is
-  closed.
+- Nothing is yielded before the answer begins: head, usage and extras wait for the first real part.
+  A fault until then is a ModelError that may be retried; a later one may not, and comes after
+  everything that was read.
+- After the answer is over (`decoder.done`) the connection gets a moment to end by itself, then it
+  is closed.
 """
 
 from __future__ import annotations
@@ -23,17 +22,16 @@ import msgspec
 from ...errors import ModelError
 from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
-from .client import Http, Reply
+from .client import Http
 from .errors import Peer, refusal
+from .reply import Reply
 
 LINGER = 0.25
 _PRELUDE = (Head, Usage, Extra)
 
 
 class StreamDecoder(Protocol):
-    """What a provider's decoder offers: the contract of `base.Decoder`, and whether the answer is
-    over.
-    """
+    """A provider's decoder: the contract of `base.Decoder`, and whether the answer is over."""
 
     done: bool
 
@@ -41,11 +39,11 @@ class StreamDecoder(Protocol):
         """Return the parts that `data` completes."""
 
     def close(self) -> Sequence[Part]:
-        """The body is over."""
+        """End the body and return the last parts."""
 
 
 class Gate:
-    """Decides when parts go out and what a fault means at that point."""
+    """Decides when parts are yielded and whether a fault may be retried."""
 
     def __init__(self) -> None:
         self.open = False
@@ -54,7 +52,7 @@ class Gate:
     def take(
         self, batch: Sequence[Part], *, last: bool = False
     ) -> tuple[list[Part], ModelError | None]:
-        """Return the parts to hand out now, and the error to raise after them."""
+        """Return the parts to yield now, and the error to raise after them."""
         fault = next((p for p in batch if isinstance(p, Fault)), None)
         good = [p for p in batch if p is not fault]
         self._held += good
@@ -67,7 +65,7 @@ class Gate:
         return out, None if fault is None else self.error(fault)
 
     def error(self, fault: Fault) -> ModelError:
-        """Return the error that a Fault part stands for."""
+        """Return the error for a Fault part."""
         context = overflow.size(fault.message) if fault.code == overflow.CODE else 0
         return ModelError(
             fault.message,
@@ -79,7 +77,7 @@ class Gate:
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One POST: where, what, for whom, and whether it offers tools."""
+    """One POST: its path, body, headers and server, and whether it offers tools."""
 
     path: str
     body: bytes
@@ -124,12 +122,11 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
     if out:
         yield out
     if error := broken or last:
-        error.retryable = error.retryable and not gate.open
-        raise error
+        raise error.final() if gate.open else error
 
 
 async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Let the connection end by itself, so that it can be used again."""
+    """Let the connection end by itself, so that it can be reused."""
     try:
         with anyio.move_on_after(LINGER):
             async for _ in chunks:

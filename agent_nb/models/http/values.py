@@ -1,7 +1,6 @@
-"""Reading JSON of servers that keep to no schema.
+"""Read JSON of servers that follow no schema.
 
-Why: every value of a provider may be missing, null, of another type or wrapped once more; nothing
-here ever raises.
+Rules: any value may be missing, null, of another type or wrapped once more; nothing here raises.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_err
 
 
 def word(value: Any) -> str:
-    """Return `value` as text; None is none."""
+    """Return `value` as text; None is ""."""
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def flat(piece: Any, depth: int = 8) -> str:
-    """Return the text of a piece of content: a text, an object with one, or a list of either (up to
-    `depth` deep).
-    """
+    """Return the text of a piece of content: a text, an object with one, or a list of either."""
     if isinstance(piece, str):
         return piece
     if not depth:
@@ -39,14 +36,14 @@ def flat(piece: Any, depth: int = 8) -> str:
 
 
 def empty(value: Any, depth: int = 8) -> bool:
-    """Whether there is nothing in a value, however it is wrapped (up to `depth` times)."""
+    """Return whether a value is empty, however it is wrapped (up to `depth` times)."""
     if isinstance(value, dict) and depth:
         return all(empty(inner, depth - 1) for inner in value.values())
     return value is None or value in ("", [], False)
 
 
 def passing(error: Any) -> bool:
-    """Whether an error in the stream is of a kind that passes."""
+    """Return whether an error in the stream is temporary."""
     if not isinstance(error, dict):
         return False
     code = error.get("status_code", error.get("code"))
@@ -88,5 +85,5 @@ def _inner(usage: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def number(value: Any) -> int:
-    """Return a count of tokens; what is none is 0."""
+    """Return a count of tokens, 0 for anything else."""
     return int(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0

@@ -1,1 +1,1 @@
-"""The Messages API: a request in its words, and its events to parts."""
+"""The Messages API: encode a request, decode events into parts."""

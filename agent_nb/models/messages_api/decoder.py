@@ -1,17 +1,17 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why a table of events: the API is well defined and grows by new kinds of blocks; a kind that is not
-known here is kept whole.
+Why a table of events: the API is well defined and grows by new kinds of blocks; an unknown kind is
+kept whole.
 
 Rules
-- A block's index is its block id (after a continued turn with a prefix); every text and thought
-  block is closed explicitly.
-- A thought's signature, and redacted thoughts, travel as `opaque`; blocks of server tools and other
-  kinds as Resend: all of them go back unchanged. `content` gives the whole turn as the API wants it
-  back, for `pause_turn`.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. What the
-  provider calls input tokens leaves out those read from its cache or written to it; `Usage.input`
-  has them.
+- A block's index is its block id (with a prefix in a continued turn); every text and thought block
+  is closed explicitly.
+- Signatures and redacted thoughts travel as `opaque`; blocks of server tools and other kinds as
+  Resend: all go back unchanged. `content` is the whole turn as the API wants it back, for
+  `pause_turn`.
+- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them. The
+  provider's input tokens exclude those read from its cache or written to it; `Usage.input` includes
+  them.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -29,12 +29,13 @@ from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, T
 
 PROVIDER = "anthropic"
 _TOLD = frozenset({"type", "delta", "usage", "stop_reason", "stop_sequence"})
-_PIECES = "_pieces"  # of a block in progress: its text, or its input, as it came
+_PIECES = "_pieces"  # of a block in progress: its text or input as received
 
 
 class AnthropicDecoder(EventDecoder):
-    """Decodes one response; `prefix` goes before the block ids, `first_call` is the index of its
-    first call.
+    """Decodes one response.
+
+    `prefix` precedes the block ids, `first_call` is the index of the first call.
     """
 
     def __init__(self, status: int = 200, *, prefix: str = "", first_call: int = 0) -> None:
@@ -66,14 +67,14 @@ class AnthropicDecoder(EventDecoder):
         out.append(Extra(PROVIDER, kind, event))
 
     def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The head, and the usage so far."""
+        """Emit the head and the usage so far."""
         message = event.get("message")
         message = message if isinstance(message, dict) else {}
         out.append(Head(self._status, word(message.get("model")), word(message.get("id"))))
         self._use(message.get("usage"), out)
 
     def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A whole answer that is no stream."""
+        """Read a whole answer that was not streamed."""
         self.on_message_start({"message": event}, out)
         blocks = event.get("content")
         for index, block in enumerate(blocks if isinstance(blocks, list) else []):
@@ -83,7 +84,7 @@ class AnthropicDecoder(EventDecoder):
         self.done = True
 
     def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A block begins; what it brings along is its first delta."""
+        """Begin a block; its content is the first delta."""
         given, index = event.get("content_block"), _key(event)
         block = dict(given) if isinstance(given, dict) else {"type": "text", "text": ""}
         if index in self._open:
@@ -107,7 +108,7 @@ class AnthropicDecoder(EventDecoder):
             self.calls += 1
 
     def on_block_delta(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A piece of a block, which is also added to the block itself."""
+        """Read a piece of a block and add it to the block."""
         delta, index = event.get("delta"), _key(event)
         if not isinstance(delta, dict):
             return
@@ -120,7 +121,7 @@ class AnthropicDecoder(EventDecoder):
     def on_text_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
-        """Text."""
+        """Read text."""
         text = word(delta.get("text"))
         if text:
             block.setdefault(_PIECES, []).append(text)
@@ -129,7 +130,7 @@ class AnthropicDecoder(EventDecoder):
     def on_thinking_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
-        """Reasoning."""
+        """Read reasoning."""
         text = word(delta.get("thinking"))
         if text:
             block.setdefault(_PIECES, []).append(text)
@@ -138,7 +139,7 @@ class AnthropicDecoder(EventDecoder):
     def on_json_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
-        """A fragment of a tool's input, ours or the server's."""
+        """Read a fragment of a tool's input, ours or the server's."""
         text = word(delta.get("partial_json"))
         block.setdefault(_PIECES, []).append(text)
         if text and id(block) in self._index:
@@ -148,14 +149,14 @@ class AnthropicDecoder(EventDecoder):
     def on_citations_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
-        """A citation: kept, and added to its block."""
+        """Keep a citation and add it to its block."""
         block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
         out.append(Extra(PROVIDER, "citation", delta.get("citation")))
 
     def on_other_delta(
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
-        """Any other piece (signatures too): texts join, other values replace."""
+        """Merge any other piece, such as a signature: texts are joined, other values replaced."""
         for key, value in delta.items():
             if key == "type":
                 continue
@@ -163,11 +164,11 @@ class AnthropicDecoder(EventDecoder):
             block[key] = block[key] + value if joined else value
 
     def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A block is complete."""
+        """Complete a block."""
         self._stop(_key(event), out)
 
     def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Why it stopped, and the usage."""
+        """Read the stop reason and the usage."""
         delta = event.get("delta")
         delta = delta if isinstance(delta, dict) else {}
         self._use(event.get("usage"), out)
@@ -182,14 +183,14 @@ class AnthropicDecoder(EventDecoder):
             out.append(Finish(self.stop_reason))
 
     def on_message_stop(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The answer is over."""
+        """End the answer."""
         self.done = True
 
     def on_ping(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Nothing but a sign of life."""
+        """Ignore a keep-alive."""
 
     def _stop(self, index: Any, out: list[Part], broken: str = "") -> None:
-        """Close a block; `broken`: it was cut off."""
+        """Close a block; `broken` says why it is incomplete, if it is."""
         block = self._open.pop(index, None)
         if block is None:
             return
@@ -254,7 +255,7 @@ def _key(event: dict[str, Any]) -> Any:
 
 
 def _implied(delta: str) -> dict[str, Any]:
-    """Return the block that a delta without a start belongs to."""
+    """Return a block for a delta that came without a start."""
     if delta in ("thinking_delta", "signature_delta"):
         return {"type": "thinking", "thinking": ""}
     return (

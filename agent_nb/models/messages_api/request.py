@@ -1,10 +1,10 @@
-"""A request in the words of Anthropic's Messages API.
+"""Encode a request for Anthropic's Messages API.
 
 Rules
-- System messages become `system`; messages of one role in a row become one; results come first in
-  theirs, as the API demands.
-- Signed and redacted thoughts and blocks of server tools go back unchanged; unsigned thoughts, and
-  what belongs to other providers, are left out. Empty texts are left out, for the API refuses them.
+- System messages become `system`; consecutive messages of one role are merged; results come first
+  in theirs, as the API demands.
+- Signed and redacted thoughts and blocks of server tools go back unchanged. Unsigned thoughts,
+  blocks of other providers and empty texts, which the API refuses, are left out.
 - `max_tokens` is required: `MAX_TOKENS` if not given, on top of the thinking budget.
 - `extra_body` comes last and wins.
 """
@@ -45,8 +45,8 @@ def encode(
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `adaptive`: the model decides how long it thinks, and is told an effort instead of a budget;
-    `after` is the paused turn to continue.
+    `adaptive`: send an effort instead of a thinking budget, and let the model decide. `after` is
+    the paused turn to continue.
     """
     settings = checked(request.settings)
     if "seed" in settings:
@@ -120,7 +120,7 @@ def messages(given: Iterable[Message]) -> list[dict[str, Any]]:
 def _joined(
     made: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Add pieces to the last message if it has the role, else as a message."""
+    """Add pieces to the last message if it has the role, else as a new message."""
     if not pieces:
         return made
     if made and made[-1]["role"] == role:
@@ -172,7 +172,7 @@ def _opaque(block: OpaqueBlock) -> dict[str, Any] | None:
 
 
 def _id(call_id: str) -> str:
-    """Return a call id in the characters that the API takes."""
+    """Return a call id in the characters that the API accepts."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 

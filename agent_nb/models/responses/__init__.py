@@ -1,1 +1,1 @@
-"""The Responses API: a request in its words, and its events to parts."""
+"""The Responses API: encode a request, decode events into parts."""

@@ -1,17 +1,16 @@
-"""OpenAI's Responses API, and the servers that speak it: response bytes in, parts out.
+"""OpenAI's Responses API and compatible servers: response bytes in, parts out.
 
-Why: this API tells everything several times (deltas, then the whole text, then the item, then the
-response). Deltas are what counts; the wholes only fill in what a server did not stream.
+Why: this API sends everything several times (deltas, then the whole text, then the item, then the
+response). Deltas count; the wholes only supply what a server did not stream.
 
 Rules
-- Which item an event is about is the business of `responses_items`: servers name their items badly
-  or not at all.
-- A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when it is
-  told to be done or its item is.
+- `items` decides which item an event is about: servers name their items badly or not at all.
+- A text or a piece of reasoning is a block named by its place (`0.0`, `0.s1`), closed when the
+  block or its item is done.
 - A call is complete with its item. Every other item (reasoning with its encrypted content, server
   tools) is a Resend: it goes back unchanged, in order.
-- Of the whole response at the end only what never came is passed on: all of it, or a message where
-  there was none, or a further call.
+- Of the whole response at the end only missing content is passed on: all of it, a message if there
+  was none, or a further call.
 - `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
@@ -52,7 +51,7 @@ class ResponsesDecoder(EventDecoder):
         self._items = Items()
         self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
         self._seen: set[str] = set()
-        self._broken = CUT  # what is wrong with a call that is still open at the end
+        self._broken = CUT  # the fault of a call that is still open at the end
 
     def _finish(self, out: list[Part]) -> bool:
         for block in tuple(self._open):
@@ -73,9 +72,7 @@ class ResponsesDecoder(EventDecoder):
             out.append(Extra(PROVIDER, kind, event))
 
     def on_begin(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The head, once; again where it comes to name the model (llama.cpp does that
-        at the end).
-        """
+        """Emit the head once, and again if it first names the model later (llama.cpp)."""
         response = event.get("response")
         if isinstance(response, dict):
             head = Head(self._status, word(response.get("model")), word(response.get("id")))
@@ -84,57 +81,57 @@ class ResponsesDecoder(EventDecoder):
                 out.append(head)
 
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
-        """An item begins; a call is announced."""
+        """Begin an item; announce a call."""
         item = _dict(event.get("item"))
         found = self._items.begin(
             word(item.get("type")), names_of(event, item), word(item.get("call_id"))
         )
         if found.kind == CALL and not found.streamed:
-            found.call_id, found.name = (
-                word(item.get("call_id")) or word(item.get("id")),
-                word(item.get("name")),
+            found.identify(
+                word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
             )
             self._argue(found, word(item.get("arguments")), out)
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A piece of text, or of a refusal."""
+        """Read a piece of text or of a refusal."""
         self._say(Text, "content_index", event, out)
 
     def on_reasoning(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A piece of reasoning as it is."""
+        """Read a piece of reasoning."""
         self._say(Thought, "content_index", event, out)
 
     def on_summary(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A piece of a summary of reasoning."""
+        """Read a piece of a reasoning summary."""
         self._say(Thought, "summary_index", event, out)
 
     def on_text_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A text is complete."""
+        """Close a text."""
         self._done(Text, "content_index", event, out)
 
     def on_reasoning_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A piece of reasoning is complete."""
+        """Close a piece of reasoning."""
         self._done(Thought, "content_index", event, out)
 
     def on_summary_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A summary is complete."""
+        """Close a summary."""
         self._done(Thought, "summary_index", event, out)
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A fragment of a call's arguments."""
+        """Read a fragment of a call's arguments."""
         item, text = self._items.piece(CALL, names_of(event)), word(event.get("delta"))
-        item.call_id = item.call_id or word(event.get("call_id")) or word(event.get("item_id"))
+        if not item.call_id:
+            item.identify(word(event.get("call_id")) or word(event.get("item_id")), "")
         if text or not item.streamed:
             self._argue(item, text, out)
 
     def on_arguments_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The arguments of a call are complete: passed on here if they never streamed."""
+        """End a call's arguments; pass them on if they never streamed."""
         item = self._items.end(CALL, names_of(event))
         if item is not None and not item.done and not item.pieces and event.get("arguments"):
             self._argue(item, word(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
-        """An item is complete."""
+        """Complete an item."""
         item = _dict(event.get("item"))
         kind, names = word(item.get("type")), names_of(event, item)
         found = self._items.end(kind, names, word(item.get("name"))) or self._items.begin(
@@ -144,11 +141,11 @@ class ResponsesDecoder(EventDecoder):
             self._complete(item, found, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
-        """A source of the text."""
+        """Keep a source of the text."""
         out.append(Extra(PROVIDER, "annotation", event.get("annotation")))
 
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
-        """The response is over: what was never streamed, the usage, and how it ended."""
+        """End the response: emit unstreamed content, the usage and the end."""
         response = _dict(event.get("response"))
         self.on_begin(event, out)
         output = response.get("output")
@@ -168,7 +165,7 @@ class ResponsesDecoder(EventDecoder):
             self._error(response["error"], out)
 
     def _rest(self, output: list[dict[str, Any]], out: list[Part]) -> None:
-        """Pass on what of the whole response did not come before it."""
+        """Pass on the parts of the whole response that were not streamed."""
         fresh = not self._items.all
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         silent = not self._items.of(MESSAGE)
@@ -190,7 +187,7 @@ class ResponsesDecoder(EventDecoder):
         """Close an item; pass it on whole if it never streamed."""
         for block in [b for b, (owner, _) in self._open.items() if owner is found]:
             self._shut(block, out)
-        found.done = True
+        found.end()
         if found.kind == CALL:
             self._call(item, found, out)
             return
@@ -216,21 +213,17 @@ class ResponsesDecoder(EventDecoder):
         else:
             return
         for part in whole:
-            found.streamed = True
+            found.stream()
             out += [part, Close(part.block)]
 
     def _argue(self, item: Item, text: str, out: list[Part]) -> None:
-        """Hand on a piece of a call's arguments; the first, perhaps empty, announces the call."""
-        item.streamed = True
-        item.pieces += [text] if text else []
+        """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
+        item.stream(text)
         out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
     def _call(self, item: dict[str, Any], found: Item, out: list[Part], broken: str = "") -> None:
         raw = word(item.get("arguments")) or "".join(found.pieces)
-        found.name, found.call_id = (
-            word(item.get("name")) or found.name,
-            word(item.get("call_id")) or found.call_id,
-        )
+        found.identify(word(item.get("call_id")), word(item.get("name")))
         if not found.pieces:
             self._argue(found, raw, out)
         out.append(
@@ -244,7 +237,7 @@ class ResponsesDecoder(EventDecoder):
         block = _block(item, event, number)
         text = self._halves.feed(block, word(event.get("delta")))
         self._open[block] = (item, kind)
-        item.streamed = True
+        item.stream()
         if text:
             out.append(kind(text, block))
 
@@ -281,9 +274,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _block(item: Item, event: dict[str, Any], name: str) -> str:
-    """Return the name of the block that a piece belongs to; `name`: the field with its number in
-    the item.
-    """
+    """Return the block of a piece; `name` is the field with its number in the item."""
     number = event.get(name)
     return f"{item.place}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 

@@ -1,15 +1,15 @@
 """The items of one answer of the Responses API, and which of them an event is about.
 
-Why: an event should name its item by `output_index` and `item_id`. Servers and proxies leave out
-the one, the other or both, give a new id with every event, or one number to all items; read
-literally, that doubles answers and makes up calls.
+Why: an event should name its item by `output_index` and `item_id`. Servers and proxies omit one or
+both, send a new id with every event, or one index for all items; read literally, that doubles
+answers and invents calls.
 
 Rules
-- An item goes by every name that was seen of it: its index, its id, and a call's `call_id`. A name
-  that stood for several items counts last. A name never leads to an item of another kind.
-- A piece under no known name belongs to the newest open item of its kind; it begins an item of its
-  own where there is none, or where that one was never announced and goes by another id. An end
-  under no known name ends the oldest open item of its kind.
+- An item is known by every name seen for it: its index, its id, and a call's `call_id`. A name
+  shared by several items counts last. A name never leads to an item of another kind.
+- A piece under an unknown name belongs to the newest open item of its kind. It begins a new item if
+  there is none, or if that one was never announced and has another id. An end under an unknown name
+  ends the oldest open item of its kind.
 - No I/O; nothing here raises, whatever the names are.
 """
 
@@ -21,13 +21,15 @@ from typing import Any
 from ..http.values import word
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
-_NAMES = 8  # of one item: a server that gives a new id with every event would fill the table
+_NAMES = 8  # per item: a new id with every event would fill the table
 Name = tuple[str, int | str]
 
 
 class Item:
-    """One item. `place` names its blocks, `streamed`: something of it was passed on, `pieces`: of a
-    call's arguments.
+    """One item.
+
+    `place` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
+    a call's arguments.
     """
 
     __slots__ = (
@@ -53,6 +55,25 @@ class Item:
         self.names: set[Name] = set()
         self.announced = self.streamed = self.done = False
 
+    def announce(self) -> None:
+        """Note that the server announced the item."""
+        self.announced = True
+
+    def identify(self, call_id: str, name: str) -> None:
+        """Set the id and name of a call; empty texts change nothing."""
+        self.call_id = call_id or self.call_id
+        self.name = name or self.name
+
+    def stream(self, piece: str = "") -> None:
+        """Note that part of the item was passed on; `piece` is one of a call's arguments."""
+        self.streamed = True
+        if piece:
+            self.pieces.append(piece)
+
+    def end(self) -> None:
+        """Note that the item is complete."""
+        self.done = True
+
 
 class Items:
     """The items of one answer, in order of first appearance."""
@@ -67,11 +88,11 @@ class Items:
         return [item for item in self.all if item.kind == kind]
 
     def open(self, kind: str) -> list[Item]:
-        """Return the items of a kind that have not ended."""
+        """Return the open items of a kind."""
         return [item for item in self.of(kind) if not item.done]
 
     def known(self, kind: str, names: list[Name]) -> Item | None:
-        """Return the item of a kind that goes by one of the names."""
+        """Return the item of a kind known by one of the names, or None."""
         found = [
             name
             for name in names
@@ -83,11 +104,11 @@ class Items:
         return None if best is None else self._by_name[best]
 
     def begin(self, kind: str, names: list[Name], call_id: str = "") -> Item:
-        """Return the item that is announced: a new one, unless an open one is announced again."""
+        """Return the announced item: a new one, unless an open one is announced again."""
         found = self.known(kind, names)
         if found is None or found.done or (call_id and found.call_id and call_id != found.call_id):
             found = self._new(kind, names)
-        found.announced = True
+        found.announce()
         return self._learn(found, names)
 
     def piece(self, kind: str, names: list[Name]) -> Item:
@@ -100,9 +121,7 @@ class Items:
         return self._learn(found or self._new(kind, names), names)
 
     def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
-        """Return the item that ends, or None if it never began; `tool` is the name of the call that
-        ends.
-        """
+        """Return the item that ends, or None if it never began; `tool` is the name of the call."""
         found = self.known(kind, names)
         if found is None:
             found = next(
@@ -138,7 +157,7 @@ class Items:
 
 
 def names_of(event: dict[str, Any], item: dict[str, Any] | None = None) -> list[Name]:
-    """Return the names by which an event, and the item in it, call their item."""
+    """Return the names of the item that an event is about, from the event and the item in it."""
     return list(_names(event, item or {}))
 
 

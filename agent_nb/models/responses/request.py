@@ -1,10 +1,10 @@
-"""A request in the words of the Responses API.
+"""Encode a request for the Responses API.
 
 Rules
-- Nothing is kept at the server (`store: false`): the conversation goes along each time, encrypted
+- The server keeps nothing (`store: false`): each request holds the whole conversation, encrypted
   reasoning included.
-- Items that came as Resend go back as they were; reasoning that the server could not understand
-  again (no content, not encrypted) is left out. What belongs to other providers is left out.
+- Items that came as Resend go back unchanged, except reasoning that the server could not read again
+  (no content, not encrypted). Blocks of other providers are left out.
 - `extra_body` comes last and wins.
 """
 
@@ -35,8 +35,8 @@ def encode(
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
-    `encrypted`: ask for reasoning that can be sent back; `summary`: ask for readable reasoning
-    where reasoning is set.
+    `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
+    reasoning is set.
     """
     settings = checked(request.settings)
     for name in ("stop", "seed"):

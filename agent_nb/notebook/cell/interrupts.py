@@ -43,6 +43,7 @@ STAND_INS = frozenset(
         "agent_nb.notebook.cell.approvals",
         "agent_nb.notebook.interpolate",
         "agent_nb.notebook.cell.trusting",
+        "agent_nb.notebook.yes_no",
     }
 )
 KERNEL = "kernel interrupt"

@@ -192,8 +192,8 @@ class CellRun:
         assert given is not None
         vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
         self._permit(agent, live=True)
-        agent = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
-        stream = agent(
+        live = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
+        stream = live(
             given.prompt,
             attachments=given.attachments,
             history=given.history,
@@ -204,7 +204,7 @@ class CellRun:
         )
         self._keep_journal(stream.log)
         taken = len(resume.events) if resume is not None else 0
-        return self._open(driver, stream, agent, taken=taken)
+        return self._open(driver, stream, live, taken=taken)
 
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0

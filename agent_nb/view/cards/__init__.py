@@ -1,1 +1,1 @@
-"""One file per kind of card: view state in, neutral nodes out."""
+"""The cards, one file per kind: card state in, neutral nodes out."""

@@ -1,6 +1,4 @@
-"""The question before a call: what would be done, what it would change, and the buttons to say yes,
-no or otherwise.
-"""
+"""The question before a call: what the call would do and change, and the buttons that answer it."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ SCOPE = {
     "run": "all calls of this run",
 }
 BY = {"click": "You", "stdin": "You", "policy": "The policy", "recording": "The record"}
-NO = "the user said no"  # the reason of a denial without one
+NO = "the user said no"  # the reason of a denial for which the user wrote none
 
 
 def card(state: CallCard, context: Context) -> Node | None:
@@ -38,7 +36,7 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
-    """Return what the user should know before the answer."""
+    """Return what the user should know before answering."""
     words = _extra(state).get("warning")
     return (
         (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),)
@@ -48,9 +46,7 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
 
 
 def _call(state: CallCard) -> dict[str, Any]:
-    """Return what an answer says of its question: the call, and the mark of the question if it has
-    one.
-    """
+    """Return what an answer repeats of its question: the call, and the mark of the question."""
     mark = _extra(state).get("question")
     return {
         "call_id": state.call_id,
@@ -63,8 +59,9 @@ def _extra(state: CallCard) -> dict[str, Any]:
 
 
 def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return what the call would do, the whole of it: nothing that is asked about may be cut out of
-    sight.
+    """Return what the call would do, in full.
+
+    Nothing that the question is about may be cut out of sight.
     """
     preview = _extra(state).get("preview")
     if isinstance(preview, str) and preview.strip():
@@ -78,8 +75,9 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
 
 
 def change(state: CallCard) -> tuple[Node, ...]:
-    """Return what a decided call was to change, as the question showed it; () without a preview, or
-    when other arguments were approved.
+    """Return what a decided call was to change, as the question showed it.
+
+    Returns () without a preview, or if other arguments were approved.
     """
     asked, settled = state.asked, state.approval
     if (
@@ -93,7 +91,7 @@ def change(state: CallCard) -> tuple[Node, ...]:
 
 
 def _plain(args: dict[str, Any], *, cut: bool) -> tuple[Node, ...]:
-    """Return the arguments; under a preview (`cut`) long texts are left to it."""
+    """Return the arguments; with `cut`, long texts are left to the preview below."""
     long = {k: v for k, v in args.items() if isinstance(v, str) and (len(v) > 80 or "\n" in v)}
     rest = {k: v for k, v in args.items() if k not in long}
     texts = (
@@ -154,7 +152,7 @@ def _edit_buttons(state: CallCard, context: Context) -> Node:
 
 
 def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
-    """Return the buttons as they stand: after a press nothing can be pressed any more."""
+    """Return the buttons as they are now: after a press, none can be pressed again."""
     if not any(b.key in context.pressed for b in buttons):
         return buttons
     return tuple(
@@ -170,7 +168,7 @@ def _pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...
 
 
 def decided(state: CallCard) -> Node | None:
-    """Return how a call was decided, if somebody was asked."""
+    """Return how a call was decided, or None if nothing was asked."""
     settled = state.approval
     if settled is None or (state.asked is None and settled.decision == "allow"):
         return None
@@ -183,9 +181,7 @@ def decided(state: CallCard) -> Node | None:
 
 
 def looks_like_diff(text: str) -> bool:
-    """Return whether a preview is a diff: headers, hunks, or lines that begin with plus
-    and minus.
-    """
+    """Return whether a preview is a diff: it has headers, hunks, or only +, - and @ lines."""
     lines = [line for line in text.splitlines() if line.strip()]
     return text.startswith(("--- ", "+++ ", "diff ", "@@")) or (
         bool(lines) and all(line[0] in "+-@ " for line in lines)
@@ -193,5 +189,5 @@ def looks_like_diff(text: str) -> bool:
 
 
 def pretty(args: dict[str, Any]) -> str:
-    """Return arguments as JSON to edit."""
+    """Return arguments as JSON for editing."""
     return json.dumps(args, ensure_ascii=False, indent=2)

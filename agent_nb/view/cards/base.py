@@ -1,10 +1,10 @@
-"""What a card is: a function from the state of one card to a node, and how it is found.
+"""What a card is (a function from the state of one card to a node), and how it is found.
 
 Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the
-group `agent_nb.cards`. An entry point named `tool-NAME` draws the result of the tool NAME, one
-named `progress-NAME` what a running call of it has to show; both get the call's whole state
-(`cardstates.CallCard`: `data` is the latest that it reported, `output` what it wrote), and None
-leaves it to the usual card.
+group `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME, and
+`progress-NAME` draws a running call of it. Both get the whole state of the call
+(`view.state.cards.CallCard`: `data` is its latest progress data, `output` what it printed); a
+card that returns None leaves the call to the built-in card.
 
     # my_package/cards.py
     from agent_nb.view.nodes import Bar
@@ -17,8 +17,10 @@ leaves it to the usual card.
     [project.entry-points."agent_nb.cards"]
     progress-train = "my_package.cards:epochs"
 
-Rules: a card is pure: the same state and context give equal nodes; it returns None to show nothing;
-what a card of another package raises, or returns that is not a node, is named in its place.
+Rules
+- A card is pure: the same state and context yield equal nodes. It returns None to show nothing.
+- If a card of another package raises, or returns something that is not a node, the fault is shown
+  in its place.
 """
 
 from __future__ import annotations
@@ -36,18 +38,18 @@ from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
 from ..state.text import Text
 
-# characters of a text that a saved page shows; a page of several megabytes opens in no front end
+# characters of a text that a saved page shows; no front end opens a page of several megabytes
 LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """How the cards are looked at.
+    """How the cards are drawn.
 
-    `now`: epoch seconds, or None for a view that stands still; `live`: somebody watches a run;
-    `can_click`: buttons arrive while the cell runs; `pressed`: keys of pressed buttons; `editing`:
-    call ids whose arguments are open for editing; `notes`: what was wrong with the edited arguments
-    of a call; `lasting`: a yes can be kept until the kernel restarts.
+    `now`: epoch seconds, or None for a page that is not drawn again; `live`: a run is being
+    watched; `can_click`: clicks arrive while the cell runs; `pressed`: keys of pressed buttons;
+    `editing`: ids of calls whose arguments are being edited; `notes`: what is wrong with the edited
+    arguments of a call; `lasting`: an approval can last until the kernel restarts.
     """
 
     now: float | None = None
@@ -61,15 +63,17 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def still(self) -> bool:
-        """Whether nobody draws this page again: it may be read when its kernel is long gone."""
+        """Whether this page is never drawn again: it may be read when its kernel is long gone."""
         return self.now is None and not self.live
 
 
 def prose(
     text: Text, context: Context, *, growing: bool, dim: bool = False, key: str = ""
 ) -> tuple[Node, ...]:
-    """Return markdown; where nobody watches any more, of a text longer than LONGEST the head and
-    the tail, and what is left out.
+    """Return markdown.
+
+    A saved page shows only the head and the tail of a text longer than LONGEST, and the size of the
+    rest.
     """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
@@ -90,14 +94,15 @@ def prose(
 
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:
-    """Return the node of a card's state (by its kind), or None when it is not to be shown."""
+    """Return the node of a card state (by its kind), or None if nothing is shown for it."""
     card: Callable[[Any, Context], Node | None] = plugins.load("view.cards", kind or state.kind)
     return card(state, context)
 
 
 def custom(part: Literal["tool", "progress"], state: CallCard, context: Context) -> Node | None:
-    """Return what an installed card makes of this part of a call, or None when there is no such
-    card or it leaves it to the usual one.
+    """Return what an installed card makes of this part of a call.
+
+    Returns None if no such card is installed, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
     if name not in _custom():
@@ -108,7 +113,7 @@ def custom(part: Literal["tool", "progress"], state: CallCard, context: Context)
             if fault := None if node is None else unfit(node):
                 raise TypeError(fault)
             return node
-    except AgentError as error:  # another package's code must not take the view down
+    except AgentError as error:  # another package's code must not break the view
         return Box((Row((T(str(error), tone="bad"),), wrap=True),), tone="bad")
 
 
@@ -118,6 +123,6 @@ def _custom() -> frozenset[str]:
 
 
 def shown(cards: list[Card], context: Context) -> list[tuple[Card, Node]]:
-    """Return the cards of a list that are shown, with their nodes."""
+    """Return the visible cards of a list, with their nodes."""
     pairs = ((card, draw(card, context)) for card in cards)
     return [(card, node) for card, node in pairs if node is not None]

@@ -1,7 +1,7 @@
-"""A tool call: what was asked, how it goes, what came of it.
+"""A tool call: its arguments, its progress, its result.
 
-Open calls show their progress and the end of their output, and open to their code; finished ones
-are a line that opens.
+An open call shows its progress and the end of its output, and opens to its code. A finished call is
+one line that opens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
 
 
 def card(state: CallCard, context: Context) -> Node:
-    """Return the call as rows while it is open, as a fold when it is over."""
+    """Return the call as rows while it is open, then as a fold."""
     return _open(state, context) if state.open else _closed(state, context)
 
 
@@ -57,7 +57,7 @@ def _open(state: CallCard, context: Context) -> Node:
 
 
 def _given(state: CallCard) -> tuple[Node, ...]:
-    """Return what a call that runs was given, as a line that opens."""
+    """Return the arguments of a running call, as a line that opens."""
     given = called_with(state)
     long = [n for n in given if isinstance(n, Code | Diff)]
     diff, code = (
@@ -76,7 +76,7 @@ def _given(state: CallCard) -> tuple[Node, ...]:
 
 
 def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return how far a call is and the end of its output."""
+    """Return the progress of a call and the end of its output."""
     bar = (
         Bar(state.fraction, progress(state, context.now), name=state.name)
         if state.fraction is not None
@@ -124,7 +124,7 @@ def _closed(state: CallCard, context: Context) -> Node:
 
 
 def said(result: tuple[Node, ...]) -> str:
-    """Return the result when it is but a few words or a number, else ""."""
+    """Return a result that is only a few words or a number, else ""."""
     only = result[0] if len(result) == 1 else None
     if isinstance(only, Pre):
         return only.text.strip()
@@ -153,8 +153,9 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
 
 
 def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
-    """Return the change that was approved, or the arguments as code, text or a tree; () if the
-    summary line, which ends with `about`, has said them all.
+    """Return the approved change, or the arguments as code, text or a tree.
+
+    Returns () if the summary line, which ends with `about`, already shows all arguments.
     """
     if changed := change(state):
         return changed
@@ -168,7 +169,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
 
 
 def written_arguments(name: str, args: dict[str, Any]) -> tuple[Node, ...]:
-    """Return arguments for reading: long texts as code or text of their own, the rest as a tree."""
+    """Return arguments for reading: long texts as code or text, the rest as a tree."""
     long = {
         k: v
         for k, v in args.items()
@@ -207,8 +208,9 @@ def _output(state: CallCard) -> tuple[Node, ...]:
 
 
 def beyond_output(state: CallCard, context: Context) -> str | None:
-    """Return what a result that begins with the output of its call says after it, None if it does
-    not, or has a card of its own.
+    """Return the rest of a result that begins with the output of its call.
+
+    Returns None if the result does not begin with it, or is drawn by an installed card.
     """
     said = str(state.output).rstrip("\n")
     if (
@@ -225,8 +227,9 @@ def beyond_output(state: CallCard, context: Context) -> str | None:
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return what came of a finished call whose output was shown: how it was decided, the runs
-    inside it, its result.
+    """Return the end of a finished call whose output was already shown.
+
+    It holds the decision about the call, the runs inside it and its result.
     """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
@@ -248,7 +251,7 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     trace = found.strip() if isinstance(found, str) else ""
     if not trace and TRACEBACK in said:
         before, trace = said[: said.index(TRACEBACK)].strip(), said[said.index(TRACEBACK) :].strip()
-        said = "" if state.output else before  # what was printed before it stands in the output
+        said = "" if state.output else before  # the output already shows what was printed before it
     message = said or state.error or trace.rpartition("\n")[2]
     shown = (
         [
@@ -266,8 +269,9 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
 
 
 def progress(state: CallCard, now: float | None) -> str:
-    """Return progress in words: `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message ·
-    file="a.csv"`.
+    """Return progress in words.
+
+    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`.
     """
     fraction = state.fraction or 0.0
     rest = dict(state.beside.rest)
@@ -303,8 +307,6 @@ def last_lines(text: str, lines: int = LINES) -> str:
 
 
 def streaming_arguments(raw: str) -> str:
-    """Return the end of half-written JSON arguments as they will read: escapes of lines and quotes
-    undone.
-    """
+    """Return the end of half-written JSON arguments, with lines and quotes unescaped."""
     text = raw.replace("\\n", "\n").replace('\\"', '"').replace("\\t", "    ")
     return last_lines(text, 8)

@@ -1,4 +1,4 @@
-"""A replay went another way than its record, and the run went on live from here."""
+"""A replay departed from its record, and the run went on live from there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 20_000  # characters of each side
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return what was different, and since when the model answers."""
+    """Return what differed, and that the model answers from here on."""
     return Box(tuple(_said(payload) for _, payload in state.items), tone="wait")
 
 

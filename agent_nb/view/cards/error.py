@@ -1,4 +1,4 @@
-"""Something went wrong: what, and what happens or can be done next."""
+"""An error: what went wrong, and what happens or can be done next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..state.cards import ErrorCard
 from ..values import bounded
 from .base import Context
 
-# code: (title, tone, what comes of it)
+# code: (title, tone, what happens next)
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "model": ("Cannot start", "bad", ""),
@@ -30,12 +30,12 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
-# the raw text is the model's
+# codes whose raw text is the model's
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 
 def card(state: ErrorCard, context: Context) -> Node:
-    """Return the error with the raw text it is about in a fold."""
+    """Return the error, with the raw text behind it in a fold."""
     title, tone, after = KNOWN.get(state.code, (_words(state.code), "bad", ""))
     mark = "✕" if tone == "bad" else "!"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")

@@ -1,6 +1,4 @@
-"""What another protocol or a later version said and this one has no word for: one quiet line that
-opens.
-"""
+"""An extension of another protocol, or an event of a newer version: one quiet line that opens."""
 
 from __future__ import annotations
 
@@ -11,5 +9,5 @@ from .state import notes
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return the notes of this kind in a row as one fold."""
+    """Return consecutive notes of this kind as one fold."""
     return notes(state, "extension", "⋯")

@@ -1,4 +1,4 @@
-"""The last line: how quick it was and where to look further."""
+"""The last line of a run: its pace, its size, and where to look further."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ..nodes import Node, Row, T
 from ..state.fold import RunView
 from .base import Context
 
-MEASURED, PACED = 0.001, 0.1  # s: below that no model has answered, and a pace would be noise
+MEASURED, PACED = 0.001, 0.1  # seconds below which no model has answered, and a pace would be noise
 
 
 def card(state: RunView, context: Context) -> Node | None:
-    """Return the footer of a run that is over, or None while it goes on."""
+    """Return the footer of a finished run, or None while it runs."""
     if state.status in {"", "running"}:
         return None
     total = state.total

@@ -1,4 +1,4 @@
-"""The first line: how it stands, who answers, how far, what it has used; and Stop."""
+"""The first line of a run: status, model, turns, usage, and the Stop button."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
     "limit": ("■", "wait", "stopped at a limit"),
     "awaiting": ("?", "wait", "waits for an answer"),
 }
-# on a page that cannot know what came of the run
+# on a page that cannot know how the run ended
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
-# how a source begins where nobody named the model
+# beginnings of the source of a model that the user did not name
 CHOSEN = ("by", "because", "imported", "first", "the embedded")
 LETTERS_PER_TOKEN = 4
 
@@ -45,7 +45,7 @@ def card(state: RunView, context: Context) -> Node:
 
 
 def phase(state: RunView) -> tuple[str, Tone]:
-    """Return what a run that goes on is doing, in words, with its tone."""
+    """Return what a running run is doing, in words, with its tone."""
     calls = state.open_calls()
     waiting = [c for c in calls if c.status == "waiting"]
     if waiting:
@@ -73,7 +73,7 @@ def phase(state: RunView) -> tuple[str, Tone]:
 
 def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")
-    named = not source.startswith(CHOSEN)  # whoever wrote the name down need not read where
+    named = not source.startswith(CHOSEN)  # users who named the model need not read where
     about = join("" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
@@ -113,8 +113,9 @@ def _figures(state: RunView, context: Context) -> str:
 
 
 def rounded(tokens: int) -> int:
-    """Return an estimate in steps of about a tenth: a figure that moves with every frame would be a
-    message with every frame.
+    """Return an estimate in steps of about a tenth.
+
+    A figure that changed with every frame would cost a message with every frame.
     """
     step = 10 if tokens < 100 else 50 if tokens < 1000 else 500
     return tokens // step * step

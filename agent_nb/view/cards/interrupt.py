@@ -1,4 +1,4 @@
-"""The run was stopped: by whom or by which limit, and what to do to go on."""
+"""A stopped run: who or which limit stopped it, and how to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A span: a sub-agent's run or a node of somebody else's graph, with its own cards inside."""
+"""A span (a sub-agent's run or a node of a foreign graph) with its own cards inside."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
 from ..state.cards import CardList, NodeCard
 from .base import Context, shown
 
-ATTENTION = {"waiting": "wait"}
-
 
 def card(state: NodeCard, context: Context) -> Node | None:
-    """Return the span as a fold around the cards of its events; one that went well and holds none
-    is no news.
+    """Return the span as a fold around its cards.
+
+    Returns None for a span that went well and has no cards.
     """
     status = "running" if not state.done else "ok" if state.result in {"", "ok"} else "error"
     if status == "ok" and not state.inside.cards:

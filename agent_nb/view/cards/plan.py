@@ -1,7 +1,6 @@
-"""A plan: the tree of thought with its scores and the branch that was taken, or the graph of
-thought with how its nodes ended.
+"""A plan: a tree of thought with scores and the branch taken, or a graph of thought with results.
 
-The branch on the path is bold and its line coloured; what was given up says why.
+The branch on the path is bold and its line coloured; a branch that was given up says why.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MARKS: dict[str, tuple[str, Tone, str]] = {
 
 
 def card(state: PlanCard, context: Context) -> Node:
-    """Return the plan as a fold that is open: a headline, and the tree below it."""
+    """Return the plan as an open fold: a headline with the tree below it."""
     drawn = _Drawing(state)
     title, about, right = _tree_head(state, drawn) if state.shape == "tree" else _graph_head(state)
     branches = tuple(drawn.branch(t, 0) for t in state.root.children if drawn.room())
@@ -117,9 +116,7 @@ class _Drawing:
         )
 
     def figure(self, score: float) -> str:
-        """Return a score; those between -1 and 1 with two digits, so that they stand below one
-        another.
-        """
+        """Return a score; scores between -1 and 1 get two digits, so that they line up."""
         return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
 
     def _share(self, thought: Thought) -> float | None:
@@ -145,13 +142,13 @@ def _note(thought: Thought) -> tuple[T, ...]:
 
 
 def _detail(thought: Thought) -> tuple[Node, ...]:
-    """Return the whole of what the line had no room for."""
+    """Return in full what the line had to cut."""
     long = [text for text in (thought.text, thought.note) if len(text) > LINE]
     return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
 
 
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
-    """Return a line for nodes that were added and have not begun."""
+    """Return a line for nodes that were added and have not started."""
     return (
         (Branch(Row((T(f"○ {plural(thought.room, 'node')} added", tone="muted"),))),)
         if thought.room

@@ -1,4 +1,4 @@
-"""A text of the model: markdown, as it streams."""
+"""A text of the model: markdown that streams."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def card(state: RespondCard, context: Context) -> Node | None:
     """Return the text, and a remark if it was cut off."""
     if state.done and not len(state.text):
         return None
-    told = prose(state.text, context, growing=not state.done, key=state.key)
+    parts = prose(state.text, context, growing=not state.done, key=state.key)
     cut = (Row((T("The answer was cut off here.", tone="wait"),)),) if state.incomplete else ()
-    return Stack((*told, *cut)) if len(told) + len(cut) > 1 else told[0]
+    return Stack((*parts, *cut)) if len(parts) + len(cut) > 1 else parts[0]

@@ -1,6 +1,4 @@
-"""A request that failed and is made again: one row that counts down, and says afterwards how long
-it took.
-"""
+"""A failed request that is made again: one row that counts down, then says how long it took."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from .base import Context
 
 
 def card(state: RetryCard, context: Context) -> Node:
-    """Return the row; once it is over, with the server's last reply in a fold."""
+    """Return the row; once the request is settled, with the server's last reply in a fold."""
     why, pause = state.failures[-1]
     if not state.done:
         rest = (
@@ -32,7 +30,7 @@ def card(state: RetryCard, context: Context) -> Node:
 
 
 def row(why: str, number: int, rest: float) -> Row:
-    """Return the row of try `number`, which begins in `rest` seconds (none left: it has begun)."""
+    """Return the row of try `number`, which starts in `rest` seconds (0 or less: now)."""
     seconds = max(1, round(rest))
     when = (
         f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}"

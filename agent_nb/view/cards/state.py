@@ -1,5 +1,6 @@
-"""Snapshots, updates and checkpoints of somebody's state: one quiet line that opens; inside, what
-changed since the one before.
+"""Snapshots, updates and checkpoints of a foreign state: one quiet line that opens.
+
+Inside, each snapshot shows what changed since the one before.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ SHOWN = 50
 FEW = 6  # changes that are shown without opening
 LINES = 40  # changes that are listed
 VALUE = 160  # characters of a value in a change
-TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that say which snapshot it is
+TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that identify a snapshot
 
 
 def card(state: NoteCard, context: Context) -> Node:
-    """Return the snapshots in a row as one fold."""
+    """Return consecutive snapshots as one fold."""
     pairs = list(zip(state.items, state.before, strict=False))[:SHOWN]
     if len(pairs) == 1:
         ((title, payload), before) = pairs[0]
@@ -34,8 +35,9 @@ def card(state: NoteCard, context: Context) -> Node:
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
-    """Return one snapshot: a line with what changed, the changes and the whole below it. `alone`:
-    it is a quiet line of its own.
+    """Return one snapshot: a line that counts the changes; below it the changes and the whole.
+
+    `alone`: it is drawn as a quiet line outside any group.
     """
     whole, name = Json(payload), _named(title, payload)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
@@ -56,9 +58,7 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
 
 
 def inner(payload: Any) -> Any:
-    """Return the state in a checkpoint, whose ids and times always change, or the
-    payload as it is.
-    """
+    """Return the state in a checkpoint, whose ids and times always change, or the whole payload."""
     wrapped = (
         isinstance(payload, dict)
         and "state" in payload
@@ -68,17 +68,17 @@ def inner(payload: Any) -> Any:
 
 
 def _named(title: str, payload: Any) -> str:
-    """Return the kind of a snapshot with what tells it from others."""
+    """Return the kind of a snapshot with the fields that identify it."""
     fields = payload if isinstance(payload, dict) else {}
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
         return clip(join(title, status["state"]), 100)
-    told = [
+    known = [
         f"{k} {fields[k]}"
         for k in TELLING
         if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)
     ]
-    return clip(join(title, *told), 100)
+    return clip(join(title, *known), 100)
 
 
 def _counted(found: list[Change]) -> str:
@@ -92,7 +92,7 @@ def _counted(found: list[Change]) -> str:
 
 
 def _line(change: Change) -> str:
-    """Return a change as the lines of a diff."""
+    """Return a change as lines of a diff."""
     lines = (
         (sign, value)
         for sign, value in (("-", change.before), ("+", change.after))
@@ -114,7 +114,7 @@ def _more(state: NoteCard) -> tuple[Node, ...]:
 
 
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
-    """Return gathered notes as a fold: how many, of what names, and each payload."""
+    """Return gathered notes as a fold: their number, their names, and each payload."""
     names = list(dict.fromkeys(title for title, _ in state.items))
     said = plural(len(state.items), f"{noun} event")
     left = (T(f"{mark} {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))

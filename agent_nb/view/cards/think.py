@@ -1,6 +1,4 @@
-"""A thought: open while the model thinks, one line with its gist and how long it took when it is
-done.
-"""
+"""A thought: open while the model thinks, then one line with its gist and its duration."""
 
 from __future__ import annotations
 
@@ -11,9 +9,7 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold, or None when thoughts are hidden or there is
-    nothing to read.
-    """
+    """Return the thought as a fold, or None if thoughts are hidden or there is nothing to read."""
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     said, about = (

@@ -1,4 +1,4 @@
-"""The user's prompt: one line, which opens when there is more of it."""
+"""The user's prompt: one line, which opens if the prompt is longer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE = 140
 
 
 def card(state: UserCard, context: Context) -> Node | None:
-    """Return the prompt as a line (a fold when it is long) and its images."""
+    """Return the prompt as a line (a fold if it is long), with its images."""
     lines = state.text.strip().splitlines()
     if not lines and not state.attachments:
         return None

@@ -1,1 +1,1 @@
-"""The neutral nodes drawn: HTML, markdown, text, a terminal."""
+"""The drawers: nodes → HTML, markdown, text, and a terminal."""

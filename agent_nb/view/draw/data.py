@@ -16,7 +16,7 @@ from ..format import plural
 from . import visible
 from .markup import LETTERS, LINES, stop, style, text
 
-DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, members of each
+DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each
 
 
 def json_tree(node: nodes.Json) -> str:

@@ -1,15 +1,15 @@
 """Nodes → static HTML: `details`, inline styles, nothing else.
 
-Why: this is what a saved notebook shows everywhere: JupyterLab before and after trust, GitHub
-(which strips styles), nbconvert, print.
+Why: a saved notebook shows this everywhere: JupyterLab before and after trust, GitHub (which strips
+styles), nbconvert, print.
 
 Rules
-- No script, style element, svg, form control, id, remote address; every text is escaped once.
-- It must read without styles: words carry the state, colours only repeat it.
-- One function per node type (data in `datahtml`, runs of text in `markup`); the live widgets use
-  the same functions for everything that stands still.
-- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that stands
-  alone.
+- No script, style element, svg, form control, id or remote address; every text is escaped once.
+- It must be readable without styles: words carry the state, colours only repeat it.
+- One function per node type (data in `data`, runs of text in `markup`); the live widgets use the
+  same functions for everything static.
+- Formulas stay TeX, which front ends typeset; `typeset` makes them MathML, for a page that is
+  opened alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .markup import run, stop, style, text
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'
 IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
-GAP = "\u2003"  # between the two sides of a row, also where no style keeps them apart
+GAP = "\u2003"  # between the two sides of a row, also where styles are stripped
 
 _alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
 
@@ -67,13 +67,13 @@ def _line(node: nodes.Row) -> str:
 
 
 def row(node: nodes.Row) -> str:
-    """Return a line of its own."""
+    """Return a line as a block."""
     css = theme.ROW if node.right or not node.wrap else ""
     return f"<div{style(css, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
 
 
 def fold(node: nodes.Fold) -> str:
-    """Return a line that opens; its marker stays, so that it looks like one without styles too."""
+    """Return a line that opens; it keeps its marker, so that it opens without styles too."""
     if not node.body:
         return "".join(draw(part) for part in node.summary)
     lines = "".join(
@@ -99,12 +99,12 @@ def lane(node: nodes.Lane) -> str:
 
 
 def stack(node: nodes.Stack) -> str:
-    """Return nodes below one another."""
+    """Return nodes one below the other."""
     return drawn(node.children)
 
 
 def box(node: nodes.Box) -> str:
-    """Return nodes on a tinted ground with a toned left edge."""
+    """Return nodes on a tinted ground with a coloured left edge."""
     edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{theme.role(node.tone or 'muted')}"
     return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{drawn(node.children)}</div>'
 
@@ -177,13 +177,13 @@ def prose(node: nodes.Prose) -> str:
 
 
 def tree(node: nodes.Tree) -> str:
-    """Return branches as nested lists, which stay a tree without styles."""
+    """Return branches as nested lists, which remain a tree without styles."""
     label = f' aria-label="{text(node.label)}"' if node.label else ""
     return f"<ul{label}{style(theme.TREE)}>{''.join(branch(b) for b in node.branches)}</ul>"
 
 
 def branch(node: nodes.Branch) -> str:
-    """Return one line of a tree and what hangs below it."""
+    """Return one line of a tree and the branches below it."""
     left = f"<span{style(theme.WORDS)}>{''.join(run(t) for t in node.row.left)}</span>"
     right = "".join(run(t) for t in node.row.right) + _figure(node)
     said = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
@@ -200,7 +200,7 @@ def branch(node: nodes.Branch) -> str:
 
 
 def _figure(node: nodes.Branch) -> str:
-    """Return the small bar of a branch and the figure behind it."""
+    """Return the small bar of a branch, and its figure."""
     if node.share is None:
         return f" {run(nodes.T(node.figure, mono=True))}" if node.figure else ""
     width = f"width:{node.share * 100:.0f}%"
@@ -218,8 +218,9 @@ def image(node: nodes.Image) -> str:
 
 
 def html(node: nodes.Html) -> str:
-    """Return what a tool brought, after the sanitiser; what that took out may have stood in the
-    middle of a key.
+    """Return HTML from a tool, sanitised.
+
+    Secrets are redacted after that, since markup may have interrupted a key.
     """
     from ...models.keys import secrets
     from ...wire.redact import redact_text
@@ -232,7 +233,7 @@ def html(node: nodes.Html) -> str:
 
 
 def nothing(node: Node) -> str:
-    """Buttons and editors have no place in a page that stands still."""
+    """Return nothing: a static page has no buttons and no editors."""
     return ""
 
 

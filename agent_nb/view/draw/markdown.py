@@ -1,34 +1,34 @@
 """Nodes → markdown, for front ends, converters and diffs that read it.
 
-Why care: `text/markdown` may be rendered with raw HTML on, in a trusted page. So every character of
-a model or tool that could begin a tag, a link or an image is disarmed in a way that holds in every
-markdown parser, whatever it takes for code.
+Why so careful: `text/markdown` may be rendered with raw HTML enabled, in a trusted page. So every
+character of a model or tool that could begin a tag, a link or an image is disarmed in a way that
+holds in every markdown parser, whatever that parser takes for code.
 
-Rules: no HTML is written; code stands in fences longer than any run of backticks in it; links of an
-answer survive if they are http, https or mailto, images never load from elsewhere; TeX that would
-not stay in its box (`tex`) becomes code.
+Rules
+- No HTML is written. Code is in fences longer than any run of backticks in it.
+- Links of an answer survive if they are http, https or mailto; images never load from elsewhere.
+- TeX that could leave its box (see `tex`) becomes code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from .. import nodes
 from ..markdown import tex
 from ..nodes import Node
 from . import text, visible
+from .walk import Pieces, each, structure
 
 ZERO = "\u200b"
-# within a word an underscore means nothing
+# an underscore within a word has no meaning
 _SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
-_TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # what MathJax may typeset although markdown escapes it
+_TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # MathJax may typeset this although markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
 _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
@@ -40,7 +40,7 @@ _RASTER = re.compile(
 
 
 def draw(node: Node) -> str:
-    """Return the markdown of a node, its blocks divided by empty lines."""
+    """Return the markdown of a node, with empty lines between its blocks."""
     return "\n\n".join(part for part in blocks(node) if part)
 
 
@@ -49,12 +49,8 @@ def blocks(node: Node) -> list[str]:
     return DRAW[type(node)](node)
 
 
-def _all(children: tuple[Node, ...]) -> list[str]:
-    return [block for child in children for block in blocks(child)]
-
-
 def literal(text: str) -> str:
-    """Return text as literal markdown: escaped, or a code span if it may hold TeX."""
+    """Return text as literal markdown: escaped, or as a code span if it may hold TeX."""
     return span(text) if _TEX.search(text) else escaped(text)
 
 
@@ -116,17 +112,13 @@ _TAKEN = re.compile(r"^(?:[-+>=](?=\s|$)|\d+(?=[.)]))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary as a paragraph and what it opens to below; of a thought only
-    the summary.
-    """
-    head = _all(node.summary)
-    if node.accordion and not node.open:
-        return head
-    return [*head, *_all(node.body)]
+    """Return the summary as a paragraph and the body below it; of a thought, only the summary."""
+    thought = node.accordion and not node.open
+    return each(blocks, node.summary if thought else (*node.summary, *node.body))
 
 
 def panel(node: nodes.Panel) -> list[str]:
-    """Return the steps as a list, what a step opens to within its item."""
+    """Return the steps as a list, with the body of each step in its item."""
     items = [
         item(found)
         for step in node.steps
@@ -136,7 +128,7 @@ def panel(node: nodes.Panel) -> list[str]:
 
 
 def item(found: list[str]) -> str:
-    """Return blocks as one item of a list."""
+    """Return blocks as one list item."""
     return "- " + "\n".join(
         f"  {line}" if line else "" for line in "\n\n".join(found).split("\n")
     ).removeprefix("  ")
@@ -166,7 +158,7 @@ def table(node: nodes.Table) -> list[str]:
 
 
 def prose(node: nodes.Prose) -> list[str]:
-    """Return an answer as it was written, disarmed."""
+    """Return an answer as the model wrote it, disarmed."""
     from ..markdown.split import lines_of, parse
 
     source = visible.prose(str(node.text).replace("\r", ""))
@@ -197,8 +189,9 @@ def _safe_reference(label: str, href: str) -> bool:
 
 
 def disarmed(text: str) -> str:
-    """Return markdown in which nothing begins a tag, a link to elsewhere than the web, an image
-    from elsewhere, or TeX that paints.
+    """Return markdown in which nothing begins a tag, a foreign image or TeX that leaves its box.
+
+    Links lead only to the web or to mail.
     """
     out, at = [], 0
     maths = _MATH.search(text) is not None
@@ -217,7 +210,7 @@ def disarmed(text: str) -> str:
 
 
 def _outside(text: str, *, maths: bool) -> str:
-    # front ends differ in what they take for a formula: a command that may be in one is broken up
+    # front ends differ in what they take for a formula, so every refused command is broken up
     if maths:
         cuts = [0, *(place + 1 for place in tex.refused(text)), len(text)]
         text = ZERO.join(text[a:b] for a, b in pairwise(cuts))
@@ -231,18 +224,15 @@ def _outside(text: str, *, maths: bool) -> str:
     )
 
 
-DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
+DRAW: dict[type[Node], Pieces] = {
+    **structure(blocks),
     nodes.T: lambda node: [inline(node)],
     nodes.Row: row,
-    nodes.Lane: lambda node: [],
     nodes.Fold: fold,
-    nodes.Stack: lambda node: _all(node.children),
     nodes.Box: lambda node: [
-        f"> {part}" if "\n" not in part else part for part in _all(node.children)
+        f"> {part}" if "\n" not in part else part for part in each(blocks, node.children)
     ],
-    nodes.Step: lambda node: blocks(node.child),
     nodes.Panel: panel,
-    nodes.Section: lambda node: blocks(node.child),
     nodes.Page: page,
     nodes.Pre: lambda node: _code(node.text),
     nodes.Code: lambda node: _code(node.text, node.language),
@@ -255,7 +245,4 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     nodes.Image: lambda node: [literal(text.draw(node))],
     nodes.Diff: lambda node: _code(node.text, "diff"),
     nodes.Html: lambda node: _code(node.text) if node.text else ["(HTML)"],
-    nodes.Button: lambda node: [],
-    nodes.Buttons: lambda node: [],
-    nodes.Editor: lambda node: [],
 }

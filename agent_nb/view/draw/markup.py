@@ -1,7 +1,6 @@
-"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops of scrolling
-boxes.
+"""The pieces of static HTML: escaped text, style attributes, runs of text, tab stops.
 
-Rule: `text` makes hidden characters visible and escapes; nothing else escapes its result again.
+Rule: `text` makes hidden characters visible and escapes; its result is never escaped again.
 """
 
 from __future__ import annotations
@@ -22,14 +21,15 @@ def text(value: str) -> str:
 
 
 def style(*parts: str) -> str:
-    """Return a style attribute of the parts that are not empty, or nothing."""
+    """Return a style attribute of the non-empty parts, or ""."""
     joined = ";".join(p for p in parts if p)
     return f' style="{joined}"' if joined else ""
 
 
 def run(node: nodes.T) -> str:
-    """Return a run of text. Without styles too it shows what is bold and what is a name; quiet code
-    is plain text there.
+    """Return a run of text.
+
+    Without styles, tags still show what is bold and what is a name; quiet code becomes plain text.
     """
     if node.now:
         return f'<span class="agent-nb-now">{run(msgspec.structs.replace(node, now=False))}</span>'
@@ -53,8 +53,9 @@ def run(node: nodes.T) -> str:
 
 
 def stop(said: str, *, wrap: bool = False) -> str:
-    """Return the tabindex of a text that scrolls, so that the keyboard reaches its end; "" for one
-    that fits.
+    """Return the tabindex of a text that scrolls, or "" for one that fits.
+
+    With it, the keyboard reaches the end of the text.
     """
     lines = said.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES

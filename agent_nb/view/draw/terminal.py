@@ -1,13 +1,15 @@
-"""The run as text that streams: for terminals and consoles, where nothing can be redrawn.
+"""The run as streaming text, for terminals and consoles, which cannot redraw.
 
-Why: `ipython` and `jupyter console` show no widgets and no updates of a display.
+Why: `ipython` and `jupyter console` show neither widgets nor updates of a display.
 
-How: what is new in the cards since the last time is printed, in the order of the cards; an open
-card holds up those after it, so that two tools at once do not tear each other's lines apart.
+How: each paint prints what is new in the cards, in card order. An open card holds up those after
+it, so that two tools at once do not mix their lines.
 
-Rules: the text ends up the same however often it was asked for; nothing is printed twice, a bar is
-a line at each quarter of its way; what a question on the keyboard has shown is not shown again;
-hostile characters are made visible.
+Rules
+- The text ends up the same however often it is painted, and nothing is printed twice.
+- A bar is one line at each quarter.
+- What a question on the keyboard has shown is not shown again.
+- Hostile characters are made visible.
 """
 
 from __future__ import annotations
@@ -36,20 +38,20 @@ class TextPainter:
     def __init__(self, write: Write, *, thoughts: Thoughts = "collapse") -> None:
         self._write = write
         self._context = Context(thoughts=thoughts)
-        self._at = 0  # the card that is being printed
-        self._said: set[str] = set()  # what of that card is printed
-        self._letters = 0  # of its text
-        self._marks = 0  # of its way
-        self._text: Text | None = None  # which text that was
+        self._at = 0  # index of the card being printed
+        self._said: set[str] = set()  # parts of that card that are printed
+        self._letters = 0  # printed characters of its text
+        self._marks = 0  # printed marks of its bar
+        self._text: Text | None = None  # the text of `_letters`
         self._begun = self._ended = False
         self._midline = False
-        self._kind = ""  # of what was printed last
+        self._kind = ""  # kind of the last line
 
     def restart(self) -> None:
-        """Nothing to do: what the next view begins with is printed already."""
+        """Do nothing: the beginning of the next view is already printed."""
 
     def paint(self, view: RunView, now: float | None) -> int:
-        """Print what is new. Returns 1 if there was something."""
+        """Print what is new; return 1 if there was something."""
         before = self._letters, self._marks, self._at, len(self._said), self._begun
         if not self._begun and view.model:
             self._begun = True
@@ -69,7 +71,7 @@ class TextPainter:
 
     def _card(self, card: Card, *, replayed: bool) -> None:
         if isinstance(card, UserCard | PlanCard):
-            return  # the one stands in the cell above, the other is printed when it grows no more
+            return  # the prompt is in the cell above; a plan is printed when it is complete
         if isinstance(card, ThinkCard):
             self._think(card)
         elif isinstance(card, RespondCard):
@@ -135,7 +137,7 @@ class TextPainter:
             self._once("result", "\n".join([*body, INDENT + chipped]))
 
     def _output(self, card: CallCard, end: int) -> None:
-        """Print what is new of the output of a call, up to a place in it."""
+        """Print the new output of a call, up to its first `end` characters."""
         if end > self._letters:
             self._grow(
                 visible.output(
@@ -146,8 +148,9 @@ class TextPainter:
             self._letters = end
 
     def _flow(self, text: Text, indent: str, done: bool) -> None:
-        """Print what is new of a growing text; one that begins otherwise than what was printed is
-        printed from its beginning.
+        """Print the new end of a growing text.
+
+        A text that does not continue what was printed is printed from its beginning.
         """
         other = self._text is not text and not str(text).startswith(
             str(self._text or "")[: self._letters]
@@ -178,7 +181,7 @@ class TextPainter:
             self._out(said + "\n")
 
     def _turn(self, kind: str) -> None:
-        """Leave an empty line between the steps, the answers and the end."""
+        """Print an empty line between the steps, the answers and the end."""
         if self._kind not in {"", "head", kind}:
             self._fresh()
             self._out("\n")
@@ -203,5 +206,5 @@ class TextPainter:
 
 
 def _answered(card: CallCard) -> str:
-    """Return who answered the question about a call, "" when nobody was asked."""
+    """Return who answered the question about a call, "" if nothing was asked."""
     return card.approval.by if card.asked is not None and card.approval is not None else ""

@@ -1,22 +1,21 @@
 """Nodes → plain text for terminals, diffs and front ends that show nothing else.
 
-Rules: no colour, no width (a terminal wraps); one line per step, what it opens to indented below
-and bounded; thoughts are one line; hostile characters are made visible (`safe`).
+Rules: no colour, no width (a terminal wraps); one line per step, its body indented below and
+bounded; a thought is one line; hostile characters are made visible (see `visible`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 from .. import nodes
 from ..format import plural
 from ..nodes import Node
 from . import visible
+from .walk import Pieces, each, structure
 
 INDENT = "    "
-CLOSED, OPENED = 8, 40  # lines of a fold that is closed or open
+CLOSED, OPENED = 8, 40  # lines shown of a closed and of an open fold
 LONGEST = 400  # characters of a line
 
 
@@ -30,12 +29,8 @@ def lines(node: Node) -> list[str]:
     return DRAW[type(node)](node)
 
 
-def _all(children: tuple[Node, ...]) -> list[str]:
-    return [line for child in children for line in lines(child)]
-
-
 def words(runs: tuple[nodes.T, ...]) -> str:
-    """Return runs of text as they stand."""
+    """Return runs of text joined."""
     return visible.visible("".join(t.text for t in runs)).strip()
 
 
@@ -46,10 +41,8 @@ def row(node: nodes.Row) -> list[str]:
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary, and below it the beginning of what it opens to; of a thought only the
-    summary.
-    """
-    head = _all(node.summary)
+    """Return the summary and the first lines of the body; of a thought, only the summary."""
+    head = each(lines, node.summary)
     if node.accordion and not node.open:
         return head
     most = OPENED if node.open else CLOSED
@@ -57,7 +50,9 @@ def fold(node: nodes.Fold) -> list[str]:
         line
         for part in node.body
         for line in (
-            _all(part.summary) if isinstance(part, nodes.Fold) and not part.open else lines(part)
+            each(lines, part.summary)
+            if isinstance(part, nodes.Fold) and not part.open
+            else lines(part)
         )
     ]
     return [*head, *(INDENT + line for line in capped(body, most))]
@@ -69,18 +64,8 @@ def capped(found: list[str], most: int) -> list[str]:
     return [*found[:most], *more]
 
 
-def box(node: nodes.Box) -> list[str]:
-    """Return what belongs together."""
-    return _all(node.children)
-
-
-def panel(node: nodes.Panel) -> list[str]:
-    """Return the steps in order."""
-    return [line for step in node.steps for line in lines(step.child)]
-
-
 def page(node: nodes.Page) -> list[str]:
-    """Return the sections with an empty line between."""
+    """Return the sections, with an empty line between."""
     out: list[str] = []
     for section in node.sections:
         part = lines(section.child)
@@ -104,7 +89,7 @@ def bar(node: nodes.Bar) -> list[str]:
 
 
 def json_lines(node: nodes.Json) -> list[str]:
-    """Return a JSON value indented; a small one on one line."""
+    """Return a JSON value, indented unless it fits one short line."""
     flat = json.dumps(node.value, ensure_ascii=False, default=str)
     return _text(
         flat
@@ -151,20 +136,17 @@ def table(node: nodes.Table) -> list[str]:
 
 
 def prose(node: nodes.Prose) -> list[str]:
-    """Return markdown as it was written: it reads well."""
+    """Return markdown unchanged: it is readable as text."""
     return visible.prose(str(node.text)).strip("\n").split("\n")
 
 
-DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
+DRAW: dict[type[Node], Pieces] = {
+    **structure(lines),
     nodes.T: lambda node: [words((node,))],
     nodes.Row: row,
-    nodes.Lane: lambda node: [],
     nodes.Fold: fold,
-    nodes.Stack: box,
-    nodes.Box: box,
-    nodes.Step: lambda node: lines(node.child),
-    nodes.Panel: panel,
-    nodes.Section: lambda node: lines(node.child),
+    nodes.Box: lambda node: each(lines, node.children),
+    nodes.Panel: lambda node: each(lines, node.steps),
     nodes.Page: page,
     nodes.Pre: lambda node: _text(node.text),
     nodes.Code: lambda node: _text(node.text),
@@ -179,7 +161,4 @@ DRAW: dict[type[Node], Callable[[Any], list[str]]] = {
     ],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],
-    nodes.Button: lambda node: [],
-    nodes.Buttons: lambda node: [],
-    nodes.Editor: lambda node: [],
 }

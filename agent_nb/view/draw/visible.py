@@ -1,12 +1,12 @@
-"""Making hostile text harmless to look at: characters that hide, reverse or erase other characters
-become visible.
+"""Hostile text made harmless: characters that hide, reverse or erase others become visible.
 
-Why: a tool name or an argument that turns the reading direction can show another command than the
-one that will run.
+Why: a tool name or an argument that reverses the reading direction can show another command than
+the one that will run.
 
-Rules: applied to every text that is shown as it is (names, arguments, outputs, code); prose keeps
-its direction marks, which other scripts need, but not the overrides. Escape sequences of terminals
-are removed; a carriage return shows what it left on the line.
+Rules
+- Applied to every text shown unchanged (names, arguments, outputs, code). Prose keeps the direction
+  marks that other scripts need, but not the overrides.
+- Terminal escape sequences are removed; a carriage return shows the line as it left it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def visible(text: str) -> str:
-    """Return text in which no character hides: controls, direction marks and zero-width characters
-    are written as ⟨U+202E⟩.
-    """
+    """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
     if text.isascii() and text.isprintable():
         return text
     return _HIDDEN.sub(_name, text.replace("\r\n", "\n"))
 
 
 def output(text: str) -> str:
-    """Return terminal output as lines: escape sequences removed, overwritten lines as they were
-    left, the rest `visible`.
+    """Return terminal output as lines.
+
+    Escape sequences are removed, overwritten lines are as they were left, the rest is `visible`.
     """
     if text.isascii() and text.isprintable():
         return text

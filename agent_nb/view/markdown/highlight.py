@@ -1,8 +1,9 @@
-"""Source code → escaped HTML with a few inline colours (Pygments, imported when the first code is
-shown).
+"""Source code → escaped HTML with a few inline colours (Pygments).
 
-Rules: unknown languages and very long code are shown plain; the output is escaped; neighbours of
-one colour share a span.
+Rules
+- Unknown languages and very long code are shown plain; the output is always escaped.
+- Neighbours of one colour share a span.
+- Pygments is imported when the first code is shown.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 from ...host.imports import without_project
 from .. import theme
 
-LONGEST = 60_000  # characters; more than that is shown plain
-# token type as Pygments writes it: family in `look.SYNTAX`
+LONGEST = 60_000  # characters; longer code is shown plain
+# token type in the notation of Pygments: family in `theme.SYNTAX`
 FAMILIES = {
     "Token.Keyword": "keyword",
     "Token.Operator.Word": "keyword",
@@ -76,7 +77,7 @@ def _lexer(language: str) -> Any:
     from pygments.util import ClassNotFound
 
     try:
-        with without_project():  # it looks for plug-ins
+        with without_project():  # Pygments looks for plug-ins
             return get_lexer_by_name(language.lower(), stripnl=False, ensurenl=True)
     except ClassNotFound:
         return None

@@ -1,17 +1,16 @@
-"""One parser and renderer of markdown for the view (markdown-it-py): raw HTML off, tables and
-strikethrough on, TeX left alone.
+"""The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX unchanged.
 
 Rules
-- Styles are inline (`look`), because a saved notebook has no style sheet of ours; code is coloured
-  by `highlight`.
-- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on lines of their own, `\\begin{…}…\\end{…}` go through
-  as they were written, each in a tag of its own, for the front end to typeset, or into the
-  `FORMULAS` of the environment. What would not stay in its box (`tex`) is shown as code, and where
-  nobody typesets (`UNSET`) all are.
-- Whatever else could begin a formula is divided by a tag: no front end takes two prices for one.
-- Images only from `data:`; a remote one becomes a link, since looking at an answer must not call
-  anybody.
-- Whatever comes out goes through `clean` before it is shown.
+- Styles are inline (`theme`), because a saved notebook has no style sheet of ours; `highlight`
+  colours code.
+- `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}` pass
+  unchanged, each in its own tag, for the front end to typeset, or go into the `FORMULAS` of the
+  environment. A formula that could leave its box (see `tex`) is shown as code, and all are where
+  nothing typesets them (`UNSET`).
+- A tag divides anything else that could begin a formula: no front end takes two prices for one.
+- Images only from `data:`; a remote one becomes a link, since reading an answer must not send
+  requests.
+- Everything goes through `sanitize.clean` before it is shown.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ _OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
 _CLOSES = {"$$": "$$", "\\[": "\\]"}
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
 OPEN_END = "open_end"  # key of the parser's environment: more lines will come
-FORMULAS = "formulas"  # key of the renderer's environment: what takes the formulas (`mathml`)
-# key of the renderer's environment: nobody typesets this, so formulas are shown as code
+FORMULAS = "formulas"  # key of the renderer's environment: collects the formulas (`mathml`)
+# key of the renderer's environment: nothing typesets this, so formulas are shown as code
 UNSET = "unset"
 ALIGN = re.compile(r"text-align:\s*(left|right|center)")
 
 
 @cache
 def parser() -> MarkdownIt:
-    """Return the parser; it holds no state of a text."""
+    """Return the parser; it keeps no state between texts."""
     md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     md.block.ruler.before("fence", "math_block", _math_block)
     md.inline.ruler.before("escape", "math_inline", _math_inline)
@@ -82,8 +81,8 @@ def tokens_html(
 ) -> str:
     """Return the HTML of block tokens, not yet sanitised.
 
-    A page of a cut block lacks its `first` or `last` edge; `number` is where its ordered list goes
-    on.
+    A page of a cut block lacks its `first` or `last` edge; `number`: where its ordered list
+    continues.
     """
     for token in tokens:
         css = STYLES.get(token.type)
@@ -106,7 +105,7 @@ def tokens_html(
 
 
 def _page(token: Token, *, first: bool, last: bool) -> None:
-    """Take the edges off the first token of a page of a cut block."""
+    """Remove the edges of the first token of a page of a cut block."""
     if token.type == "fence":
         token.meta = {"first": first, "last": last}
     elif not last and token.attrGet("style"):
@@ -121,8 +120,9 @@ def heading(tag: str) -> str:
 
 
 def selectors() -> dict[str, str]:
-    """Return what a style sheet would say of rendered markdown: selector → declarations, as they
-    stand inline.
+    """Return rendered markdown's styles as a style sheet: selector → declarations.
+
+    The declarations are the same strings as the inline styles.
     """
     tags = {
         "p": "paragraph_open",
@@ -148,17 +148,19 @@ def selectors() -> dict[str, str]:
 
 
 def pre(code: str, language: str, *, first: bool = True, last: bool = True) -> str:
-    """Return a block of code. A long one comes in pages: only the first has round corners and space
-    above, only the last below.
+    """Return a block of code.
+
+    A long block comes in pages: only the first has round corners and space above, only the last
+    below.
     """
     text = code.rstrip("\n") if last else code.removesuffix("\n")
-    # long lines scroll, without a mouse too
+    # long lines scroll, also by keyboard
     stop = ' tabindex="0"' if max(map(len, text.split("\n"))) > theme.SCROLLS else ""
     return f'<pre style="{pre_style(first=first, last=last)}"{stop}>{highlight(text, language)}</pre>\n'
 
 
 def pre_style(*, first: bool = True, last: bool = True) -> str:
-    """Return the style of a block of code, or of a page of one."""
+    """Return the style of a block of code, or of one page of it."""
     top, bottom = "5px" if first else "0", "5px" if last else "0"
     shape = f"margin:0 0 {'8px' if last else '0'};border-radius:{top} {top} {bottom} {bottom}"
     padding = (
@@ -176,10 +178,10 @@ def language_of(info: str) -> str:
 
 
 def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A line that begins with `$$`, `\\[` or `\\begin{…}` up to the line that ends it.
+    """Match a formula on separate lines: from `$$`, `\\[` or `\\begin{…}` to its end.
 
-    A blank line or the end before that means it is no math; while the end is open it may become
-    some, and counts as one block. It never interrupts a paragraph.
+    A blank line or the end before that means it is not math; while more text may come it counts as
+    one block. It never interrupts a paragraph.
     """
     begin = state.bMarks[start] + state.tShift[start]
     opening = _OPENS.match(state.src, begin, state.eMarks[start])
@@ -204,7 +206,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _math_inline(state: StateInline, silent: bool) -> bool:
-    """Inline math, or a dollar of its own."""
+    """Match inline math, or a single dollar."""
     here = state.src[state.pos]
     if here not in "$\\":
         return False
@@ -219,8 +221,9 @@ def _math_inline(state: StateInline, silent: bool) -> bool:
 
 
 def _formula(source: str, begin: int, stop: int) -> int:
-    """Return where the formula that begins here ends (0: none does). Bounded, so that a line of
-    openers costs no more than others.
+    """Return the end of the formula that begins here, or 0.
+
+    The search is bounded, so that a line full of openers costs no more than others.
     """
     if source[begin] == "$":
         found = _DOLLARS.match(source, begin, stop)
@@ -242,7 +245,7 @@ def _code_inline(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     formula, block = tokens[index].content.strip(), tokens[index].type == "math_block"
     formulas = env.get(FORMULAS)
-    if env.get(UNSET):  # before it is judged: it may go on
+    if env.get(UNSET):  # the formula may be unfinished, so it is not judged
         said = f'<code style="{CODE_INLINE}">{escape(bare(formula))}</code>'
     elif not tex.harmless(formula):
         return (
@@ -256,7 +259,7 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
 
 
 def bare(formula: str) -> str:
-    """Return a formula without its delimiters; an environment is itself one."""
+    """Return a formula without its delimiters; an environment is its own formula."""
     text = formula.strip()
     if text.startswith("\\begin"):
         return text

@@ -1,14 +1,13 @@
-"""TeX → MathML, for pages that have neither a front end nor a network to typeset formulas
-(latex2mathml).
+"""TeX → MathML (latex2mathml), for pages without a front end or a network to typeset formulas.
 
-Why MathML: browsers draw it by themselves, without script or fonts from elsewhere, and it stays
-text that can be found and copied.
+Why MathML: browsers draw it without scripts or remote fonts, and it remains text that can be found
+and copied.
 
 Rules
-- TeX comes from models and is hostile, also what `tex` lets through. What the converter makes is
-  not trusted: elements and attributes are written anew from an allow-list, every text is escaped,
-  no length is negative or large, nothing is coloured, linked or moved.
-- What is too long or cannot be converted is shown as it was written, as code.
+- TeX comes from models and is hostile, even if `tex` accepts it. The converter's output is not
+  trusted: elements and attributes are rewritten from an allow-list, every text is escaped, no
+  length is negative or large, nothing is coloured, linked or moved.
+- A formula that is too long or cannot be converted is shown as code.
 - latex2mathml is imported when it is needed.
 """
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 LONGEST = 4_000  # characters of one formula
-DEEPEST = 100  # elements in one another
+DEEPEST = 100  # nested elements
 PARTS = """
     math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd
     mtext mtr munder munderover none
@@ -50,26 +49,27 @@ ATTRIBUTES: dict[str, re.Pattern[str]] = {
     )
     for name in names.split()
 }
-WIDTH = re.compile(LENGTH)  # only spaces have one
+WIDTH = re.compile(LENGTH)  # allowed on spaces only
 _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
 
 
 class Formulas:
-    """The formulas of one text: each is put in as a mark that the sanitiser lets through, and
-    filled in afterwards.
+    """The formulas of one text.
+
+    Each is replaced by a mark that the sanitiser accepts, and filled in afterwards.
     """
 
     def __init__(self) -> None:
         self._found: list[str] = []
-        self._name = secrets.token_hex(8)  # nobody who writes the text knows it
+        self._name = secrets.token_hex(8)  # the author of the text cannot know it
 
     def put(self, source: str) -> str:
-        """Return the mark of a formula, written with its delimiters."""
+        """Return the mark of a formula, given with its delimiters."""
         self._found.append(source)
         return f"{self._name}m{len(self._found) - 1}m"
 
     def fill(self, html: str) -> str:
-        """Return sanitised HTML with the formulas in the places of their marks."""
+        """Return sanitised HTML with the formulas in place of their marks."""
         return (
             re.sub(f"{self._name}m([0-9]+)m", lambda mark: formula(self._found[int(mark[1])]), html)
             if self._found
@@ -78,16 +78,16 @@ class Formulas:
 
 
 def formula(source: str) -> str:
-    """Return a formula, written with its delimiters, as MathML; as code where that cannot be."""
+    """Return a formula, given with its delimiters, as MathML, or as code if that fails."""
     tex, block = _inside(source.strip())
     if len(tex) <= LONGEST:
-        with suppress(Exception):  # the converter raises whatever it meets, RecursionError too
+        with suppress(Exception):  # the converter raises anything, RecursionError too
             return _written(_converted(tex, block), 0)
     return f"<code>{escape(visible.visible(source))}</code>"
 
 
 def _inside(source: str) -> tuple[str, bool]:
-    """Return the TeX between the delimiters, and whether it stands on lines of its own."""
+    """Return the TeX between the delimiters, and whether it is a display formula."""
     for begin, end, block in _DELIMITERS:
         if (
             source.startswith(begin)
@@ -107,9 +107,7 @@ def _converted(tex: str, block: bool) -> Element:
 
 
 def _written(element: Element, depth: int) -> str:
-    """Return an element as text, with what is allowed of it. Raises ValueError when it
-    is too deep.
-    """
+    """Return the allowed parts of an element as text. Raises ValueError if it is too deep."""
     if depth > DEEPEST:
         raise ValueError(depth)
     tag = element.tag if element.tag in TAGS else "mrow"

@@ -1,12 +1,15 @@
-"""The sanitiser of foreign HTML (nh3): what a tool displays, and rendered markdown once more.
+"""The sanitiser of foreign HTML (nh3): displays of tools, and rendered markdown once more.
 
-Why: model and tool output is hostile. Besides scripts it may try to cover the page (a `position:
-fixed` copy of the approval card, a negative margin, a class of the host's own dialogs) or to fetch
-something from outside.
+Why: model and tool output is hostile. Besides running scripts it may try to cover the page (a
+`position: fixed` copy of the approval card, a negative margin, a class of the host's dialogs) or to
+fetch something from outside.
 
-Rules: an allow-list of tags, attributes and style properties, and of the values of those
-properties; no class, id or name; links only http, https, mailto, and always `rel="noopener
-noreferrer"`; images only from raster `data:`. nh3 is imported when it is needed.
+Rules
+- Tags, attributes, style properties and the values of those properties have allow-lists; no class,
+  id or name.
+- Links only http, https and mailto, always with `rel="noopener noreferrer"`; images only raster
+  `data:`.
+- nh3 is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ TAGS = """
     a abbr b bdi blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p
     pre q s samp small span strong sub summary sup table tbody td tfoot th thead tr u ul var wbr
 """
-# with all that is in them
+# removed with their content
 GONE = "script style svg math iframe object embed template noscript title textarea select xmp plaintext"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"style", "title"},
@@ -37,14 +40,14 @@ ATTRIBUTES: dict[str, set[str]] = {
     "details": {"open"},
 }
 _LENGTH = r"(?:0|\d{1,3}(?:\.\d{1,3})?(?:px|em|rem|pt|ch|%))"
-# as in `look`
+# the mixes of `theme.mixed`
 _MIX = r"color-mix\(in srgb,(?:var\(--jp-[a-z0-9-]{3,40},)?rgb\([\d,]{5,11}\)\)? \d{1,3}%,(?:currentColor|transparent)\)"
 _COLOUR = rf"(?:#[0-9a-fA-F]{{3,8}}|[a-zA-Z]{{3,20}}|rgba?\([\d\s.,%/]{{5,40}}\)|hsla?\([\d\s.,%/deg]{{5,40}}\)|{_MIX})"
 _SIZE = r"(?:[6-9]|[1-3]\d)(?:\.\d+)?p[xt]|(?:0\.[5-9]\d?|1(?:\.\d+)?|2)r?em|(?:[5-9]\d|1\d\d)%|small|smaller|medium|large|larger"
 _KEYWORD = r"[a-z-]{2,20}"
 _BORDER = rf"(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})(?:\s+(?:{_LENGTH}|{_COLOUR}|{_KEYWORD})){{0,2}}"
 _LENGTHS = rf"(?:{_LENGTH}|auto)(?:\s+(?:{_LENGTH}|auto)){{0,3}}"
-# property: what its value may be. No position, display, float, z-index, transform, opacity,
+# property: pattern of its value. No position, display, float, z-index, transform, opacity,
 # content, url(), negative length.
 PROPERTIES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
@@ -81,7 +84,7 @@ def clean(html: str) -> str:
 
 @lru_cache(4096)
 def style(value: str) -> str:
-    """Return the declarations of a style attribute that are allowed."""
+    """Return the allowed declarations of a style attribute."""
     kept = []
     for declaration in value.split(";"):
         name, _, given = declaration.partition(":")

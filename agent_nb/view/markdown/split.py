@@ -1,12 +1,12 @@
-"""Markdown source → segments that are finished for good, each a source that stands for itself.
+"""Markdown source → finished segments, each a source that can be rendered alone.
 
-How: complete lines of the open end are parsed; every top-level block but the last is finished,
-since CommonMark reads line by line and a later line can only change the last block; the last too if
-an empty line ends its kind. Long lists, tables, code and endless paragraphs are cut (at items,
-rows, lines), so that the open end stays short. Where they are cut depends on the text alone, never
+How: complete lines of the open end are parsed. Every top-level block but the last is finished,
+since CommonMark reads line by line and a later line can only change the last block; the last is
+finished too if an empty line ends its kind. Long lists, tables, code and endless paragraphs are cut
+(at items, rows, lines), so that the open end stays short. The cuts depend on the text alone, never
 on how it arrived.
 
-Rules: any split of the text gives the same segments; the work is linear in the text.
+Rules: any split of the text yields the same segments; the work is linear in the text.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from markdown_it.token import Token
 from .html import OPEN_END, parser
 
 WINDOW = 48_000  # characters parsed at once
-LINE = 4_000  # characters after which a line without end is broken
-# units, characters of a page
+LINE = 4_000  # characters after which a line is broken
+# kind: (units, characters) of a page
 LIMITS = {"list": (30, 3_000), "table": (60, 6_000), "fence": (60, 6_000)}
-LIMIT = (10**9, 6_000)  # of other kinds
-ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # what an empty line ends
+LIMIT = (10**9, 6_000)  # other kinds
+ENDED = frozenset({"paragraph", "heading", "math_block", "table"})  # kinds that an empty line ends
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A finished piece. `first` and `last` say whether it begins and ends its block, `number` where
-    a cut ordered list goes on.
+    """A finished piece.
+
+    `first` and `last`: whether it begins and ends its block; `number`: where a cut ordered list
+    continues.
     """
 
     source: str
@@ -42,7 +44,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Block:
-    """A top-level block of what was parsed; lines count from its start."""
+    """A top-level block of a parsed source; lines count from the start of the source."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
@@ -51,7 +53,7 @@ class Block:
         self.kind = "list" if kind.endswith("_list_open") else kind.removesuffix("_open")
 
     def units(self) -> list[int]:
-        """Return the lines at which the parts begin between which the block may be cut."""
+        """Return the lines at which the block may be cut."""
         if self.kind == "list":
             return [
                 t.map[0]
@@ -63,8 +65,10 @@ class Block:
 
 
 class Open(msgspec.Struct, frozen=True):
-    """What the open end goes on from: lines to repeat before it, whether it continues a cut block,
-    the number of its list.
+    """What the open end continues.
+
+    `head`: lines to repeat before it; `cut`: whether it continues a cut block; `number`: of its
+    list.
     """
 
     head: str = ""
@@ -82,7 +86,7 @@ class Splitter:
         self._column = 0
 
     def feed(self, text: str) -> None:
-        """Add text, with a line end put into lines that are too long."""
+        """Add text; lines that are too long are broken."""
         end = text.rfind("\n")
         if len(text) + self._column < LINE:
             self._column = len(text) - end - 1 if end >= 0 else self._column + len(text)
@@ -99,8 +103,9 @@ class Splitter:
         self.rest += "".join(out)
 
     def finished(self, *, final: bool = False) -> Iterator[Segment]:
-        """Yield the segments that are finished now, each once; with `final` all that is left. Take
-        all of them.
+        """Yield the segments that are finished now, each once; with `final`, all that is left.
+
+        The caller must exhaust the iterator.
         """
         more = True
         while more:
@@ -138,7 +143,7 @@ class Splitter:
         lines: list[int],
         out: list[Segment],
     ) -> bool:
-        """Keep the last block open, but for its finished pages; return whether anything moved."""
+        """Keep the last block open, without its finished pages; return whether any text moved."""
         start, head = (last[0].start if last else 0), len(self.open.head)
         if last:
             pages, opens = self._cut(last[0], source, lines)
@@ -153,9 +158,7 @@ class Splitter:
     def _cut(
         self, block: Block, source: str, lines: list[int]
     ) -> tuple[list[Segment], list[tuple[int, Open]]]:
-        """Return the pages of a block, and for each page after the first the line it begins at and
-        what it goes on from.
-        """
+        """Return the pages of a block, and of each later one the start and what it continues."""
         here = self.open if block.start == 0 else Open()
         units = block.units()
         marks = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
@@ -178,9 +181,7 @@ class Splitter:
 
 
 def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
-    """Return the lines at which a block is cut: before the first unit that comes after
-    a full page.
-    """
+    """Return the lines at which a block is cut: before the first unit after a full page."""
     most, size = limit
     found: list[int] = []
     begin, count = units[0], 0
@@ -195,11 +196,9 @@ def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int,
 def parse(
     source: str, references: dict[str, Any], *, open_end: bool = False
 ) -> tuple[list[Block], dict[str, Any]]:
-    """Return the top-level blocks of a source, and the link definitions in it that `references` did
-    not have.
+    """Return the top-level blocks of a source, and its link definitions missing in `references`.
 
-    `open_end`: more lines will come, so what may still become one block must not be taken for
-    several.
+    `open_end`: more lines will come, so blocks that may still become one are not taken for several.
     """
     env: dict[str, Any] = {"references": dict(references), OPEN_END: open_end}
     blocks: list[Block] = []
@@ -213,7 +212,7 @@ def parse(
 
 
 def _head(block: Block, source: str, lines: Sequence[int]) -> str:
-    """Return the lines that every page of a block begins with."""
+    """Return the lines with which every page of a block begins."""
     count = {"table": 2, "fence": 1}.get(block.kind, 0)
     return source[lines[block.start] : lines[block.start + count]]
 
@@ -226,6 +225,6 @@ def _start(block: Block) -> int | None:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines with their ends; only the line feed ends a line."""
+    """Return the lines with their ends; only a line feed ends a line."""
     parts = text.split("\n")
     return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])

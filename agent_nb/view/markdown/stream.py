@@ -1,16 +1,15 @@
 """Markdown that grows: finished parts are rendered once, only the open end is rendered again.
 
-Why: an answer of 20,000 tokens must cost time and messages in proportion to its length, not to its
+Why: the time and messages of an answer of 20,000 tokens must grow with its length, not with its
 square.
 
 Rules
-- How the text was cut into pieces does not matter: any split gives the same frozen parts and the
-  same whole.
+- Any split of the text into pieces yields the same frozen parts and the same whole.
 - `frozen` only grows until `close`; then parts whose links are defined further down change once, in
   place.
-- What is shown of the open end is made sensible (an open fence, half a table, an unclosed `**`); it
-  is never frozen like that.
-- Everything is sanitised here; the result may be put into a page as it is.
+- The open end is completed for display (an open fence, half a table, an unclosed `**`), but never
+  frozen in that form.
+- Everything is sanitised here; the result may be put into a page unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _OPENER = re.compile(r"\$|\\[(\[]|\\begin\{")
 class MarkdownStream:
     """Markdown text in, HTML of finished parts (`frozen`) and of the open end (`tail`) out.
 
-    `changed`: the first part that `close` rendered anew, because a link in it was defined later.
-    `formulas`: what typesets them (None: the front end does).
+    `changed`: the first part that `close` rendered again, because a link in it was defined later.
+    `formulas`: typesets them (None: the front end does).
     """
 
     def __init__(self, formulas: Formulas | None = None) -> None:
@@ -42,20 +41,20 @@ class MarkdownStream:
         self.frozen: list[str] = []
         self.changed: int | None = None
         self._splitter = Splitter()
-        # finished parts that may use a link definition which is still to come
+        # finished parts that may use a link definition yet to come
         self._linked: dict[int, Segment] = {}
         self._with_tex: dict[int, Segment] = {}  # finished parts that may hold TeX
 
     def feed(self, text: str) -> None:
-        """Add text; it is rendered when somebody looks."""
+        """Add text; it is rendered on demand."""
         self._splitter.feed(visible.prose(text))
 
     def advance(self) -> None:
-        """Freeze what is finished."""
+        """Freeze the finished parts."""
         self._freeze(final=False)
 
     def close(self) -> None:
-        """Freeze everything and let late link definitions take effect."""
+        """Freeze everything and apply late link definitions."""
         self._freeze(final=True)
         labels = [f"[{label}" for label in self._splitter.references]
         for index, segment in self._linked.items() if labels else ():
@@ -65,8 +64,9 @@ class MarkdownStream:
                 self.changed = index if self.changed is None else self.changed
 
     def tail(self, *, caret: bool = False) -> str:
-        """Return the HTML of the open end, its formulas as code; `caret` marks where the text will
-        go on.
+        """Return the HTML of the open end, with its formulas as code.
+
+        `caret` marks where the text will continue.
         """
         self.advance()
         segment = self._splitter.tail()
@@ -78,9 +78,7 @@ class MarkdownStream:
         )
 
     def unset(self, start: int) -> str:
-        """Return the finished parts from the `start`-th on with their formulas as code, for where
-        nobody typesets them.
-        """
+        """Return the finished parts from `start` on, with their formulas as code."""
         rest = range(start, len(self.frozen))
         return "".join(
             self._html(self._with_tex[n], unset=True) if n in self._with_tex else self.frozen[n]
@@ -89,7 +87,7 @@ class MarkdownStream:
 
     def html(self, *, caret: bool = False) -> str:
         """Return the whole as it looks now."""
-        tail = self.tail(caret=caret)  # before the finished parts are read: it finishes some
+        tail = self.tail(caret=caret)  # first, since it finishes some parts
         return "".join(self.frozen) + tail
 
     def _freeze(self, *, final: bool) -> None:
@@ -116,7 +114,7 @@ class MarkdownStream:
 
 
 class _Memo:
-    """What was rendered of a growing text so far."""
+    """The rendered part of a growing text."""
 
     def __init__(self) -> None:
         self.stream = MarkdownStream()
@@ -125,10 +123,11 @@ class _Memo:
 
 
 def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
-    """Return the stream that renders a growing text, fed with what is new; `closed`: nothing more
-    will come.
+    """Return the stream that renders a growing text, fed with the new part.
+
+    `closed`: no more will come.
     """
-    memo = text.memo = text.memo if isinstance(text.memo, _Memo) else _Memo()
+    memo = text.memo(_Memo)
     if memo.fed < len(text):
         memo.stream.feed(text.tail(len(text) - memo.fed))
         memo.fed = len(text)
@@ -139,7 +138,7 @@ def stream_of(text: Text, *, closed: bool) -> MarkdownStream:
 
 
 def render(text: str, formulas: Formulas | None = None) -> str:
-    """Return the HTML of a whole markdown text, sanitised; `formulas` typesets them."""
+    """Return the sanitised HTML of a whole markdown text; `formulas` typesets its formulas."""
     stream = MarkdownStream(formulas)
     stream.feed(text)
     stream.close()
@@ -154,8 +153,9 @@ _DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-*:?[ \t|:-]*\Z")
 
 
 def sensible(source: str, *, caret: bool = False) -> str:
-    """Return an unfinished source as it will most probably read: half a marker hidden, open
-    emphasis, code and formulas closed, a table begun.
+    """Return an unfinished source as it will most probably read.
+
+    Half a marker is hidden; open emphasis, code and formulas are closed; a table is begun.
     """
     head, line = source[: source.rfind("\n") + 1], source[source.rfind("\n") + 1 :]
     if in_fence(source):
@@ -171,9 +171,7 @@ def sensible(source: str, *, caret: bool = False) -> str:
 
 
 def _table(source: str) -> str:
-    """Return a source whose end begins a table, with the delimiter row it will get; "" when it does
-    not.
-    """
+    """Return a source that ends in a new table, with the delimiter row to come, else ""."""
     lines = source.rstrip("\n").split("\n")
     last = len(lines) - 1
     if (
@@ -194,9 +192,7 @@ def _table(source: str) -> str:
 
 
 def _display(source: str) -> str:
-    """Return a source whose last block is a formula that has not ended, with its end; "" when it is
-    none.
-    """
+    """Return a source that ends in an open display formula, with its end, else ""."""
     start = source.rfind("\n\n") + 2 if "\n\n" in source else 0
     begun = _DISPLAY.match(source, start)
     if begun is None:
@@ -226,8 +222,9 @@ _LONE = re.compile(r"(?<!\\)\\\Z")  # may become anything
 
 
 def _formula(text: str) -> str:
-    """Return running text with a formula that has begun closed, or hidden when nothing of it has
-    come; a price and `$HOME` are text.
+    """Return running text with its open formula closed, or hidden if it is still empty.
+
+    A price and `$HOME` are text.
     """
     rest = _WHOLE.sub(lambda m: " " * len(m.group()), text)
     begun = _BEGUN.search(rest)

@@ -1,12 +1,10 @@
-"""Rendered markdown for the live view: the inline styles that every paragraph repeats, taken out
-into one style sheet.
+"""Rendered markdown for the live view, with repeated inline styles moved into a style sheet.
 
-Why: a page that is saved needs its styles inline; a live answer is sent many times while it grows,
-and half of it would be styles.
+Why: a saved page needs its styles inline; a live answer is sent many times while it grows, and half
+of it would be styles.
 
-Rules: it runs after the sanitiser and only takes away whole style attributes that `mdhtml` wrote,
-and line ends that show nothing (each is a text node, half of all there are); what it does not know
-stays.
+Rules: it runs after the sanitiser and only removes whole style attributes that `html` wrote, and
+line ends that show nothing (each is a text node, half of all there are); anything unknown stays.
 """
 
 from __future__ import annotations
@@ -24,15 +22,13 @@ ROOT = ".agent-nb-prose"
 
 
 def compact(html: str) -> str:
-    """Return rendered markdown without the styles that `css` says, and without the line ends
-    between blocks.
-    """
+    """Return rendered markdown without the styles of `css` and line ends between blocks."""
     return _BREAK.sub(r"\1", _TAG.sub(_shortened, html).replace(f' style="{theme.link()}"', ""))
 
 
 @cache
 def css() -> str:
-    """Return the style sheet."""
+    """Return the style sheet of rendered markdown."""
     return "\n".join(f"{ROOT} {selector}{{{rules}}}" for selector, rules in selectors().items())
 
 
@@ -47,7 +43,7 @@ def _shortened(match: re.Match[str]) -> str:
 
 @cache
 def _known() -> dict[str, str]:
-    """Tag → its declarations, and declarations of code tokens → their class."""
+    """Return tag → its declarations, and declarations of code tokens → their class."""
     table = selectors()
     return {
         **{s: r for s, r in table.items() if s[0] != "."},

@@ -1,16 +1,15 @@
 """Which TeX a front end may typeset: formulas that stay in their box.
 
 Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it
-draws (`\\smash`), or hide either behind a definition; an answer could so paint an approval over
-another cell. MathJax knows a thousand commands and may learn more, so there is no list of the bad
-ones but one of those that mathematics is written with; with an unknown one a formula is shown as
-code.
+draws (`\\smash`), or hide either behind a definition; so an answer could paint an approval over
+another cell. MathJax knows a thousand commands and may learn more, so this file lists the commands
+that mathematics needs, not the bad ones; a formula with an unknown command is shown as code.
 
 Rules
 - Every command of a formula must be in `NAMES` or `SIGNS`; some take only plain arguments
   (`ARGUMENTS`): lengths are small and not negative, environments and colours known.
-- `\\!` draws things together by a sixth of an em; a formula may use it `TIGHT` times.
-- Braces are balanced, or a typesetter would read on behind the formula, and nested at most
+- `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
+- Braces are balanced, or a typesetter would read on after the formula, and nested at most
   `DEEPEST` deep.
 - Pure functions of a text, in time proportional to its length.
 """
@@ -84,7 +83,7 @@ _ENVIRONMENTS = (
 )
 _LENGTH = r"\s*(?:[0-4]?(?:\.\d+)?(?:em|ex|cm)|\d{1,2}(?:\.\d+)?(?:px|pt|mm|mu))\s*"
 _COLOUR = r"\s*\{(?:[a-zA-Z]{3,20}|#[0-9a-fA-F]{6})\}"
-# What has to follow a command.
+# The arguments that must follow a command.
 ARGUMENTS: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -105,14 +104,12 @@ _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def harmless(formula: str) -> bool:
-    """Return whether a formula, its delimiters included or not, stays in its box when it is
-    typeset.
-    """
+    """Return whether a formula, with or without delimiters, stays in its box when typeset."""
     return next(refused(formula), None) is None and _balanced(formula)
 
 
 def refused(text: str) -> Iterator[int]:
-    """Yield where commands begin that may not be typeset."""
+    """Yield the positions of commands that may not be typeset."""
     tight = 0
     for match in _COMMAND.finditer(text):
         name = match[1]

@@ -1,4 +1,4 @@
-"""The part of the fold that is about tool calls (see `state`)."""
+"""The part of the fold that handles tool calls (see `fold`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..format import plural
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
-LINE = 400  # characters of a line of JSON
-PARTS = 4  # of the way of a bar that are marked
+LINE = 400  # characters of a line of JSON that are shown that are shown
+PARTS = 4  # marks along a bar, for views that cannot draw one
 
 
 class Calls:
@@ -81,8 +81,9 @@ class Calls:
         self._cards.touch(card)
 
     def _known_call(self, call_id: str, name: str = "") -> CallCard:
-        """Return the card of a call; one that nobody announced (an imported log) gets a
-        card now.
+        """Return the card of a call, made now if no event announced the call.
+
+        Imported logs have such calls.
         """
         card = self._calls.get(call_id)
         if card is None:
@@ -132,7 +133,7 @@ class Calls:
     def progress(self, event: Progress) -> None:
         """Take output and progress of a running call."""
         card = self._known_call(event.call_id)
-        if card.status in {"queued", "waiting"}:  # not every format says that a call starts
+        if card.status in {"queued", "waiting"}:  # some formats do not report the start of a call
             card.status, card.started = "running", event.ts
         found = meaning(event.data)
         if text := event.text or found.text:
@@ -165,7 +166,7 @@ class Calls:
         self._cards.touch(card)
 
     def _touch_batch(self, batch: Batch) -> None:
-        """The lanes of a batch are shares of its time: they move together."""
+        """Redraw a parallel batch: its lanes are shares of its time, so they move together."""
         if batch.parallel:
             for call_id in batch.calls:
                 if (card := self._calls.get(call_id)) is not None:
@@ -173,7 +174,7 @@ class Calls:
 
 
 def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
-    """Move the bar of a call."""
+    """Move the bar of a call to `fraction`; `said` holds what its data says beside it."""
     if PARTS > int(fraction * PARTS) > int((card.fraction or 0.0) * PARTS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
     card.fraction, card.latest, card.beside = fraction, now, said
@@ -181,8 +182,9 @@ def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
 
 
 def line_of(data: Any, *, fresh: bool) -> str:
-    """Return progress data as a line of JSON, bounded; not `fresh`: it follows a line that has not
-    ended.
+    """Return progress data as one bounded line of JSON.
+
+    Unless `fresh`, a line end precedes it, since the line before has not ended.
     """
     text = json.dumps(data, ensure_ascii=False, default=str)
     more = len(text) - LINE

@@ -1,7 +1,8 @@
-"""What the fold knows about each card, as plain mutable objects that only `state` changes.
+"""The state of each card, as plain mutable objects that only this room changes.
 
-Rules: no event type but `Approval` is kept as it is; no node, no HTML, no widget; times are epoch
-seconds, durations seconds.
+Rules
+- Of the event types, only `Approval` is kept whole. No node, no HTML, no widget.
+- Times are epoch seconds, durations seconds.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from ...events.tool_events import Meaning
 from ...wire.json_text import partial_args
 from .text import Output, Text
 
-#: Errors after which the run goes on by itself, or would have.
+#: Errors after which a run continues without help.
 SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool", "incomplete"})
 
 
 class Card:
-    """State of one card. `key` is unique within its view; `done`: no event will change
-    it any more.
+    """State of one card.
+
+    `key` is unique within its list; `done`: no later event changes it.
     """
 
     kind = ""
@@ -32,7 +34,7 @@ class Card:
 
 
 class UserCard(Card):
-    """What the user said."""
+    """A prompt of the user."""
 
     kind = "user"
 
@@ -44,7 +46,7 @@ class UserCard(Card):
 
 
 class ThinkCard(Card):
-    """A thought. `seconds`: how long the model took over it."""
+    """A thought; `seconds`: how long the model took over it."""
 
     kind = "think"
 
@@ -85,7 +87,7 @@ READABLE = 4000
 
 
 class Mark(NamedTuple):
-    """Where the bar of a call stood when its output was `at` characters long."""
+    """Where the bar of a call was when its output was `at` characters long."""
 
     at: int
     fraction: float
@@ -113,13 +115,12 @@ class CallCard(Card):
         self.ended = 0.0
         self.duration = 0.0
         self.fraction: float | None = None
-        # the first fraction and its time, for the rate
-        self.first: tuple[float, float] | None = None
+        self.first: tuple[float, float] | None = None  # the first fraction and its time
         self.latest = 0.0  # time of the latest fraction
         self.message = ""
-        self.beside = Meaning()  # what the data of the latest fraction says beside it
-        self.marks: list[Mark] = []  # quarters of the way, for views that cannot draw a bar
-        self.early = ""  # the status of a call whose result waits for its place in call order
+        self.beside = Meaning()  # other fields of the data with the latest fraction
+        self.marks: list[Mark] = []  # for views that cannot draw a bar
+        self.early = ""  # the status of a `finished` call
         self.data: Any = None
         self.output = Output()
         self.content: Any = ""
@@ -133,8 +134,9 @@ class CallCard(Card):
 
     @property
     def known(self) -> dict[str, Any]:
-        """The arguments, or what can be read of them while they are still being written (up to
-        `READABLE` characters).
+        """The arguments; while they stream, those that can be read already.
+
+        Streaming arguments longer than `READABLE` characters are not read.
         """
         if self.status != "writing" or len(self.raw) > READABLE:
             return self.args
@@ -142,12 +144,12 @@ class CallCard(Card):
 
     @property
     def open(self) -> bool:
-        """True while the call may still change by itself (its elapsed time moves)."""
+        """True while the call may still change without an event, because its elapsed time moves."""
         return self.status in {"running", "waiting", "queued", "writing", "finished"}
 
 
 class ErrorCard(Card):
-    """Something went wrong."""
+    """An error of the run."""
 
     kind = "error"
 
@@ -156,20 +158,17 @@ class ErrorCard(Card):
         self.code = event.code
         self.message = event.message
         self.raw = event.raw
-        self.position = event.position
-        self.retryable = event.retryable
         self.soft = event.code in SOFT
         self.done = True
 
 
 class RetryCard(Card):
-    """A request that failed and is made again: one card, however many times. `done`: it got
-    through, or was given up.
+    """A request that failed and is made again: one card, however many times.
 
-    `failures`: why each request failed, in a few words, and for how many seconds the next one was
-    put off (0: unknown); `raw`: what the server said last. `since`: when the wait under way began
-    (0: the request is on its way); `waited`: seconds of all waits before; `tries`: the requests
-    that were made, once it is done.
+    `done`: it succeeded or was given up. `failures`: why each request failed, in a few words, and
+    the seconds until the next one (0: unknown). `raw`: the server's last reply. `since`: when the
+    current wait began (0: the request is on its way). `waited`: seconds of all waits before.
+    `tries`: the requests made, once the card is done.
     """
 
     kind = "retry"
@@ -183,13 +182,13 @@ class RetryCard(Card):
         self.tries = 0
 
     def end_wait(self, now: float) -> None:
-        """The wait under way is over."""
+        """End the current wait, if there is one."""
         if self.since:
             self.waited, self.since = round(self.waited + max(0.0, now - self.since), 3), 0.0
 
 
 class InterruptCard(Card):
-    """The run was stopped."""
+    """A stop of the run."""
 
     kind = "interrupt"
 
@@ -215,8 +214,9 @@ class NodeCard(Card):
 
 
 class NoteCard(Card):
-    """State and extension events in a row, gathered: (title, payload) of each, and for states what
-    stood there `before`.
+    """Consecutive state or extension events.
+
+    `items`: (title, payload) of each; `before`: the payload that each state replaced.
     """
 
     def __init__(self, key: str, kind: str) -> None:
@@ -237,7 +237,7 @@ class Batch:
 
     @property
     def parallel(self) -> bool:
-        """True for more than one call."""
+        """True if there is more than one call."""
         return len(self.calls) > 1
 
 

@@ -10,8 +10,8 @@ Rules
 - Times come from the events, never from a clock.
 - Every change of a card raises its `version` and that of the cards around it, so that a redraw
   touches only what changed.
-- A part of the fold (calls, texts, …) owns its cards and gets the list they stand in; this file
-  places events in the tree of spans and holds the facts of the header and the footer.
+- Each part of the fold (calls, texts, …) makes the cards of its kind in the list it is given; this
+  file places events in the tree of spans and holds the facts of the header and the footer.
 - No node, no HTML, no widget.
 """
 
@@ -20,29 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from ...events import (
-    Approval,
-    Call,
-    Counts,
-    Delta,
-    End,
-    Error,
-    Event,
-    Execute,
-    Extension,
-    Interrupt,
-    Metric,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-    Unknown,
-    User,
-)
+from ... import events as e
+from ...events import Event
 from ...events.interruption import limit_in
 from .calls import Calls
 from .cards import (
@@ -93,7 +72,7 @@ class RunView:
         self.started = 0.0
         self.ended = 0.0
         self.last = 0.0
-        self.total = Counts()
+        self.total = e.Counts()
         self.estimated = False
         self.limit = ""  # the limit that ended the run, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
@@ -113,16 +92,16 @@ class RunView:
         self._notes = Notes(cards)
         # events and deltas that one part handles alone
         self._taken: dict[type[Event], Callable[[Any], None]] = {
-            Call: self._calls.call,
-            Approval: self._calls.approval,
-            Execute: self._calls.execute,
-            Started: self._calls.started,
-            Progress: self._calls.progress,
-            Result: self._calls.result,
-            Respond: self._texts.respond,
-            Unknown: self._notes.unknown,
+            e.Call: self._calls.call,
+            e.Approval: self._calls.approval,
+            e.Execute: self._calls.execute,
+            e.Started: self._calls.started,
+            e.Progress: self._calls.progress,
+            e.Result: self._calls.result,
+            e.Respond: self._texts.respond,
+            e.Unknown: self._notes.unknown,
         }
-        self._deltas: dict[str, Callable[[Delta], None]] = {
+        self._deltas: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.delta,
             "respond": self._texts.delta,
             "call": self._calls.delta,
@@ -189,12 +168,16 @@ class RunView:
         if found is not None:
             return found
         view = self._views.get(event.parent, self)
-        if isinstance(event, Node) and event.phase == "enter" and event.name not in INTERNAL_NODES:
+        if (
+            isinstance(event, e.Node)
+            and event.phase == "enter"
+            and event.name not in INTERNAL_NODES
+        ):
             view = view.open_node(event)
         self._views[event.span] = view
         return view
 
-    def open_node(self, event: Node) -> RunView:
+    def open_node(self, event: e.Node) -> RunView:
         """Return a view for the span that `event` opens, inside a call or a card of this view."""
         self._texts.sort(event)
         data = event.data or {}
@@ -212,7 +195,7 @@ class RunView:
     def seen(self, event: Event) -> None:
         """Count an event of this view or of a span inside it."""
         self._retries.settle(event)
-        if type(event) is not Delta:
+        if type(event) is not e.Delta:
             self._list.events += 1
             self.doing = ""
             self._first = event.ts if self._first is None else self._first
@@ -233,29 +216,29 @@ class RunView:
         elif (taken := self._taken.get(kind)) is not None:
             taken(event)
 
-    def _delta(self, event: Delta) -> None:
+    def _delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
             self.streamed += len(event.text)
         if (piece := self._deltas.get(event.of)) is not None:
             piece(event)
 
-    def _run_start(self, event: RunStart) -> None:
+    def _run_start(self, event: e.RunStart) -> None:
         self.model, self.settings = event.model, dict(event.settings)
         self.started = event.ts
 
-    def _user(self, event: User) -> None:
+    def _user(self, event: e.User) -> None:
         key = self._list.new_key("user")
         self._list.add(UserCard(key, event.content, event.attachments))
 
-    def _think(self, event: Think) -> None:
+    def _think(self, event: e.Think) -> None:
         self._thoughts.think(event, self.began, self._previous)
 
-    def _metric(self, event: Metric) -> None:
+    def _metric(self, event: e.Metric) -> None:
         self.total, self.estimated = event.total, event.estimated
         self.streamed = 0
 
-    def _node(self, event: Node) -> None:
+    def _node(self, event: e.Node) -> None:
         if event.name in INTERNAL_NODES:
             self._retries.request(event)
             return
@@ -269,7 +252,7 @@ class RunView:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._list.touch(card)
 
-    def _state(self, event: State) -> None:
+    def _state(self, event: e.State) -> None:
         said = event.payload if isinstance(event.payload, dict) else {}
         if event.kind == "foreign_turns" and said:
             self.foreign = str(said.get("note") or "")
@@ -280,11 +263,11 @@ class RunView:
                 return
         self._notes.state(event)
 
-    def _extension(self, event: Extension) -> None:
+    def _extension(self, event: e.Extension) -> None:
         if not self._plans.extension(event):
             self._notes.extension(event)
 
-    def _error(self, event: Error) -> None:
+    def _error(self, event: e.Error) -> None:
         if self._calls.error(event):
             return
         if event.code == "retry":
@@ -292,11 +275,11 @@ class RunView:
         else:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
-    def _interrupt(self, event: Interrupt) -> None:
+    def _interrupt(self, event: e.Interrupt) -> None:
         self.limit = limit_in(event.detail) if event.reason != "user" else ""
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event))
 
-    def _end(self, event: End) -> None:
+    def _end(self, event: e.End) -> None:
         self.status, self.ended = event.status, event.ts
         self.streamed = 0
         self._calls.end()
@@ -309,15 +292,15 @@ class RunView:
 
     # events that concern the whole view
     _OWN: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
-        Delta: _delta,
-        RunStart: _run_start,
-        User: _user,
-        Think: _think,
-        Metric: _metric,
-        Node: _node,
-        State: _state,
-        Extension: _extension,
-        Error: _error,
-        Interrupt: _interrupt,
-        End: _end,
+        e.Delta: _delta,
+        e.RunStart: _run_start,
+        e.User: _user,
+        e.Think: _think,
+        e.Metric: _metric,
+        e.Node: _node,
+        e.State: _state,
+        e.Extension: _extension,
+        e.Error: _error,
+        e.Interrupt: _interrupt,
+        e.End: _end,
     }

@@ -1,13 +1,14 @@
-"""What changed from one JSON value to the next: for snapshots and checkpoints of somebody's state.
+"""The changes from one JSON value to the next, for snapshots and checkpoints of a foreign state.
 
 Why: a state is large and its changes are few; two trees side by side leave the comparison to the
 reader.
 
 Rules
-- A change is a path with what was there before and what is there now; `MISSING` stands for nothing.
+- A change is a path with the values before and after; `MISSING` means no value.
 - Lists are compared after their common beginning and end, so that an item inserted or appended is
   one change.
-- Pure; nothing raises: values that are too deep to compare count as changed.
+- Pure, and raises nothing: values too deep to compare count as changed.
+
 This file imports nothing of ours.
 """
 
@@ -37,7 +38,7 @@ class Change(NamedTuple):
 
 
 def changes(before: Any, after: Any) -> list[Change]:
-    """Return what changed, in the order of the new value."""
+    """Return the changes, in the order of the new value."""
     return list(_compare(before, after, "", DEPTH))
 
 

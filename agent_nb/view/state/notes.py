@@ -12,7 +12,7 @@ from ...events.types import RESEND
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 
-OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions with a card of their own
+OWN_EXTENSIONS = {("agent_nb", "drift"): "drift"}  # our extensions that have a card
 
 
 class Notes:

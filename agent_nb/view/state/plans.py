@@ -1,17 +1,16 @@
-"""Tree and graph of thought (seed 002 § 4.2): events in, one plan card each that grows in place.
+"""The part of the fold that handles trees and graphs of thought (seed 002 § 4.2).
 
-Why a card of their own: an expansion, its scores and a backtrack are one picture; as a list of
-notes nobody sees which branch was taken and which was given up.
+Why a card for each: an expansion, its scores and a backtrack are one picture; a list of notes hides
+which branch was taken and which was given up.
 
 Rules
 - A tree has a path: the root and the candidates chosen so far. Candidates hang below the end of the
-  path; an evaluation scores the newest ones and lengthens the path; a backtrack to depth k keeps k
-  chosen ones (the root has depth 0) and marks what is left.
-- A graph has nodes by id; an expansion makes room below its node, and nodes that no plan has named
-  fill it in order of appearance.
-- What cannot be placed is left to the notes (`plan` returns False); nothing raises, whatever the
-  payload.
-- Numbers that are none, indices out of range and nodes without a name are read as far as they make
+  path; an evaluation scores the newest ones and extends the path; a backtrack to depth k keeps k
+  chosen ones (the root has depth 0) and marks the others as given up.
+- A graph has nodes by id. An expansion makes room below its node; nodes that no plan named fill
+  that room in order of appearance.
+- Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
+- Malformed numbers, indices out of range and nodes without a name are used as far as they make
   sense.
 """
 
@@ -31,8 +30,9 @@ Standing = Literal["open", "passed", "chosen", "left", "planned", "running", "ok
 
 
 class Thought:
-    """One candidate of a tree or node of a graph. `note`: why it was left, its result or its error;
-    `room`: added and not yet named.
+    """One candidate of a tree or node of a graph.
+
+    `note`: why it was given up, its result or its error; `room`: added nodes that have no name yet.
     """
 
     def __init__(self, text: str, status: Standing) -> None:
@@ -48,8 +48,9 @@ class Thought:
 
 
 class PlanCard(Card):
-    """A tree or a graph of thought. `remarks` belong to no branch; `asked` are the number of nodes
-    and edges that the plan told.
+    """A tree or a graph of thought.
+
+    `remarks` belong to no branch; `asked`: the numbers of nodes and edges that the plan announced.
     """
 
     kind = "plan"
@@ -66,8 +67,8 @@ class PlanCard(Card):
         self.expanded = 0
         self.backtracks = 0
         self.remarks: list[str] = []
-        self.over = False  # the run has ended: what still runs has no end of its own
-        self.done = True  # it holds nothing up: what follows is shown beside it
+        self.over = False  # the run has ended: nodes that still run will never report an end
+        self.done = True  # it holds up no later card
 
     @property
     def chosen(self) -> list[Thought]:
@@ -148,9 +149,7 @@ def _evaluate(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _scored(card: PlanCard, count: int) -> list[Thought]:
-    """Return the candidates that an evaluation is about; when nobody named them, they are numbered
-    here.
-    """
+    """Return the candidates of an evaluation; unnamed ones get numbers here."""
     children = card.path[-1].children
     group = card.fresh or (children[-count:] if count else children)
     if not group:
@@ -237,8 +236,9 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
 
 
 def _node(card: PlanCard, payload: Obj) -> Thought | None:
-    """Return the node that a payload names; one that no plan named takes the room of the latest
-    expansion, or hangs below the root.
+    """Return the node that a payload names, or None if it names none.
+
+    A node that no plan named takes the room of the latest expansion, or hangs below the root.
     """
     name = _name_of(payload)
     if not name:
@@ -267,11 +267,11 @@ def _name_of(value: Any) -> str:
     )
 
 
-# Values of strangers.
+# Foreign values.
 
 
 def worded(value: Any) -> str:
-    """Return a value of a foreign event as text."""
+    """Return a foreign value as text."""
     try:
         return value if isinstance(value, str) else short(value, 400)
     except (ValueError, RecursionError):
@@ -279,7 +279,7 @@ def worded(value: Any) -> str:
 
 
 def number(value: Any) -> float | None:
-    """Return a number of a size that people use, or None."""
+    """Return a number of plausible size, or None."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
     return float(value) if good else None
 

@@ -1,11 +1,12 @@
-"""The part of the fold that is about requests which failed and are made again (see `state`).
+"""The part of the fold that handles failed requests which are made again (see `fold`).
 
-Why: a provider under load refuses several times in a row; the log has each of these facts, the
+Why: a provider under load refuses several times in a row; the log has each of these facts, but the
 reader wants one row that counts down.
 
-Rules: the failures of one request are one card, from the first to whatever comes of it. How long a
-wait is to be stands in the node of the request that failed (`retry_in`, seconds); how long it was
-is told by the times of the events.
+Rules
+- The failures of one request are one card, from the first failure to its outcome.
+- The node of the failed request says how long the wait will be (`retry_in`, seconds); the times of
+  the events say how long it was.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 from ...events import Delta, End, Error, Event, Interrupt, Node
 from .cards import CardList, RetryCard
 
-# our own words in the message of a retry: what stands before them is the reason
+# our words in the message of a retry; the reason precedes them
 AGAIN = " Trying again in "
-LONGEST = 86_400.0  # seconds of a wait that is believed
+LONGEST = 86_400.0  # seconds; a longer announced wait is ignored
 
 
 class Retries:
@@ -34,7 +35,7 @@ class Retries:
         return self._retry if self._retry is not None and self._retry.since else None
 
     def request(self, event: Node) -> None:
-        """A request to the model began, or ended."""
+        """Take the start or the end of a request to the model."""
         if event.phase == "exit":
             self._pause = _seconds((event.data or {}).get("retry_in"))
         elif self._retry is not None:
@@ -42,7 +43,7 @@ class Retries:
             self._cards.touch(self._retry)
 
     def failed(self, event: Error) -> None:
-        """A request failed and will be made again."""
+        """Take a failure after which the request is made again."""
         card = self._retry
         if card is None:
             card = self._retry = RetryCard(self._cards.new_key("retry"))
@@ -53,8 +54,9 @@ class Retries:
         self._cards.touch(card)
 
     def settle(self, event: Event) -> None:
-        """Anything but a request or its failure ends the card: the model answers, or the run goes
-        another way.
+        """Finish the card on any event other than a request or its failure.
+
+        Such an event means that the model answers, or that the run does something else.
         """
         card = self._retry
         if (

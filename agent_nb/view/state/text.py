@@ -1,37 +1,37 @@
-"""Two growing texts: `Text`, which keeps everything, and `Output`, which keeps a head and a tail;
-and where markdown stands at its end.
+"""Two growing texts: `Text` keeps everything, `Output` keeps a head and a tail.
 
 Why: a stream of 100,000 small pieces must cost O(1) each, and a tool that prints 100 MB must not
-fill the memory of the view (the whole output is in the log).
+fill the memory of the view (the log has the whole output).
 
-Rules: appending is O(1) amortised; reading joins once and remembers the result; equality is
-equality of what was written.
+Rules: appending is O(1) amortised; reading joins once and remembers the result; two texts are equal
+if the same was written.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ..format import plural
 
-# pieces that become one: an object for each token would take many times the memory of its letters
+T = TypeVar("T")
+
+# pieces that are joined into one: an object per token would take many times its memory
 MERGE = 256
 
 
 class Text:
-    """An append-only text. `len()` is in code points. `memo` is for whoever renders it
-    as it grows.
-    """
+    """An append-only text. `len()` is in code points."""
 
-    __slots__ = ("_length", "_pieces", "_small", "memo")
+    __slots__ = ("_length", "_memo", "_pieces", "_small")
 
     def __init__(self, text: str = "") -> None:
         self._pieces = [text] if text else []
         self._length = len(text)
-        self._small = 0  # pieces at the end that were not merged yet
-        self.memo: Any = None
+        self._small = 0  # pieces at the end that are not joined yet
+        self._memo: Any = None
 
     def append(self, piece: str) -> None:
         """Add `piece` at the end."""
@@ -48,6 +48,13 @@ class Text:
             self._pieces = ["".join(self._pieces)]
             self._small = 0
         return self._pieces[0] if self._pieces else ""
+
+    def memo(self, make: Callable[[], T]) -> T:
+        """Return what `make` returned on the first call: a renderer's memory of this text."""
+        if self._memo is None:
+            self._memo = make()
+        memo: T = self._memo
+        return memo
 
     def tail(self, limit: int) -> str:
         """Return the last `limit` code points without joining the whole text."""
@@ -73,8 +80,9 @@ class Text:
 
 
 class Output:
-    """What a tool printed: the first `head` and the last `tail` characters; `omitted` counts those
-    between.
+    """The output of a tool: the first `head` and the last `tail` characters.
+
+    `omitted` counts the characters between them.
     """
 
     __slots__ = ("_head", "_head_room", "_tail", "_tail_limit", "_tail_size", "omitted")
@@ -88,7 +96,7 @@ class Output:
         self.omitted = 0
 
     def append(self, piece: str) -> None:
-        """Add `piece`, dropping what leaves the tail."""
+        """Add `piece`, dropping what no longer fits the tail."""
         if self._head_room:
             first, piece = piece[: self._head_room], piece[self._head_room :]
             self._head.append(first)
@@ -115,7 +123,7 @@ class Output:
 
     @property
     def tail(self) -> str:
-        """What follows the head, or its end when characters were omitted."""
+        """The rest after the head, or the end of the output if characters were omitted."""
         return "".join(self._tail)
 
     def __bool__(self) -> bool:
@@ -145,9 +153,7 @@ class Output:
 
 
 def between_paragraphs(text: Text) -> bool:
-    """Return whether markdown ends with a blank line outside a code fence, so that it can be parted
-    there.
-    """
+    """Return whether markdown can be split at its end: after a blank line, outside a code fence."""
     return re.search(r"\n[ \t]*\n[ \t\n]*\Z", text.tail(200)) is not None and not in_fence(
         str(text)
     )

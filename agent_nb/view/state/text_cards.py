@@ -1,13 +1,13 @@
-"""The part of the fold that is about the model's texts (see `state`).
+"""The part of the fold that handles the model's texts (see `fold`).
 
-Why: a text comes in blocks, with thoughts and notes in between; a list marker and its words, or two
-halves of a sentence, must not be two pieces of markdown.
+Why: a text arrives in blocks, with thoughts and notes in between; a list marker and its words, or
+two halves of a sentence, must not become two pieces of markdown.
 
 Rules
-- A text is one card, whatever number of blocks it came in (see `agent_nb.events.text`); thoughts
-  that came within it stand after it.
-- Only where a thought stands between two paragraphs is the text two cards, with the thought in
-  between.
+- A text is one card, whatever the number of its blocks (see `agent_nb.events.text`); thoughts
+  between its blocks are shown after it.
+- A text becomes two cards only where a thought comes between two paragraphs; the thought is shown
+  between them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ class TextCards:
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self.answer: RespondCard | None = None
-        self._pieces: list[RespondCard] = []  # its cards
+        self._pieces: list[RespondCard] = []  # the cards of the newest text
         self._blocks = Texts()
-        self._step: Step = ""  # how the newest block stands to the texts before it
+        self._step: Step = ""  # how the newest block relates to the texts before it
 
     def sort(self, event: Event) -> None:
-        """See how an event stands to the texts so far; a text that is parted from what comes is
-        done.
-        """
+        """Sort an event into the texts so far; a text that later events cannot extend is done."""
         self._step = self._blocks.add(event)
         if self.answer is not None and self._blocks.over:
             self._finish(self.answer)
@@ -42,7 +40,7 @@ class TextCards:
             self._cards.touch(card)
 
     def _text(self, event: Delta | Respond) -> RespondCard:
-        """Return the card of the text that a block belongs to, ready for the block."""
+        """Return the card that a block belongs to, ready to take the block."""
         alias, last = f"respond:{event.block}", self.answer
         if self._step == "same" and isinstance(card := self._cards.find(alias), RespondCard):
             return card
@@ -56,7 +54,7 @@ class TextCards:
         elif self._step == "instead":
             self._blank()
         elif last.done:
-            last.text = Text(str(last.text))  # whoever draws it has closed the one before
+            last.text = Text(str(last.text))  # its renderer was closed; a new text gets a new one
         last.at, last.writing, last.done = len(last.text), True, False
         self._cards.name(last, alias)
         return last
@@ -70,7 +68,7 @@ class TextCards:
         return self.answer
 
     def _blank(self) -> None:
-        """The newest text is told anew: take it out of its cards."""
+        """Empty the cards of the newest text, which is repeated from its beginning."""
         for card in self._pieces:
             card.text = Text()
             self._cards.touch(card)
@@ -93,7 +91,7 @@ class TextCards:
         self._cards.touch(card)
 
     def reply(self, event: End) -> None:
-        """Show the reply that the end of an imported run gives, unless it has been shown."""
+        """Show the reply in the end of an imported run, unless it was shown already."""
         reply = reply_of(event)
         if not reply or "".join(reply.split()) in "".join(
             "".join(str(c.text).split()) for c in self._cards.cards if isinstance(c, RespondCard)

@@ -1,9 +1,9 @@
 """Nodes → ipywidgets, changing only what changed.
 
-Why: the live view is redrawn many times a second; a widget that is made anew loses its place, its
+Why: the live view is redrawn many times a second; a widget that is replaced loses its place, its
 focus and whether it was open, and every change is a message.
 
-Rules: this package is the only place that imports ipywidgets; one thread paints.
+Rules: only this package imports ipywidgets; one thread paints.
 """
 
 from .board import Board

@@ -1,4 +1,4 @@
-"""A whole page as widgets: what is displayed, drawn again and again, and closed."""
+"""A whole page as widgets: displayed once, drawn again and again, and closed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def style_sheet() -> str:
 
 
 class Board(Several):
-    """A whole page as widgets. `root` is what is displayed. What `gone` shows is seen when the
-    kernel has been silent or restarted.
+    """A whole page as widgets; `root` is the widget to display.
+
+    The node given to `gone` appears when the kernel has been silent or restarted.
     """
 
     classes = ("agent-nb",)
@@ -61,8 +62,10 @@ class Board(Several):
         return self.widgets[0]
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return the sections by key. One that has moved keeps its widgets: front ends make
-        everything behind another one anew.
+        """Return the sections by key.
+
+        A section that ever moved keeps its widgets: front ends recreate every child after a new
+        one.
         """
         keys = [(s.key, type(s.child)) for s in node.sections]
         moved = [
@@ -72,19 +75,20 @@ class Board(Several):
         return [(key, s.child) if own else ((s.key, "still"), (s.child,)) for s, key, own in parts]
 
     def draw(self, page: nodes.Page) -> int:
-        """Show a page; return how many messages that took."""
+        """Show a page; return the number of messages it took."""
         before = self.kit.sent
         self.kit.set(self.root, "children", (self._style, self._gone, *self.below(page)))
         self.kit.sweep()
         return self.kit.sent - before
 
     def gone(self, node: Node) -> None:
-        """Have this node shown in the place of the header when the kernel is gone."""
+        """Set the node that replaces the header when the kernel is gone."""
         self.kit.set(self._gone, "value", html.draw(node))
 
     def beat(self, now: float | None) -> None:
-        """Show that the kernel lives, once a second; `now`: epoch seconds, None when the page
-        stands still and needs no kernel.
+        """Show once a second that the kernel lives.
+
+        `now`: epoch seconds, or None when the page is final and needs no kernel.
         """
         second = -1 if now is None else math.floor(now)
         if second != self._second:
@@ -93,12 +97,12 @@ class Board(Several):
             self.kit.set(self.root, "_dom_classes", (*self.classes, *beat))
 
     def edited(self, call_id: str) -> str | None:
-        """Return the text of the editor of a call, or None when it has none."""
+        """Return the text of the editor of a call, or None if it has none."""
         area = self.kit.editors.get(call_id)
         return None if area is None else str(area.value)
 
     def close(self) -> None:
-        """Close every widget and what they share."""
+        """Close every widget, and the models they share."""
         self.kit.close(self.root)
         self.kit.layout.close()
         self.kit.style.close()

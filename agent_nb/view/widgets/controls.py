@@ -1,6 +1,6 @@
-"""What is pressed and typed into: buttons, the head with its buttons, the editor of arguments.
+"""The controls: buttons, the header with its buttons, the editor of arguments.
 
-Rules: a control stays the same widget while its label and state change; what it says arrives while
+Rules: a control stays the same widget while its label and state change; its messages arrive while
 the cell works.
 """
 
@@ -19,7 +19,7 @@ from .slots import Slot
 
 
 class Buttons(Slot):
-    """A row of buttons, kept as they are while their labels and states change."""
+    """A row of buttons that are kept while their labels and states change."""
 
     classes = ("agent-nb-buttons",)
 
@@ -44,8 +44,7 @@ class Buttons(Slot):
         if made is None:
             self.kit.sent += 2
             style = {"ok": "success", "bad": "danger"}.get(node.tone, "")
-            # Enabled below, when presses are heard: one between the announcement and `on_click`
-            # would be lost.
+            # Enabled below, after `on_click`: a press before that would be lost.
             made = w.Button(
                 description=node.label,
                 disabled=True,
@@ -70,7 +69,7 @@ class Head(Slot):
         self._buttons = Buttons(kit)
 
     def update(self, node: Any) -> None:
-        """Show the row; its HTML is compared, since it is made anew with every event."""
+        """Show the row; its HTML is compared, since the node is new with every event."""
         value = html.draw(node)
         if not self.widgets:
             self._end = self.kit.html(value)
@@ -86,11 +85,11 @@ class Editor(Slot):
     """A text area with the arguments of a call."""
 
     def update(self, node: Any) -> None:
-        """Show the text once; what is typed stays. The note says what is wrong with it."""
+        """Set the text once, since typed text must stay; show the note every time."""
         if not self.widgets:
             self.kit.sent += 2
             rows = min(16, max(4, node.text.count("\n") + 2))
-            # Sent when it loses the focus, so always before the press of a button that reads it.
+            # It is sent when it loses focus, so before the press of a button that reads it.
             area = w.Textarea(
                 value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False
             )
@@ -106,17 +105,18 @@ class Editor(Slot):
 
 
 def _beside_the_cell(widget: Any) -> Callable[[], None]:
-    """Have the messages of a widget arrive in order while the cell works; call what is returned at
-    each of them.
+    """Have a widget's messages arrive in order while the cell works.
 
-    - ipykernel 7.4 takes them to the thread that made the widget, busy or not; here they go the way
-      the front end chose (a subshell).
-    - It does not say that one has arrived beside a running cell, and the front end keeps the next
-      change back until then.
-    - On a subshell, 7.x gives what the user's plain threads print to the message from then on; here
-      it stays with the cell.
+    Returns a function to call at each message.
 
-    There are no public ways. Without kernel or subshells this does nothing.
+    - ipykernel 7.4 passes them to the thread that made the widget, busy or not; here they take the
+      way that the front end chose (a subshell).
+    - It does not report that a message arrived beside a running cell, and the front end holds back
+      the next change until then.
+    - On a subshell, 7.x attributes later prints of the user's plain threads to the message; here
+      they stay with the cell.
+
+    There are no public ways to do this. Without a kernel or subshells this does nothing.
     """
     kernel: Any = getattr(getattr(widget, "comm", None), "kernel", None)
     if not getattr(kernel, "_supports_kernel_subshells", False):

@@ -1,11 +1,12 @@
-"""What makes widgets and changes them: one kit a view.
+"""The kit that makes and changes the widgets of one view.
 
-Why: every change of a trait is a message, and every layout or style is a model of its own that is
-sent once; both are counted and shared in one place.
+Why: every change of a trait is a message, and every layout or style is a separate model that is
+sent once; one place counts the messages and shares the models.
 
-Rules: `HTML.value` is raw, so every value comes from `html` or `markdown`; `sent` counts the
-messages; what is taken out of the view is closed when the paint is over, since until then somebody
-still shows it.
+Rules
+- `HTML.value` is raw, so every value comes from `draw.html` or `markdown`.
+- `sent` counts the messages.
+- A removed widget is closed after the paint, since it is displayed until then.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
 class Kit:
-    """Makes widgets and changes them, counting messages; owns what all of them share. `slots`: node
-    type → the slot for it.
+    """Makes widgets and changes them, counting messages; owns the models they share.
+
+    `slots`: node type → the slot for it.
     """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
@@ -39,9 +41,7 @@ class Kit:
         self._retired: list[Any] = []
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
-        """Return a new HTML widget; `typeset`: the front end typesets its formulas, at every
-        change.
-        """
+        """Return a new HTML widget; with `typeset`, the front end typesets it at every change."""
         self.sent += 1
         if typeset:
             return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
@@ -59,17 +59,17 @@ class Kit:
             setattr(widget, name, value)
 
     def retire(self, widgets: list[Any]) -> None:
-        """Close widgets when the paint is over: until then somebody still shows them."""
+        """Close widgets after the paint, since they are displayed until then."""
         self._retired.extend(widgets)
 
     def sweep(self) -> None:
-        """Close what was retired."""
+        """Close the retired widgets."""
         for widget in self._retired:
             self.close(widget)
         self._retired.clear()
 
     def close(self, widget: Any) -> None:
-        """Close a widget and all below it, but not what is shared."""
+        """Close a widget and all below it, but not the shared models."""
         for child in getattr(widget, "children", ()):
             self.close(child)
         style = getattr(widget, "style", self.style)

@@ -1,15 +1,16 @@
-"""A growing text: a few widgets of finished parts, and one with what is recent and open, so that
-only the end is sent again.
+"""A growing text as widgets, of which only the last is sent again.
 
-How: when there is much recent text, it stays in its widget and a new one goes on. `FAN` such parts
-become one of the next level, so that a text of any length is few widgets, and every letter of it is
+How: when there is much recent text, it stays in its widget and a new one follows. `FAN` such parts
+become one of the next level, so that a text of any length needs few widgets, and every letter is
 sent again only as often as there are levels.
 
-Rules: what is merged stands at the end of the box, because front ends make every child anew behind
-the first that changed; text moves from one widget to another within one message where it can, for
-between two it would be seen twice, or not at all. Parts with formulas are widgets of their own
-kind, which typeset them, and are not merged: that would typeset them again. Until then a formula is
-code.
+Rules
+- Merged parts go to the end of the box, because front ends recreate every child after the first
+  changed one.
+- Text moves from one widget to another within one message where possible; between two messages it
+  would be seen twice, or not at all.
+- Parts with formulas are HTMLMath widgets, which typeset them, and are not merged, which would
+  typeset them again. Until a part is finished, its formulas are shown as code.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from .kit import Kit, has_formula
 from .slots import Slot
 
 RECENT = 4_000  # characters of finished HTML that are sent again with the open end
-SHORT = 300  # characters of an open end that is no more than a line or two
-FAN = 20  # parts of a level that become one of the next
-# finished HTML with formulas gets a widget of its own, more of it as there is more: this share of
-# what has one
+SHORT = 300  # characters of an open end of a line or two
+FAN = 20  # parts of one level that are merged into one of the next
+# recent HTML with formulas moves to its own widget when it exceeds 1/SHARE of what moved before
 SHARE = 8
 MERGED = ("agent-nb-merged",)
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Finished HTML that has a widget of its own. `level`: how often it was merged; -1: never,
-    because of its formulas.
+    """Finished HTML in a widget.
+
+    `level`: how often it was merged; -1: never, because it has formulas.
     """
 
     html: str
@@ -48,12 +49,12 @@ class Prose(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._text: Any = None
-        self._parts: list[Part] = []  # one for each widget but the last
-        self._placed = 0  # finished pieces of the text in them
+        self._parts: list[Part] = []  # one per widget but the last
+        self._placed = 0  # finished pieces of the text in `_parts`
         self._formulas = 0  # characters of parts with formulas
 
     def update(self, node: Any) -> None:
-        """Show what is new."""
+        """Show the new part of the text."""
         stream = stream_of(node.text, closed=not node.open)
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
@@ -72,8 +73,9 @@ class Prose(Slot):
         self.kit.set(self._end, "value", self._wrapped(compact(stream.unset(self._placed)) + tail))
 
     def _enough(self, recent: str, tail: str, growing: bool) -> bool:
-        """Return whether to go on in a new widget: there is much, and little that is open, for that
-        is seen twice for a moment.
+        """Return whether to continue in a new widget.
+
+        There must be much recent text and a short open end, which is seen twice for a moment.
         """
         much = RECENT if len(tail) < SHORT else 2 * RECENT
         if has_formula(recent):
@@ -93,8 +95,9 @@ class Prose(Slot):
         return f'<div style="{self._css}">{inner}</div>' if inner else ""
 
     def _go_on(self, recent: str, tail: str) -> None:
-        """Leave what is recent to the last widget, or to one of more or of another kind, and open a
-        new one with `tail`.
+        """Leave the recent text to the last widget, or to a new merged or typeset one.
+
+        Then open a new widget with `tail`.
         """
         box, done = self.widgets[0], self._end
         typeset = has_formula(recent)
@@ -116,7 +119,7 @@ class Prose(Slot):
             self.kit.set(done, "value", value)
 
     def _add(self, part: Part) -> int:
-        """Add a part; merge the last ones as long as `FAN` are of one level. Return how often."""
+        """Add a part and merge while `FAN` share a level; return the number of merges."""
         self._parts.append(part)
         merged = 0
         while (level := self._parts[-1].level) >= 0 and [p.level for p in self._parts[-FAN:]] == [
@@ -127,8 +130,9 @@ class Prose(Slot):
         return merged
 
     def _again(self, whole: str) -> None:
-        """Show a text anew in one widget: a link was defined below a part that refers to it, or the
-        text itself is another.
+        """Show the whole text in one new widget.
+
+        Needed when a link is defined below a part that uses it, or when the text is another one.
         """
         old = list(self.widgets[0].children)
         self._end = self.kit.html(self._wrapped(whole), typeset=has_formula(whole))

@@ -1,10 +1,10 @@
-"""Slots: what holds the widgets of one node and takes the next node of its kind.
+"""Slots: each holds the widgets of one node and takes the next node of its kind.
 
-Why: a widget that is made anew loses its place, its focus and whether it was open; so a slot
-changes what it has.
+Why: a widget that is replaced loses its place, its focus and whether it was open; so a slot changes
+its widgets instead.
 
-Rules: a node that moves has a slot of its own, neighbours that stand still share one HTML widget.
-Which slot is for which node is a table of the board, so that slots need not know each other.
+Rules: a moving node has its own slot; static neighbours share one HTML widget. The board's table
+maps nodes to slots, so that slots need not know each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Slot:
         self._shown: Any = None
 
     def show(self, node: Any) -> None:
-        """Show `node`, of the same kind as before, unless it is the very one that is shown."""
+        """Show `node`, of the same kind as before, unless it is already shown."""
         if node is not self._shown:
             self._shown = node
             self.update(node)
@@ -37,12 +37,12 @@ class Slot:
         """Make or change the widgets so that they show `node`."""
 
     def close(self) -> None:
-        """Give the widgets up."""
+        """Retire the widgets."""
         self.kit.retire(self.widgets)
 
 
 class Still(Slot):
-    """Nodes that stand still, in one HTML widget."""
+    """Static nodes in one HTML widget."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -61,14 +61,14 @@ class Still(Slot):
 
 
 class Several(Slot):
-    """Nodes below one another: the moving ones have slots, the others are gathered."""
+    """Nodes one below the other: moving ones have slots, static ones are gathered."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._slots: dict[object, Slot] = {}
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
-        """Return (key, node or tuple of still nodes) in order."""
+        """Return (key, node or tuple of static nodes) in order."""
         out: list[tuple[object, Any]] = []
         gathered: list[Node] = []
         for child in _flat(node.children):
@@ -82,14 +82,14 @@ class Several(Slot):
         return [*out, *([((len(out), "still"), tuple(gathered))] if gathered else [])]
 
     def update(self, node: Any) -> None:
-        """Show the children, keeping the slots whose key is still there."""
+        """Show the children, keeping the slots whose keys remain."""
         children = self.below(node)
         if not self.widgets:
             self.widgets = [self.kit.box(children, *self.classes)]
         self.kit.set(self.widgets[0], "children", tuple(children))
 
     def below(self, node: Any) -> list[Any]:
-        """Return the widgets of the children as they are to be shown now."""
+        """Return the current widgets of the children."""
         slots: dict[object, Slot] = {}
         for key, part in self.parts(node):
             slot = self._slots.get(key) or (
@@ -105,13 +105,13 @@ class Several(Slot):
 
 
 def make(node: Node, kit: Kit) -> Slot:
-    """Return an empty slot for a node that moves."""
+    """Return an empty slot for a moving node."""
     slot: Slot = kit.slots[type(node)](kit)
     return slot
 
 
 def moves(node: Node) -> bool:
-    """Return whether a node needs widgets of its own in the live view."""
+    """Return whether a node needs its own widgets in the live view."""
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
@@ -124,7 +124,7 @@ def moves(node: Node) -> bool:
 
 
 def _flat(children: tuple[Node, ...]) -> list[Node]:
-    """Return the children with the words of a bar as a part of their own, which stands still."""
+    """Return the children, with the words of each bar as a separate static part."""
     out: list[Node] = []
     for child in children:
         out.append(child)

@@ -1,7 +1,7 @@
-"""What the model does, step by step: panels, their rows, thoughts and bars.
+"""The steps of a run: panels, their rows, thoughts and bars.
 
-Rules: a step that stops moving is one HTML widget from then on; whether a thought is open is only
-set when that changed in the node, so that a reader's click stays.
+Rules: a step that stops moving becomes one HTML widget; a thought is opened or closed only when the
+node changes, so that a reader's click stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .slots import Several, Slot, Still, make, moves
 
 
 class Panel(Several):
-    """Steps by key; a step that stops moving is shown by one HTML widget from then on."""
+    """Steps by key; a step that stops moving becomes one HTML widget."""
 
     classes = ("agent-nb-panel",)
 
@@ -34,7 +34,7 @@ class Step(Slot):
         self._kind: object = None
 
     def update(self, node: Any) -> None:
-        """Show the step; its widget changes when it begins or ceases to move."""
+        """Show the step; its widget changes when it starts or stops moving."""
         kind: object = type(node.child) if moves(node.child) else "still"
         if kind != self._kind or self._slot is None:
             if self._slot is not None:
@@ -44,15 +44,13 @@ class Step(Slot):
         self._slot.show((node.child,) if kind == "still" else node.child)
         self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
-        # it has no marker to make room for
+        # a row without a marker is indented by its width
         line = () if isinstance(node.child, nodes.Fold) and node.child.body else ("agent-nb-line",)
         self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
 
 class Thought(Slot):
-    """A fold as an Accordion: open while it grows, closed when it is done, left alone
-    after that.
-    """
+    """A fold as an Accordion: open while it grows, closed when it is done, then left alone."""
 
     classes = ("agent-nb-thought",)
 
@@ -62,9 +60,7 @@ class Thought(Slot):
         self._open: bool | None = None
 
     def update(self, node: Any) -> None:
-        """Show the fold; whether it is open is only set when that changed in the node, so that a
-        reader's click stays.
-        """
+        """Show the fold."""
         self._body.show(nodes.Stack(node.body))
         if not self.widgets:
             self.kit.sent += 1
@@ -86,7 +82,7 @@ class Thought(Slot):
 
 
 class Bar(Slot):
-    """A progress bar; its words are in the still part below it."""
+    """A progress bar; its words are in the static part below it."""
 
     def update(self, node: Any) -> None:
         """Move the bar."""

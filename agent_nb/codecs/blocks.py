@@ -1,0 +1,266 @@
+"""Assemble the blocks of one imported run from their deltas.
+
+Rules
+- A delta is passed on at once; when its block closes, the complete event follows with `chunks`
+  (lengths and times of the deltas).
+- At most one block opened by its first delta is open: another such delta closes it. Blocks opened
+  by a line, and calls, stay open beside each other until they are taken.
+- Open blocks are held, past ones never: memory does not grow with the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ..events import Call, Delta, Event, Respond, Think
+from ..events.chunks import encode_chunks
+from .passthrough import Shift, diff, same, shifted
+from .run_builder import RunBuilder
+
+E = TypeVar("E", bound=Event)
+_ROOT: Mapping[str, Any] = {}
+
+
+class OpenBlock:
+    """A block in progress; `where`: its `path` and `span`."""
+
+    __slots__ = (
+        "base",
+        "first",
+        "frame",
+        "id",
+        "key",
+        "lengths",
+        "lines",
+        "name",
+        "note",
+        "of",
+        "since",
+        "texts",
+        "ts",
+        "turn",
+        "where",
+    )
+
+    def __init__(
+        self,
+        of: str,
+        key: str,
+        block_id: str,
+        turn: int,
+        where: Mapping[str, Any],
+        *,
+        name: str = "",
+        frame: Mapping[str, Any] = _ROOT,
+    ) -> None:
+        self.of = of
+        self.key = key
+        self.id = block_id
+        self.turn = turn
+        self.where = where
+        self.name = name
+        self.frame = dict(frame)  # notes of the lines that opened the block
+        self.texts: list[str] = []
+        self.lengths: list[tuple[int, int]] = []
+        self.note: dict[str, Any] = {}  # of the first line
+        self.lines: dict[str, Any] = {}  # of lines whose note does not follow from the one before
+        self.base = self.note  # the note that the coming lines follow from,
+        self.first = 0  # the number of its line,
+        self.since = 0  # and the milliseconds since
+        self.ts = 0.0
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self.texts)
+
+    def add(self, text: str, note: dict[str, Any], gap: int, shifts: Mapping[str, Shift]) -> None:
+        """Take a piece, the note of its line, and the milliseconds before it."""
+        count = len(self.lengths)
+        self.since += gap
+        if not count:
+            self.note = self.base = note
+            self.since = 0
+        elif not same(note, shifted(self.base, shifts, count - self.first, self.since)):
+            self.lines[str(count)] = self.base = note
+            self.first, self.since = count, 0
+        self.texts.append(text)
+        self.lengths.append((len(text), gap))
+
+    def gap(self, ts: float, start: float) -> int:
+        """Return the milliseconds since the piece before, or since the `start` of the run."""
+        before = self.ts if self.lengths else start
+        self.ts = max(self.ts, ts)
+        return max(round((ts - before) * 1000), 0) if ts and before else 0
+
+    def name_it(self, name: str) -> None:
+        """Set the tool of a call, unless it is known."""
+        self.name = self.name or name
+
+
+class Blocks:
+    """The blocks of one run. `shifts`: fields that count on from line to line (see `passthrough`).
+
+    `prefix` makes block ids unique where several readers build one run.
+    """
+
+    def __init__(
+        self, run: RunBuilder, shifts: Mapping[str, Shift] | None = None, prefix: str = ""
+    ) -> None:
+        self._run = run
+        self._shifts = shifts or {}
+        self._prefix = prefix
+        self._text: OpenBlock | None = None
+        self._keyed: dict[str, OpenBlock] = {}
+        self._count = 0
+
+    # Text and reasoning that open and close by themselves.
+
+    def delta(
+        self,
+        of: str,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        *,
+        key: str = "",
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> list[Event]:
+        """Take a delta of text or reasoning: close what else is open, pass the delta on."""
+        out: list[Event] = []
+        block = self._text
+        if block is None or (block.of, block.key, block.where) != (of, key, where):
+            out = self.close()
+            block = self._text = self._new(of, key, where)
+        return [*out, self.add(block, text, obj, drawn, ts)]
+
+    def close(
+        self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
+    ) -> list[Event]:
+        """Close the open text, if any; `note` is added to its own."""
+        block, self._text = self._text, None
+        if block is None:
+            return []
+        cls = Think if block.of == "think" else Respond
+        return [self._event(cls, block, note, content=block.text, incomplete=incomplete)]
+
+    @property
+    def open_text(self) -> OpenBlock | None:
+        """The open text."""
+        return self._text
+
+    # Calls, and blocks that a line opens.
+
+    def call_delta(
+        self,
+        key: str,
+        name: str,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        *,
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> list[Event]:
+        """Take a piece of the arguments of the call `key`; open text closes first."""
+        out = self.close()
+        block = self._keyed.get(key)
+        if block is None:
+            block = self._keyed[key] = self._new("call", key, where)
+        block.name_it(name)
+        return [*out, self.add(block, text, obj, drawn, ts)]
+
+    def start(
+        self,
+        of: str,
+        key: str,
+        frame: Mapping[str, Any],
+        *,
+        name: str = "",
+        ts: float = 0.0,
+        where: Mapping[str, Any] = _ROOT,
+    ) -> Delta:
+        """Open the block `key` by a line whose note is in `frame`; return its empty delta."""
+        block = self._keyed[key] = self._new(of, key, where, name=name, frame=frame)
+        self._gap(block, ts)
+        return self._delta(block, block.frame, ts)
+
+    def add(
+        self,
+        block: OpenBlock,
+        text: str,
+        obj: Mapping[str, Any],
+        drawn: Mapping[str, Any],
+        ts: float = 0.0,
+    ) -> Delta:
+        """Take a delta of an open block."""
+        note = diff(obj, drawn)
+        block.add(text, note, self._gap(block, ts), self._shifts)
+        return self._delta(block, note, ts, text)
+
+    def get(self, key: str) -> OpenBlock | None:
+        """Return the open block `key`."""
+        return self._keyed.get(key)
+
+    def take(self, key: str) -> OpenBlock | None:
+        """Return the open block `key` and forget it."""
+        return self._keyed.pop(key, None)
+
+    def open(self) -> list[OpenBlock]:
+        """Return the open calls and blocks, in order of appearance."""
+        return list(self._keyed.values())
+
+    def complete(self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any) -> E:
+        """Return the event of a block that a line opened."""
+        return self._event(cls, block, {**block.frame, **note}, **fields)
+
+    def complete_call(
+        self, block: OpenBlock, note: Mapping[str, Any] | None = None, **fields: Any
+    ) -> Call:
+        """Return the call that the deltas of `block` add up to."""
+        return self._event(Call, block, note, raw_args=block.text, **fields)
+
+    def _event(
+        self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
+    ) -> E:
+        kept = {**block.note, **({"lines": block.lines} if block.lines else {}), **(note or {})}
+        chunks = encode_chunks(block.lengths)
+        if "chunks" in cls.__struct_fields__:
+            fields = {"block": block.id, "chunks": chunks, **fields}
+        else:
+            kept.update(chunks=chunks, block=block.id)
+        return self._run.make(cls, kept, turn=block.turn, ts=block.ts, **block.where, **fields)
+
+    def _new(
+        self,
+        of: str,
+        key: str,
+        where: Mapping[str, Any],
+        *,
+        name: str = "",
+        frame: Mapping[str, Any] = _ROOT,
+    ) -> OpenBlock:
+        self._run.model_speaks()
+        self._count += 1
+        number = f"{self._prefix}{self._run.codec}-{self._count}"
+        return OpenBlock(of, key, number, self._run.turn, where, name=name, frame=frame)
+
+    def _delta(self, block: OpenBlock, note: dict[str, Any], ts: float, text: str = "") -> Delta:
+        return Delta(
+            run=self._run.run,
+            turn=block.turn,
+            ts=ts,
+            origin="imported",
+            extra={self._run.codec: note},
+            block=block.id,
+            of=block.of,
+            name=block.name,
+            text=text,
+            **block.where,
+        )
+
+    def _gap(self, block: OpenBlock, ts: float) -> int:
+        self._run.see_time(ts)
+        return block.gap(ts, self._run.start)

@@ -1,0 +1,65 @@
+"""Count what formats cannot say of an event that they carry; the encoder counts whole fields."""
+
+from __future__ import annotations
+
+from ..events import Approval, Error, Metric, Result
+from .losses import Losses
+
+TWO_STATUSES = "only ok and error are distinguished"
+
+
+def check_result(
+    losses: Losses,
+    event: Result,
+    *,
+    statuses: tuple[str, ...] = ("ok", "error"),
+    why: str = TWO_STATUSES,
+    text: str = "a result",
+) -> None:
+    """Count a status other than `statuses`, and content that becomes JSON text.
+
+    `text` names what is a text in the format, "" if nothing has to be.
+    """
+    if event.status not in statuses:
+        losses.add("result.status", why)
+    if text and not isinstance(event.content, str):
+        losses.add("result.content", f"{text} is text: the value is written as JSON text")
+
+
+def check_step(losses: Losses, event: Metric) -> None:
+    """Count what formats with token counts only cannot say of a step."""
+    step = event.step
+    if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
+        losses.add("metric.step", "only tokens of input, output and cache are counted here")
+
+
+def is_question(losses: Losses, event: Approval, word: str) -> bool:
+    """Return whether an approval asks; count an answer, for which the format has no `word`."""
+    if event.stage == "requested":
+        return True
+    if not event.decision:  # the encoder has counted one with a decision
+        losses.add("approval.decision", f"only the question has {word}")
+    return False
+
+
+class LastError:
+    """The newest error of a run, in formats whose errors are terminal; count the others."""
+
+    def __init__(self, losses: Losses, why: str) -> None:
+        self._losses, self._why = losses, why
+        self._error: Error | None = None
+
+    def add(self, error: Error) -> None:
+        """Take an error; the one before did not end the run."""
+        self.drop()
+        self._error = error
+
+    def take(self) -> Error | None:
+        """Return the error that ended the run."""
+        error, self._error = self._error, None
+        return error
+
+    def drop(self) -> None:
+        """Count the newest error as lost: the run went on, or its end never came."""
+        if self.take() is not None:
+            self._losses.add("error", self._why)

@@ -1,0 +1,60 @@
+"""Values of foreign objects, read leniently: what has another type than expected counts as absent.
+
+Nothing is lost: the note of an imported event keeps the field as it came (`passthrough`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ..wire.json_text import dumps, loads
+
+
+def run_id(codec: str, first: Any, number: int = 1) -> str:
+    """Return an id for a run without one: 12 hex digits, equal for equal first objects."""
+    return hashlib.sha256(f"{codec} {number} {dumps(first)}".encode()).hexdigest()[:12]
+
+
+def text_of(obj: Mapping[str, Any], key: str) -> str:
+    """Return the string at `key`, or ""."""
+    value = obj.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Return a JSON object, or {}."""
+    return value if isinstance(value, dict) else {}
+
+
+def share_of(value: Any) -> float | None:
+    """Return a number from 0 to 1, or None."""
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if sound else None
+
+
+def parsed(text: Any) -> Any:
+    """Return the JSON value of a text, or None."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
+    """Return (arguments, their text) of a call; `value`: an object, or its JSON text.
+
+    An object has a text only where a notebook's file, which sorts keys, would lose its order.
+    """
+    if isinstance(value, dict):
+        return value, "" if _is_sorted(value) else dumps(value)
+    return object_of(parsed(value)), value if isinstance(value, str) else ""
+
+
+def _is_sorted(value: Any) -> bool:
+    if isinstance(value, dict):
+        return list(value) == sorted(value) and all(map(_is_sorted, value.values()))
+    return all(map(_is_sorted, value)) if isinstance(value, list) else True

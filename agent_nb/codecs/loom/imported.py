@@ -1,0 +1,83 @@
+"""Write what was read from Loom as it came.
+
+Why apart from runs of our own: nothing is decided here; the notes of the events hold the frames,
+envelope included.
+"""
+
+from __future__ import annotations
+
+from ...events import (
+    Approval,
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+)
+from ...events.text import Answer
+from ..passthrough import restore
+from ..writing import Block, Live, noted_pieces
+from .lines import SHIFTS, STOPS, Obj, draw, draw_chunk
+
+_DRAWN = frozenset(
+    {RunStart, Node, Metric, State, Extension, Result, Started, Progress, Approval, Error}
+)
+
+
+class ImportedFrames:
+    """The events of one run that carry notes of Loom; `answer` is the run's so far."""
+
+    def __init__(self, live: Live, answer: Answer) -> None:
+        self._live, self._answer = live, answer
+
+    def write(self, event: Event, note: Obj) -> list[Obj]:
+        """Return the frames of one event."""
+        if note.get("derived"):
+            return []
+        if isinstance(event, Delta):
+            self._live.add(event)
+            return (
+                [restore(draw_chunk(event.of, event.text), note)]
+                if event.of in ("think", "respond", "call")
+                else []
+            )
+        if isinstance(event, End):
+            stop = event.finish_reason or STOPS.get(event.status)
+            return [
+                restore(
+                    {"reply": self._answer.text, **({"stop_reason": stop} if stop else {})}, note
+                )
+            ]
+        if isinstance(event, Think | Respond):
+            return self._block(event, note)
+        if isinstance(event, Call):
+            return self._call(event, note)
+        return [restore(draw(event), note)] if type(event) in _DRAWN else []
+
+    def _block(self, event: Block, note: Obj) -> list[Obj]:
+        if self._live.take(event):
+            return []
+        return [
+            restore(draw_chunk(event.type, text), n)
+            for text, n in noted_pieces(event, note, SHIFTS)
+        ]
+
+    def _call(self, event: Call, note: Obj) -> list[Obj]:
+        whole = note.get("call")
+        if isinstance(whole, dict):
+            return [*self._block(event, note), restore(draw(event), whole)]
+        return (
+            self._block(event, note)
+            if note.get("form") == "chunks"
+            else [restore(draw(event), note)]
+        )

@@ -1,0 +1,274 @@
+"""Write one run as Loom frames (seed 002 § 7.1), our own runs with `think` and `act` nodes.
+
+Rules
+- In a run of ours the words of the model are in a `think` node and the tools in an `act` node. A
+  model request is its think node, which also has its usage; other nodes keep their names.
+- `node_id` is `run-{name}-{n}`, n from 0 over all nodes of the run, and stays on the frames after a
+  node's exit until the next begins.
+- The run's reply, its whole answer, is the last frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ...events import (
+    Approval,
+    Call,
+    Delta,
+    End,
+    Error,
+    Event,
+    Extension,
+    Metric,
+    Node,
+    Progress,
+    Respond,
+    Result,
+    RunStart,
+    Started,
+    State,
+    Think,
+    User,
+)
+from ...events.text import Answer, repeats
+from ..checks import check_result, check_step, is_question
+from ..losses import Losses
+from ..provenance import note_of
+from ..stream_encoder import NO_KIND
+from ..writing import Live, pieces
+from .imported import ImportedFrames
+from .lines import NAME, STOPS, Obj, draw, draw_chunk
+
+_STATES = ("values", "updates", "checkpoint")
+
+
+class RunWriter:
+    """The frames of one run.
+
+    `counts`: the number of each session's last frame; None: frames have no envelope.
+    """
+
+    def __init__(
+        self, losses: Losses, run: str, session: str, counts: dict[str, int] | None
+    ) -> None:
+        self._losses = losses
+        self._run = run
+        self._session = session
+        self._counts = counts
+        self._live = Live()
+        self._start: RunStart | None = None
+        self._node = ""  # the think or act node that is open
+        self._request = False  # that node is a model request of ours
+        self._over: str | None = None  # the error of one that has ended and waits for its usage
+        self._node_id = ""
+        self._nodes = 0
+        self._names: dict[str, str] = {}
+        self._answer = Answer()
+        self._imported = ImportedFrames(self._live, self._answer)
+
+    def write(self, event: Event) -> list[Obj]:
+        """Return the frames of one event."""
+        self._answer.add(event)
+        note = note_of(event, NAME)
+        if note is not None:
+            return self._imported.write(event, note)
+        out = self.held(type(event))
+        handler = self.HANDLERS.get(type(event))
+        return [*out, *handler(self, event)] if handler else out
+
+    def held(self, before: type[Event] = End) -> list[Obj]:
+        """Return what waited for another event than `before`: the start for its user message, a
+        model request for its usage.
+        """
+        out: list[Obj] = []
+        if self._start is not None and before not in (User, RunStart):
+            out = [self._frame({**draw(self._start), **self._run_id()})]
+            self._start = None
+        if self._over is not None and before is not Metric:
+            out += self._leave(self._over)
+        return out
+
+    # Runs of our own.
+
+    def _frame(self, frame: Obj, node_id: str | None = None) -> Obj:
+        """Put the envelope on a frame."""
+        if self._counts is None:
+            return frame
+        number = self._counts[self._session] = self._counts.get(self._session, 0) + 1
+        where = self._node_id if node_id is None else node_id
+        return {
+            "session_id": self._session,
+            **({"node_id": where} if where else {}),
+            "event_id": number,
+            **frame,
+        }
+
+    def _run_id(self) -> Obj:
+        return {"run_id": self._run} if self._run else {}
+
+    def _enter(self, name: str) -> list[Obj]:
+        """Enter node `name`, unless it is open; leave the one before."""
+        if self._node == name:
+            return []
+        return [*self._leave(), self._open(name)]
+
+    def _open(self, name: str) -> Obj:
+        self._node = name
+        self._node_id = f"run-{name}-{self._nodes}"
+        self._nodes += 1
+        return self._frame({"type": "node_enter", "id": name})
+
+    def _leave(self, error: str = "") -> list[Obj]:
+        name, self._node, self._request, self._over = self._node, "", False, None
+        return (
+            [
+                self._frame(
+                    {"type": "node_exit", "id": name, "result": {"Err": error} if error else "Ok"}
+                )
+            ]
+            if name
+            else []
+        )
+
+    def _within(self, event: Event, name: str) -> tuple[list[Obj], str | None]:
+        """Return the frames that enter node `name`, and the node id; a sub-agent has its node."""
+        return ([], event.span) if event.span else (self._enter(name), None)
+
+    def _start_run(self, event: RunStart) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        self._start = event
+        return []
+
+    def _user(self, event: User) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        start, self._start = self._start, None
+        drawn = draw(start) if start is not None else {"type": "run_start"}
+        return [
+            self._frame({"type": "run_start", **self._run_id(), "message": event.content, **drawn})
+        ]
+
+    def _no_place(self, event: Event) -> list[Obj]:
+        self._losses.add(f"nested {event.type}", NO_KIND)
+        return []
+
+    def _on_node(self, event: Node) -> list[Obj]:
+        if event.name == "llm":
+            return [] if event.parent else self._on_request(event)
+        self._nodes += event.phase == "enter"
+        return [self._frame(draw(event), event.span)]
+
+    def _on_request(self, event: Node) -> list[Obj]:
+        if event.phase == "enter":
+            out = [*self._leave(), self._open("think")]
+            self._request = True
+            return out
+        if self._request:
+            self._over = "" if event.result in ("", "ok") else event.result.removeprefix("error: ")
+        return []
+
+    def _delta(self, event: Delta) -> list[Obj]:
+        if event.of not in ("think", "respond", "call"):
+            return []
+        self._live.add(event)
+        before, node_id = self._within(event, "think")
+        frame = draw_chunk(event.of, event.text)
+        extra = {"name": event.name} if event.of == "call" else {"id": "think"}
+        return [*before, self._frame({**frame, **extra}, node_id)]
+
+    def _block(self, event: Think | Respond) -> list[Obj]:
+        if self._live.take(event) or repeats(event) == "instead":  # the reply has it
+            return []
+        before, node_id = self._within(event, "think")
+        return [
+            *before,
+            *(
+                self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
+                for text, _ in pieces(event)
+            ),
+        ]
+
+    def _call(self, event: Call) -> list[Obj]:
+        self._names[event.call_id] = event.name
+        before, node_id = self._within(event, "think")
+        chunks = pieces(event) if event.chunks and not self._live.take(event) else []
+        who = {"call_id": event.call_id, "name": event.name}
+        drawn = [
+            self._frame({"type": "tool_call_chunk", **who, "arguments_delta": text}, node_id)
+            for text, _ in chunks
+        ]
+        return [*before, *drawn, self._frame(draw(event), node_id)]
+
+    def _tool(self, event: Event) -> list[Obj]:
+        """Write an approval, a start, some output, a result."""
+        frame = draw(event)
+        call_id = frame["call_id"]
+        frame.setdefault("name", self._names.get(call_id, ""))
+        if isinstance(event, Approval) and not is_question(self._losses, event, "a frame"):
+            return []
+        if isinstance(event, Progress) and not event.text:
+            return []
+        if isinstance(event, Result):
+            self._names.pop(call_id, None)
+            check_result(self._losses, event)
+        before, node_id = self._within(event, "act")
+        return [*before, self._frame(frame, node_id)]
+
+    def _plain(self, event: Event) -> list[Obj]:
+        return [self._frame(draw(event), event.span or None)]
+
+    def _metric(self, event: Metric) -> list[Obj]:
+        check_step(self._losses, event)
+        return [*self._plain(event), *(self._leave(self._over) if self._over is not None else [])]
+
+    def _state(self, event: State) -> list[Obj]:
+        if event.kind not in _STATES or (
+            event.kind == "checkpoint" and not isinstance(event.payload, dict)
+        ):
+            self._losses.add("state", "only values, updates and checkpoints have frames")
+            return []
+        frame = draw(event)
+        return [
+            self._frame(
+                {"type": "updates", "id": self._node, **frame}
+                if event.kind == "updates"
+                else frame,
+                event.span or None,
+            )
+        ]
+
+    def _extension(self, event: Extension) -> list[Obj]:
+        return self._plain(event) if event.namespace == NAME else []
+
+    def _end(self, event: End) -> list[Obj]:
+        if event.span:
+            return self._no_place(event)
+        stop = STOPS.get(event.status, event.finish_reason)
+        if event.status in STOPS and event.finish_reason not in ("", stop):
+            self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
+        return [
+            *self._leave(),
+            self._frame({"reply": self._answer.text, **({"stop_reason": stop} if stop else {})}),
+        ]
+
+    HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
+        RunStart: _start_run,
+        User: _user,
+        Node: _on_node,
+        Delta: _delta,
+        Think: _block,
+        Respond: _block,
+        Call: _call,
+        Approval: _tool,
+        Started: _tool,
+        Progress: _tool,
+        Result: _tool,
+        Metric: _metric,
+        State: _state,
+        Extension: _extension,
+        Error: _plain,
+        End: _end,
+    }

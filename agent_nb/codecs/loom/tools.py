@@ -1,0 +1,149 @@
+"""Read the frames of tools in one Loom session.
+
+Rules
+- Arguments that come in chunks wait for their `tool_call`, and become a call without one when the
+  tool starts, ends, or the node exits.
+- An approval, output or end of an unseen call opens an implicit one. A second `tool_call` of an
+  open call, or a second end, is an extension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from ...events import Approval, Call, Event, Progress, Result, Started
+from ..blocks import Blocks, OpenBlock
+from ..call_matching import Correlator, Match
+from ..foreign_values import arguments_of, object_of, parsed, text_of
+from ..passthrough import diff
+from ..run_builder import RunBuilder
+from .arguments import Pieces, id_of
+from .lines import NAME, Obj, draw, draw_chunk, payload_of
+
+
+class ToolFrames:
+    """The tools of one session."""
+
+    def __init__(self, run: RunBuilder, blocks: Blocks) -> None:
+        self._run, self._blocks = run, blocks
+        self._pieces = Pieces(blocks)
+        self._calls = Correlator()
+
+    def clear(self) -> None:
+        """Begin another run."""
+        self._calls.clear()
+
+    def read(self, frame: Obj) -> list[Event]:
+        """Return the events of one frame, whose type is one of `KINDS`."""
+        return self.HANDLERS[frame["type"]](self, frame)
+
+    def pending(self) -> list[Event]:
+        """Return the calls whose arguments came in chunks but never whole."""
+        return [self._from_chunks(block) for block in self._blocks.open()]
+
+    def _pending(self, name: str, call_id: str) -> list[Event]:
+        """Return the one of them that has this name or id."""
+        if not name and not call_id:
+            return self.pending()
+        if call_id and self._calls.seen(call_id):
+            return []
+        block = self._pieces.take(name, call_id)
+        return [self._from_chunks(block)] if block is not None else []
+
+    def _from_chunks(self, block: OpenBlock) -> Event:
+        self._blocks.take(block.key)
+        call_id, synthetic = self._calls.call(block.name, id_of(block))
+        args = parsed(block.text)
+        fields: Obj = {
+            "call_id": call_id,
+            "synthetic": synthetic,
+            "name": block.name,
+            "args": object_of(args),
+            "incomplete": args is None,
+        }
+        return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
+
+    def _chunk(self, frame: Obj) -> list[Event]:
+        text, before = frame.get("arguments_delta"), self._blocks.close()
+        if not isinstance(text, str):
+            return [*before, *self._unknown(frame)]
+        name, where = text_of(frame, "name"), self._run.place(frame)
+        key = self._pieces.key(name, text_of(frame, "call_id"), text)
+        drawn = draw_chunk("call", text)
+        return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
+
+    def _call(self, frame: Obj) -> list[Event]:
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        args, raw = arguments_of(frame.get("arguments"))
+        if self._calls.seen(given) == "open":
+            return [*self._pending(name, given), *self._unknown(frame)]
+        block = self._pieces.take(name, given)
+        wire = given or (id_of(block) if block is not None else "")
+        call_id, synthetic = self._calls.call(name, wire)
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
+        if block is None:
+            return [self._run.line(Call, frame, raw_args=raw, **fields)]
+        event = self._blocks.complete_call(block, **fields)
+        note = {**(event.extra or {}).get(NAME, {}), "call": diff(frame, draw(event))}
+        return [msgspec.structs.replace(event, extra={NAME: note})]
+
+    def _implicit(self, frame: Obj, match: Match, args: Any = None) -> list[Event]:
+        """Return the call of a frame, if it was not seen."""
+        fields = {**self._run.place(frame), "name": text_of(frame, "name"), "args": object_of(args)}
+        return self._run.implicit_call(match, text_of(frame, "call_id"), **fields)
+
+    def _started(self, frame: Obj) -> list[Event]:
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        out = self._pending(name, given)
+        match = self._calls.news(name, given)
+        out += self._implicit(frame, match)
+        fields: Obj = {"call_id": match.call_id, "name": name}
+        return [*out, self._run.line(Started, frame, match.note, **fields)]
+
+    def _output(self, frame: Obj) -> list[Event]:
+        if not isinstance(frame.get("content"), str):
+            return self._unknown(frame)
+        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
+        implicit = self._implicit(frame, match)
+        fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
+        return [*implicit, self._run.line(Progress, frame, match.note, **fields)]
+
+    def _ended(self, frame: Obj) -> list[Event]:
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        if self._calls.seen(given) == "over":
+            return self._unknown(frame)
+        out = self._pending(name, given)
+        match = self._calls.result(name, given)
+        out += self._implicit(frame, match)
+        fields: Obj = {
+            "call_id": match.call_id,
+            "name": name,
+            "content": frame.get("result", ""),
+            "status": "error" if frame.get("is_error") is True else "ok",
+        }
+        return [*out, self._run.line(Result, frame, match.note, **fields)]
+
+    def _approval(self, frame: Obj) -> list[Event]:
+        args = frame.get("arguments")
+        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
+        implicit = self._implicit(frame, match, args)
+        fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
+        return [*implicit, self._run.line(Approval, frame, match.note, **fields)]
+
+    def _unknown(self, frame: Obj) -> list[Event]:
+        return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "tool_call_chunk": _chunk,
+        "tool_call": _call,
+        "tool_start": _started,
+        "tool_output": _output,
+        "tool_end": _ended,
+        "tool_approval": _approval,
+    }
+
+
+KINDS = frozenset(ToolFrames.HANDLERS)

@@ -1,0 +1,122 @@
+"""Read the tool events of one Looopy task.
+
+Rules
+- `internal:*` events are read like any other: a call that one of them started or ended is not
+  started or ended twice.
+- A call that is repeated while it is open is one call; the repetition is an extension.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ...events import Approval, Call, Event, Progress, Result, Started
+from ..call_matching import Correlator, Match
+from ..foreign_values import arguments_of, object_of, share_of, text_of
+from ..run_builder import RunBuilder
+from .lines import Obj, bare
+
+_REMEMBERED = 256
+
+
+class ToolEvents:
+    """The tools of one task. `prefix` makes the ids of its calls unique in the run."""
+
+    def __init__(self, run: RunBuilder, prefix: str) -> None:
+        self._run = run
+        self._calls = Correlator(prefix)
+        self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
+
+    def read(self, obj: Obj) -> list[Event]:
+        """Return the events of one object, whose kind is one of `KINDS`."""
+        return self.HANDLERS[obj["kind"]](self, obj)
+
+    def _call(self, obj: Obj) -> list[Event]:
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "open":
+            return self._unknown(obj)
+        args, raw = arguments_of(obj.get("arguments"))
+        call_id, synthetic = self._calls.call(name, given)
+        fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
+        return [self._run.line(Call, obj, raw_args=raw, **fields)]
+
+    def _implicit(self, obj: Obj, match: Match) -> list[Event]:
+        """Return the call of an event, if it was not seen."""
+        where = {k: v for k, v in self._run.place(obj).items() if k != "path"}
+        args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        return self._run.implicit_call(match, given, **where, name=name, args=args)
+
+    def _first_start(self, call_id: str) -> bool:
+        """Return whether a call starts for the first time."""
+        if call_id in self._begun:
+            return False
+        self._begun[call_id] = None
+        if len(self._begun) > _REMEMBERED:
+            self._begun.popitem(last=False)
+        return True
+
+    def _started(self, obj: Obj) -> list[Event]:
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "over":
+            return self._unknown(obj)
+        match = self._calls.news(name, given)
+        if given and not self._first_start(match.call_id):
+            return self._unknown(obj)
+        implicit = self._implicit(obj, match)
+        return [*implicit, self._run.line(Started, obj, call_id=match.call_id, name=name)]
+
+    def _progress(self, obj: Obj) -> list[Event]:
+        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        implicit, data = self._implicit(obj, match), obj.get("metadata")
+        fields: Obj = {
+            "fraction": share_of(obj.get("progress")),
+            "message": text_of(obj, "message"),
+            "data": data if isinstance(data, dict) else None,
+        }
+        return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
+
+    def _ended(self, obj: Obj) -> list[Event]:
+        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(given) == "over":
+            return self._unknown(obj)
+        match = self._calls.result(name, given)
+        implicit = self._implicit(obj, match)
+        only_error = "success" not in obj and "error" in obj and "result" not in obj
+        fine = obj.get("success") is not False and not only_error
+        fields: Obj = {
+            "name": name,
+            "status": "ok" if fine else "error",
+            "content": obj.get("result" if fine else "error", obj.get("result", "")),
+            "duration": _seconds(object_of(obj.get("metadata")).get("duration")),
+        }
+        return [*implicit, self._run.line(Result, obj, call_id=match.call_id, **fields)]
+
+    def _question(self, obj: Obj) -> list[Event]:
+        match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
+        implicit, args = self._implicit(obj, match), object_of(obj.get("toolArguments"))
+        return [*implicit, self._run.line(Approval, obj, call_id=match.call_id, args=args)]
+
+    def _unknown(self, obj: Obj) -> list[Event]:
+        return [self._run.extension(obj, obj["kind"], bare(obj))]
+
+    HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
+        "tool-call": _call,
+        "tool-start": _started,
+        "internal:tool-start": _started,
+        "tool-progress": _progress,
+        "tool-complete": _ended,
+        "internal:tool-complete": _ended,
+        "tool-input-required": _question,
+    }
+
+
+KINDS = frozenset(ToolEvents.HANDLERS)
+
+
+def _seconds(ms: Any) -> float:
+    """Return positive milliseconds in seconds, 0.0 for anything else."""
+    sound = isinstance(ms, int | float) and not isinstance(ms, bool) and ms > 0
+    return ms / 1000 if sound else 0.0

@@ -1,0 +1,37 @@
+"""The type of a DataFrame column: where its value comes from, for each type of row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal[
+    "category", "text", "json", "count", "int", "float", "bool", "time", "duration", "object"
+]
+"""category, text, int, float and bool as named, and:
+
+json      text of a nested value
+count     an integer that is always present; an `int` may be missing and is then a float in a frame
+time      UTC, from epoch seconds
+duration  from seconds
+object    the value itself
+"""
+Getter = str | Callable[[Any], Any]
+Table = Literal["events", "calls", "turns", "runs"]
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column.
+
+    `of` maps a row type to an attribute name or a function of the row. A `derived` column is
+    computed by the frame under its name.
+    """
+
+    name: str
+    kind: Kind
+    of: Mapping[type, Getter] = {}
+    table: Table = "events"
+    derived: bool = False
+    doc: str = ""

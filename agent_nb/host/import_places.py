@@ -1,0 +1,134 @@
+"""Where this package's own imports are looked up: what is installed, never the user's project.
+
+Rules
+- Installed are the standard library, site-packages and what their .pth files name; these come
+  first, then the other absolute entries of `sys.path`.
+- A project is the working folder and all below it (unless that is the user's home), the folders
+  above it, and the repository around it. Relative entries of `sys.path` belong to it.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
+
+
+class Places:
+    """Where our imports are looked up, for one state of `sys.path` and the working folder.
+
+    `path` holds the entries that count, `rest` the others.
+    """
+
+    def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:
+        self._folders = set(folders)
+        self._projects = {_project(folder) for folder in folders} - {
+            _home(),
+            os.path.abspath(os.sep),
+        }
+        self._sites = _sites()
+        rooted = [e for e in entries if os.path.isabs(e)]
+        self._trees = (
+            set(_trees(self._sites)) if any(not _within(e, self._sites) for e in rooted) else set()
+        )
+        self._known: dict[tuple[str, str], bool] = {}
+        above = {
+            e
+            for e in rooted
+            if any(_within(folder, [os.path.realpath(e)]) for folder in folders)
+            and not self._installed(e)
+        }
+        allowed = [e for e in rooted if e not in above and not self._strange(e)]
+        self.path = sorted(allowed, key=lambda e: not self._installed(e))
+        self.rest = [e for e in entries if e not in self.path]
+
+    def strange(self, name: str, place: str) -> bool:
+        """Return whether the module `name` belongs to the project.
+
+        `place` is its file, or the folder of a namespace package.
+        """
+        key = (name, place)
+        if key not in self._known:
+            self._known[key] = self._strange(_entry(name, os.path.abspath(place)))
+        return self._known[key]
+
+    def _installed(self, entry: str) -> bool:
+        return entry in self._trees or _within(entry, self._sites)
+
+    def _strange(self, entry: str) -> bool:
+        places = (entry, os.path.realpath(entry))
+        return not self._installed(entry) and any(
+            place in self._folders or _within(place, self._projects) for place in places
+        )
+
+
+def _entry(name: str, place: str) -> str:
+    """Return the entry of `sys.path` by which the module `name` at `place` is found."""
+    package = os.path.basename(place).startswith("__init__.")
+    for _ in range(name.count(".") + package + 1):
+        place = os.path.dirname(place)
+    return place
+
+
+def _project(folder: str) -> str:
+    """Return the top folder of the project around `folder`, else the folder itself."""
+    place = folder
+    while place not in (_home(), os.path.dirname(place)):
+        if any(os.path.exists(os.path.join(place, mark)) for mark in MARKS):
+            return place
+        place = os.path.dirname(place)
+    return folder
+
+
+def _home() -> str:
+    return os.path.realpath(os.path.expanduser("~"))
+
+
+def _within(path: str, folders: Iterable[str]) -> bool:
+    path = os.path.join(os.path.normcase(path), "")
+    return any(path.startswith(os.path.join(os.path.normcase(folder), "")) for folder in folders)
+
+
+def _sites() -> list[str]:
+    """Return the folders of installed packages."""
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    found = [
+        os.path.dirname(os.__file__),
+        os.path.join(sys.base_exec_prefix, "DLLs"),
+        *site.getsitepackages(),
+        *own,
+    ]
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    beside = any(
+        name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
+        for name in _names(home)
+    )
+    return [*found, home] if beside else found  # beside: `pip install --target`
+
+
+def _trees(sites: Iterable[str]) -> Iterator[str]:
+    """Yield the entries named in .pth files: editable checkouts, other environments."""
+    for place in sites:
+        for name in _names(place):
+            if name.endswith(".pth"):
+                with (
+                    suppress(OSError, UnicodeDecodeError),
+                    open(os.path.join(place, name), encoding="utf-8-sig") as file,
+                ):
+                    lines = [line.strip() for line in file]
+                    yield from (
+                        os.path.abspath(os.path.join(place, line))
+                        for line in lines
+                        if line[:6] not in ("", "import")
+                    )
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

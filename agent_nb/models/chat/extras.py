@@ -1,0 +1,45 @@
+"""Fields of a chunk that have no part: kept as Extra parts, each value once.
+
+Rules: a scalar is kept when it first appears, an object or list also when it changes (at most
+`MOST` times). The protocol's own bookkeeping (`KNOWN`) is not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..http.values import empty
+from ..parts import Extra
+
+KNOWN = frozenset({
+    "id", "object", "created", "model", "choices", "usage", "x_groq", "error", "provider",
+    "system_fingerprint", "service_tier", "obfuscation", "index", "delta", "message",
+    "finish_reason", "native_finish_reason", "stop_reason", "text", "role", "content", "refusal",
+    "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call", "channel",
+    "name", "type", "padding", "p", "timings", "status_code", "token_ids", "prompt_token_ids",
+})  # fmt: skip
+MOST = 100
+
+
+class Extras:
+    """The unknown fields of one response."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._latest: dict[str, Any] = {}
+        self._count: dict[str, int] = {}
+
+    def take(self, holder: dict[str, Any]) -> list[Extra]:
+        """Return the new unknown fields of a chunk, choice or delta."""
+        if holder.keys() <= KNOWN:
+            return []
+        found = []
+        for name, value in holder.items():
+            if name in KNOWN or empty(value) or self._latest.get(name) == value:
+                continue
+            count = self._count.get(name, 0)
+            if count < (MOST if isinstance(value, dict | list) else 1):
+                self._latest[name] = value
+                self._count[name] = count + 1
+                found.append(Extra(self._provider, name, value))
+        return found

@@ -1,0 +1,107 @@
+"""An answer that streams in, with its time limits.
+
+Rules: every fault is a ModelError; leaving `chunks` closes the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from ...errors import ModelError, WireError
+from ...wire.compression import decoded
+from .network_errors import fault_of
+
+if TYPE_CHECKING:
+    import httpx
+
+
+ERROR_BODY = 64 * 1024  # bytes of an error body that are read
+LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits in seconds: to connect, to the first byte of the answer, and between bytes."""
+
+    connect: float = 10.0
+    first_byte: float = 120.0
+    idle: float = 60.0
+
+
+class Reply:
+    """An answer in progress: status, headers (names in lower case), bytes as they arrive."""
+
+    def __init__(
+        self, response: httpx.Response, timeouts: Timeouts, deadline: float, host: str
+    ) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._timeouts = timeouts
+        self._deadline = deadline
+        self._host = host
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives.
+
+        Raises ModelError if it breaks off, cannot be decoded or stalls beyond the time limit.
+        """
+        try:
+            async with aclosing(
+                decoded(self._raw(), self.headers.get("content-encoding", ""))
+            ) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except WireError as error:
+            raise ModelError(f"{self._host}: {error}", code="garbage") from None
+
+    async def _raw(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as the server sent it."""
+        source = self._response.aiter_raw()
+        limit = max(0.0, self._deadline - anyio.current_time())
+        words = f"said nothing for {self._timeouts.first_byte:g} s"
+        while True:
+            try:
+                with anyio.fail_after(limit):
+                    data = await anext(source)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise ModelError(f"{self._host} {words}.", retryable=True, code="timeout") from None
+            except Exception as error:
+                raise fault_of(error, self._host, self._timeouts.connect) from None
+            limit = self._timeouts.idle
+            words = f"stopped sending for {limit:g} s"
+            if data:
+                yield data
+
+    async def whole(self, limit: int = LARGEST) -> bytes:
+        """Return the body. Raises ModelError like `chunks`, and above `limit` bytes."""
+        body = bytearray()
+        async with aclosing(self.chunks()) as chunks:
+            async for data in chunks:
+                body += data
+                if len(body) > limit:
+                    raise ModelError(
+                        f"{self._host} answered with more than {limit >> 20} MB.", code="limit"
+                    )
+        return bytes(body)
+
+    async def read(self, limit: int = ERROR_BODY) -> bytes:
+        """Return the readable beginning of the body, for an error message."""
+        body = b""
+        try:
+            with anyio.move_on_after(5):
+                async with aclosing(self.chunks()) as chunks:
+                    async for data in chunks:
+                        body += data
+                        if len(body) >= limit:
+                            break
+        except ModelError:
+            pass
+        return body[:limit]

@@ -1,0 +1,188 @@
+"""Find keys in text: known secret values, and text in the form of a provider's key.
+
+Why apart from the filter: searching has no state; what a stream holds back is the filter's.
+
+Rules
+- A form begins where no letter or digit stands before it, and extends over the characters that such
+  a key may have.
+- Of two keys that begin at one place, the longer one counts.
+- A key longer than `LONGEST` is complete at once: a stream does not wait for its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .key_forms import PATTERNS, SHORTEST, Pattern, written
+
+LONGEST = 4096  # characters of a key that a stream holds back
+# In JSON, the letter or digit that ends an escape does not belong to the word after it.
+_after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
+CONTEXT = 6  # characters of the longest escape
+_CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
+_cut_escape = re.compile(_CUT_ESCAPE).match
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A key (`end`, `label`), or the start of a possible key (`end` is -1).
+
+    A possible key lasts as long as `chars` match.
+    """
+
+    end: int
+    label: str = ""
+    chars: Callable[[str, int], Any] | None = None
+
+
+_MAYBE = Found(-1)
+
+
+class KeySearch:
+    """Finds keys; compiled once for a set of secrets."""
+
+    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+        values: dict[str, str] = {}
+        for name, value in secrets:
+            if len(value) >= SHORTEST:
+                values |= dict.fromkeys(written(value), name)
+        self._values = sorted(values.items(), key=lambda item: -len(item[0]))
+        starts = {start for pattern in PATTERNS for start in pattern.starts}
+        self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
+        for pattern in PATTERNS:
+            for start in pattern.starts:
+                chars = re.compile(f"[{pattern.chars}]*+").match
+                self._forms.setdefault(start[0], []).append((start, pattern, chars))
+        free = [v[:8] for v in values]
+        # Ordinary text costs one search: for a start, or for part of one at the end of the text.
+        self.alert = re.compile(
+            "|".join([_CUT_ESCAPE, *_beginnings(starts, _boundary_before), *_beginnings(free)])
+        ).search
+
+    def find(self, text: str, start: int, *, final: bool) -> tuple[int, Found]:
+        """Return where the next key from `start` on begins (-1 if there is none) and what it is."""
+        pos = start
+        while candidate := self.alert(text, pos):
+            at = candidate.start()
+            form = self._form(text, at, final=final) if _boundary(text, at) else None
+            found = _longer(form, self._value(text, at, final=final))
+            if found is None and text[at] == "\\" and not final and _cut_escape(text, at):
+                found = _MAYBE
+            if found is not None:
+                return at, found
+            pos = at + 1
+        return -1, _MAYBE
+
+    def _value(self, text: str, at: int, *, final: bool) -> Found | None:
+        rest = len(text) - at
+        for value, name in self._values:
+            if text.startswith(value, at):
+                return Found(at + len(value), f"[redacted {name}]")
+            if not final and rest < len(value) and value.startswith(text[at:]):
+                return _MAYBE
+        return None
+
+    def _form(self, text: str, at: int, *, final: bool) -> Found | None:
+        maybe = None
+        for start, pattern, chars in self._forms.get(text[at], ()):
+            if text.startswith(start, at):
+                end = chars(text, at + len(start)).end()
+                if end == len(text) and not final and end - at <= LONGEST:
+                    return Found(-1, chars=chars)
+                if end - at > LONGEST or _fits(pattern, text[at + len(start) : end]):
+                    return Found(end, self._label(text[at:end], pattern, start), chars)
+            elif not final and start.startswith(text[at:]):
+                maybe = _MAYBE
+        return maybe
+
+    def _label(self, key: str, pattern: Pattern, start: str) -> str:
+        secret = key.removeprefix(start) if pattern.kept else key
+        name = next((n for v, n in self._values if v == secret), pattern.name)
+        return f"{start if pattern.kept else ''}[redacted {name}]"
+
+
+def _longer(one: Found | None, other: Found | None) -> Found | None:
+    """Return the candidate that counts: an undecided one, else the longer."""
+    if one is None or other is None:
+        return one or other
+    return one if one.end < 0 or (other.end >= 0 and one.end >= other.end) else other
+
+
+def _boundary(text: str, at: int) -> bool:
+    """Return whether a form may begin at `at`.
+
+    No letter or digit may precede it, except one that ends a JSON escape.
+    """
+    last = text[at - 1 : at]
+    return (
+        not (last.isascii() and last.isalnum())
+        or _after_escape(text, max(0, at - CONTEXT), at) is not None
+    )
+
+
+def _fits(pattern: Pattern, body: str) -> bool:
+    if len(body) < pattern.least:
+        return False
+    return (
+        not pattern.mixed
+        or len(body) >= 2 * pattern.least
+        or re.search("[A-Z0-9]", body) is not None
+    )
+
+
+# ends a word in the tree; longer words that begin with it need no branch
+_WHOLE = ""
+
+
+def _boundary_before(length: int) -> str:
+    """Return a pattern that holds if a word may begin `length` characters back.
+
+    `_boundary` has the last word.
+    """
+    seen = "(?s:.)" * length
+    return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"
+
+
+def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
+    """Return patterns that find a word of two or more characters, or its start at the text's end.
+
+    `before(n)` must hold n characters back; it is checked late, because looking behind is slow.
+    """
+    tree: dict[str, Any] = {}
+    for word in words:
+        node = tree
+        for char in word:
+            node = node.setdefault(char, {})
+        node[_WHOLE] = {}
+    found = []
+    for first, below in sorted(tree.items()):
+        seconds = [
+            rf"\Z{before(1)}",
+            *(f"{re.escape(c)}{before(2)}{_branches(node)}" for c, node in sorted(below.items())),
+        ]
+        found.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
+    return found
+
+
+def _branches(node: dict[str, Any]) -> str:
+    if _WHOLE in node:
+        return ""
+    return (
+        r"(?:\Z|"
+        + "|".join(re.escape(char) + _branches(below) for char, below in sorted(node.items()))
+        + ")"
+    )
+
+
+@lru_cache(maxsize=32)
+def _compiled(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
+    return KeySearch(secrets)
+
+
+def search_for(secrets: Mapping[str, str] | None) -> KeySearch:
+    """Return the search for `secrets` (values by name) and for the forms of keys; cached."""
+    return _compiled(tuple(sorted(secrets.items())) if secrets else ())
