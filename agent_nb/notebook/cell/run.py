@@ -204,7 +204,7 @@ class CellRun:
         )
         self._keep_journal(stream.log)
         taken = len(resume.events) if resume is not None else 0
-        return self._open(driver, stream, agent, taken=taken)
+        return self._open(driver, stream, live, taken=taken)
 
     def _open(
         self, driver: Driver, stream: Stream, agent: Agent, badge: str = "", taken: int = 0
