@@ -173,7 +173,7 @@ def test_without_git_no_filter_is_reported(monkeypatch, tmp_path):
 def test_outside_a_repository_it_says_so(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert main(["git-setup", str(tmp_path)]) == 2
-    assert "no git repository" in capsys.readouterr().err
+    assert "not in a git repository" in capsys.readouterr().err
 
 
 def test_a_diff_shows_what_was_said_and_no_ids(repository):
