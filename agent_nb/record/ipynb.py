@@ -39,7 +39,7 @@ def read(path: str | Path, name: str = "") -> Any:
 
     Raises OSError, ValueError for text that is not JSON, and MergeConflictError.
     """
-    text = Path(path).read_bytes().decode("utf-8")
+    text = Path(path).read_bytes().decode("utf-8-sig")
     try:
         return json.loads(text)
     except ValueError as fault:

@@ -140,3 +140,9 @@ def test_one_frame_of_all_runs(make, tmp_path):
 def test_a_slice_is_runs_again(make, tmp_path):
     save(tmp_path / "a.ipynb", [cell("c1", make("a"), make("b"))])
     assert len(runs(tmp_path)[1:].to_frame("runs")) == 1
+
+
+def test_a_notebook_that_begins_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "n.ipynb"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"cells": []}).encode())
+    assert runs(path).problems == []
