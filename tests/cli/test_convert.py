@@ -167,7 +167,7 @@ def test_a_reader_that_goes_away_is_not_an_error(tmp_path):
     big = tmp_path / "big.ndjson"
     big.write_text(
         ndjson(*LOOM[:1])
-        + ndjson * ({"session_id": "s", "type": "custom", "value": i} for i in range(20_000))
+        + ndjson(*({"session_id": "s", "type": "custom", "value": i} for i in range(20_000)))
     )
     with subprocess.Popen(
         [*COMMAND, "--from", "loom", "--to", "canonical", str(big)],
@@ -194,7 +194,7 @@ def peak(tmp_path, count):
     path = tmp_path / f"{count}.ndjson"
     path.write_text(
         ndjson(*LOOM[:1])
-        + ndjson * ({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count))
+        + ndjson(*({"session_id": "s", "type": "custom", "value": "x" * 200} for _ in range(count)))
     )
     arguments = [
         "convert",

@@ -1,5 +1,6 @@
 """`{{ expression }}` becomes its value; everything else in a prompt stays as it was typed."""
 
+import subprocess
 import sys
 
 import pytest
@@ -114,4 +115,9 @@ def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
 
 
 def test_no_library_is_imported_for_it():
-    assert "polars" not in sys.modules
+    code = (
+        "import sys\nfrom agent_nb.notebook.interpolate import describe\n"
+        "describe([1])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
