@@ -29,7 +29,7 @@ from ..record.payloads import attach
 from ..record.record import Record, events_of
 from ..record.signing import intact, names_signer
 from ..tools.approval import Approver, settled
-from ..tools.base import Asker, Decision, Question, Report, Tool, ToolContext
+from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
@@ -163,7 +163,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 def lives(tool: Tool) -> bool:
     """Return whether a replay must call the tool again because it touches kernel variables."""
-    return tool.effect == "kernel" or (not tool.declared and bool(reads(tool.invoke)))
+    return tool.effect in LIVES or (not tool.declared and bool(reads(tool.invoke)))
 
 
 class TapeApprover(Approver):
@@ -183,7 +183,7 @@ class TapeApprover(Approver):
             return Decision(False, reason=reason or "the policy denies it now")
         if not self._tape.trusted:
             return await self._foreign(tool, args, context, report)
-        if verdict == "allow" and tool.effect == "none":
+        if verdict == "allow" and tool.effect in QUIET:
             return Decision(True, reason=reason)
         recorded = self._tape.approval(context.call_id)
         if recorded is not None and recorded.decision == "allow" and _same(recorded.args, args):

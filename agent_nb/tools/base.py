@@ -20,7 +20,9 @@ import msgspec
 from ..events.tool_events import meaning, progress_fields
 from ..models.messages import ToolSpec
 
-Effect = Literal["none", "kernel", "outside"]
+Effect = Literal["none", "reads", "kernel", "outside"]
+QUIET = ("none", "reads")  # effects that nobody is asked about
+LIVES = ("reads", "kernel")  # effects whose calls run in order, and again in a replay
 Compare = Literal["full", "text", "none"]
 _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
@@ -170,16 +172,17 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     `invoke` runs with them and returns a value, an awaitable, or an (async) generator whose items
     are progress and whose last value or `return` is the result.
 
-    `effect`: `none` (reads only), `kernel` (changes the user's namespace; a replay runs it again),
-    `outside` (files, network …). Under `--approve ask`, tools with an effect need approval.
-    `declared`: the effect was declared; otherwise a notebook function counts by what its code uses
-    (`reads`). `thread`: where it is called: a worker thread, the kernel's main thread, or the
-    agent's event loop (always, for coroutine functions). `render` returns a mime bundle for people
-    from the result value. `preview` returns text, such as a diff, of what a call would change; a
-    ToolError it raises is the result of the call. `command`: the parameter that holds a shell
-    command, if any (globs of allow rules then do not match across shell operators). `grace`:
-    seconds to clean up after a stop. `compare`: what must equal the record when a test runs a call
-    again: the whole result, its text, or nothing. `agent`: the agent that this tool is, if any.
+    `effect`: `none`, `reads` (the user's namespace; a replay runs it again), `kernel` (changes the
+    user's namespace; a replay runs it again), `outside` (files, network …). Under `--approve ask`,
+    tools with an effect need approval. `declared`: the effect was declared; otherwise a notebook
+    function counts by what its code uses (`reads`). `thread`: where it is called: a worker thread,
+    the kernel's main thread, or the agent's event loop (always, for coroutine functions). `render`
+    returns a mime bundle for people from the result value. `preview` returns text, such as a diff,
+    of what a call would change; a ToolError it raises is the result of the call. `command`: the
+    parameter that holds a shell command, if any (globs of allow rules then do not match across
+    shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
+    record when a test runs a call again: the whole result, its text, or nothing. `agent`: the agent
+    that this tool is, if any.
     """
 
     spec: ToolSpec

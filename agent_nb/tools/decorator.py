@@ -71,7 +71,7 @@ def tool(
 def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any) -> Any:
     """Declare a function as a tool; use it bare or with options.
 
-    `name` and `description` default to the function's own. `effect`: none, kernel or outside
+    `name` and `description` default to the function's own. `effect`: none, reads, kernel or outside
     (`side_effects=True` means outside); undeclared it is none, except that a replay runs functions
     that use notebook variables again. `timeout`: seconds (None: the runner's default, `math.inf`:
     no limit). `thread`: worker or main, for synchronous functions. `render(value)` returns a mime

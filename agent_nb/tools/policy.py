@@ -36,7 +36,7 @@ import msgspec
 
 from ..host.trust import Offer
 from ..wire.json_text import dumps
-from .base import Tool
+from .base import QUIET, Tool
 from .command_line import OPERATORS, commands, joined, spellings, squeezed
 from .decorator import clean_name
 
@@ -122,7 +122,7 @@ class Policy(msgspec.Struct, frozen=True):
             if isinstance(prop, dict) and "default" in prop
         }
         verdict, reason = self._strictest(tool, {**defaults, **args})
-        if verdict == "allow" and self.offer is not None and tool.effect != "none":
+        if verdict == "allow" and self.offer is not None and tool.effect not in QUIET:
             return "ask", f"{reason} would allow it, but {self.offer.refusal}"
         return verdict, reason
 
@@ -143,7 +143,7 @@ class Policy(msgspec.Struct, frozen=True):
                 found.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:
-            found.append(("allow", "") if tool.effect == "none" else (self.default, self.name))
+            found.append(("allow", "") if tool.effect in QUIET else (self.default, self.name))
         return min(found, key=lambda decision: STRICT.index(decision[0]))
 
 

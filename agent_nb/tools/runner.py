@@ -27,7 +27,7 @@ from ..wire.json_text import dumps
 from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
-from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
+from .base import LIVES, Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
 from .execution import perform
 from .running_call import Job, RunningCall
 from .toolset import Toolset
@@ -130,7 +130,7 @@ class ToolRunner:
                 remaining=remaining,
             )
             tool = self.toolset.get(job.name)
-            in_order = tool is not None and tool.effect == "kernel"
+            in_order = tool is not None and tool.effect in LIVES
             call = RunningCall(job, tool, report, context, before if in_order else None)
             before = call.over if in_order else before
             batch.append(call)

@@ -6,11 +6,9 @@ code of the objects, compute a lazy frame or fill its window.
 Rules
 - In a notebook it reads the user's namespace on the kernel's main thread, between the calls of
   `python`. Elsewhere it reads what the run's own `python` calls have set, else `__main__`.
-- It changes nothing (`describe`), so it declares no effect and nobody is asked. But what it returns
-  depends on the kernel, so a replay must run it again and compare: served from the record it would
-  hide that the data have changed. `@tool(effect="none")` would mean just that, and `"kernel"` would
-  ask. So nothing is declared, and the tool counts by what it uses (`reads`): it is bound to
-  `_Variables`, which can change.
+- It only reads (`effect="reads"`): nobody is asked, calls run in order with those of `python`, and
+  a replay runs it again and compares, for served from the record it would hide that data have
+  changed.
 - Texts pass the secret filter before they are cut; the whole result passes it again with the call,
   as that of any tool.
 """
@@ -21,17 +19,15 @@ import difflib
 import sys
 import types
 from collections.abc import Awaitable
-from functools import partial, update_wrapper
 from typing import Annotated, Any
 
-import msgspec
 from pydantic import Field
 
 from ..errors import ToolError
 from ..models import keys
 from ..wire.redact import redact_text
-from .base import Tool, ToolContext
-from .decorator import as_tool
+from .base import ToolContext
+from .decorator import as_tool, tool
 from .describe import describe, listing, preview, user_variables
 from .looks import library, own
 
@@ -39,20 +35,8 @@ _PYTHON = "python"  # under which the tool `python` keeps its namespace outside 
 _NONE = "There are no variables."
 
 
-class _Variables(msgspec.Struct, frozen=True):
-    """The variables of this process: what the tool reads where there is no notebook."""
-
-    def of(self, context: ToolContext) -> dict[str, Any]:
-        """Return the namespace that a call sees. Raises ToolError where there is none."""
-        kept = context.state.get(_PYTHON)
-        space = kept if type(kept) is dict else own(sys.modules.get("__main__"))
-        if type(space) is not dict:
-            raise ToolError("There are no variables here: no notebook, and no main program.")
-        return space
-
-
+@tool(effect="reads", icon="variables")
 def variables(
-    process: _Variables,
     name: str = "",
     rows: Annotated[int, Field(ge=1, le=20)] = 3,
     *,
@@ -66,20 +50,22 @@ def variables(
         rows: How many rows or items of it to show.
     """
     if context.host is None:
-        return _told(process.of(context), name, rows)
+        return _told(_own(context), name, rows)
     host = context.host
     # awaited on the loop as `python` awaits its cell: calls of one batch reach the host in order
     return host.call(lambda: _told(host.namespace(), name, rows))
 
 
-def _offer() -> Tool:
-    """Return the tool: its schema is that of the bound function, its code counts as ours."""
-    bound = update_wrapper(partial(variables, _Variables()), variables)
-    made = as_tool(partial(variables, _Variables()))
-    return msgspec.structs.replace(made, invoke=bound, icon="variables")
+tools = (as_tool(variables),)
 
 
-tools = (_offer(),)
+def _own(context: ToolContext) -> dict[str, Any]:
+    """Return what a call sees without a notebook. Raises ToolError where there is nothing."""
+    kept = context.state.get(_PYTHON)
+    space = kept if type(kept) is dict else own(sys.modules.get("__main__"))
+    if type(space) is not dict:
+        raise ToolError("There are no variables here: no notebook, and no main program.")
+    return space
 
 
 def _told(namespace: dict[str, Any], name: str, rows: int) -> str:

@@ -153,7 +153,7 @@ def test_nobody_is_asked_and_a_rule_may_deny(run: Run, asker: Any) -> None:
 def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
     tools = resolve("variables")
     assert lives(tools["variables"])
-    assert tools["variables"].effect == "none"
+    assert tools["variables"].effect == "reads"
     assert behind(tools, ".") == {}
 
 

@@ -31,6 +31,7 @@ from ...record.record import KEY, Record
 from ...record.signers import Signer
 from ...record.signing import intact, mine, user_key
 from ...record.ssh_signature import PrivateKey
+from ...tools.base import QUIET
 from ...tools.toolset import ROOM, of_plugin
 from ..cell.approvals import CLIPPED, LONGEST, shown
 from ..files.tool_names import tool_names
@@ -137,7 +138,7 @@ def harmless(sources: Iterator[str]) -> frozenset[str]:
         return frozenset()
     made = tool_names(code)
     found = (tool for name in builtin(ROOM) for tool in of_plugin(name))
-    return frozenset(tool.name for tool in found if tool.effect == "none") - made
+    return frozenset(tool.name for tool in found if tool.effect in QUIET) - made
 
 
 def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:
