@@ -80,6 +80,13 @@ def front(request, opened):
     notebook.close()
 
 
+@pytest.fixture(autouse=True)
+def settled(front):
+    """A test that failed leaves no cell running for the next test, or for its own second try."""
+    yield
+    front.settle()
+
+
 def timed(front, click, effect, what):
     """Click, wait for the effect, and check how long that took."""
     start = time.monotonic()

@@ -157,6 +157,18 @@ class Notebook:
             "index => window.ended[index]", arg=index, timeout=1000 * seconds, polling=POLL
         )
 
+    def settle(self) -> None:
+        """Interrupt the kernel until no started cell runs, so that a failed test leaves none."""
+        for _ in range(3):
+            try:
+                self.page.wait_for_function(
+                    "() => Object.values(window.ended || {}).every(Boolean)", timeout=5000
+                )
+            except Exception:
+                self.command("notebook:interrupt-kernel")
+            else:
+                return
+
     def begin(self, code: str) -> int:
         """Add a cell and run it without waiting; return its index."""
         index = self.add(code)
