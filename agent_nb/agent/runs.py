@@ -66,7 +66,7 @@ def runs(path: str | os.PathLike[str]) -> Runs:
     seen: set[tuple[str, str]] = set()
     paths = notebooks(path)
     if not paths:
-        problems.append(f"{path}: there is no notebook")
+        problems.append(f"{path}: no notebook found")
     for file in paths:
         try:
             notebook = load(file)

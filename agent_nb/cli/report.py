@@ -71,7 +71,7 @@ def export(arguments: Arguments) -> int:
     ]
     if not runs:
         raise UsageError(
-            "There is no recorded run to export"
+            "No recorded run to export"
             + (f" whose id begins with {arguments.run!r}." if arguments.run else ".")
         )
     output = target(arguments.output)

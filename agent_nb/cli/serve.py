@@ -221,4 +221,4 @@ def _publish(arguments: Arguments, hub: Any) -> None:
         known.add(run.id)
         hub.attach(run.log)
     if not known:
-        raise UsageError("There is no recorded run in the notebooks that were named.")
+        raise UsageError("The named notebooks hold no recorded run.")

@@ -17,6 +17,7 @@ Rules
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
@@ -90,17 +91,19 @@ class Unframer:
         return held
 
 
-class _Core:
+class _Core(ABC):
     """Base of the three framings."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
 
+    @abstractmethod
     def feed(self, data: bytes) -> list[Item]:
-        raise NotImplementedError
+        """Return the items that `data` completes."""
 
+    @abstractmethod
     def close(self) -> list[Item]:
-        raise NotImplementedError
+        """Return the items held back."""
 
     def _safe(self, read: Callable[[], list[T]]) -> list[T]:
         """Call `read`; a line over the size limit is a loss, not an exception."""

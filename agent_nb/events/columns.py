@@ -159,7 +159,7 @@ def choose(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
     if isinstance(columns, str):
         if columns not in PRESETS:
             raise UsageError(
-                f"There is no list of columns named {columns!r}. Known: {', '.join(PRESETS)}; or give a list."
+                f"Unknown list of columns {columns!r}. Known: {', '.join(PRESETS)}; or give a list."
             )
         return PRESETS[columns]
     chosen = list(columns)

@@ -3,7 +3,7 @@
 Rules
 - Server-sent events with ids: only whole frames are passed on, up to the newest id. After a break
   the stream is requested again with `Last-Event-ID`, waiting longer each time nothing new came,
-  until the caller has what it wants (`done`), the server says that there is no more (204), or
+  until the caller has what it wants (`done`), the server ends the stream (204), or
   nothing came for `Backoff.patience` seconds.
 - Every other stream is passed on as it comes; a break is an error.
 """

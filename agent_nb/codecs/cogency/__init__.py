@@ -59,7 +59,7 @@ codec = Codec(
         "started": "a call just has a result",
         "progress": "tools report only at their end",
         "node": "there are no nodes",
-        "state": "there is no state",
+        "state": "the format has no state",
         "extension": "it belongs to another format",
     },
 )

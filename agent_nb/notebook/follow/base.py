@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from ...agent.run import Run
@@ -17,7 +18,7 @@ from ..session import Session
 from .cards import Cards
 
 
-class FollowRun:
+class FollowRun(ABC):
     """One cell that follows runs. Subclasses define `_follow`."""
 
     def __init__(self, session: Session, cell: Cell) -> None:
@@ -34,8 +35,9 @@ class FollowRun:
             raise AgentStopped(interrupts.by, last)
         return last
 
+    @abstractmethod
     async def _follow(self, interrupts: Interrupts) -> Run | None:
-        raise NotImplementedError
+        """Follow the runs and return the last one, None when nothing came."""
 
     def _records(self) -> list[Record]:
         """Return this cell's records of followed runs, the newest first."""
