@@ -11,7 +11,8 @@ Rules
   (`wire.console`): a tqdm bar becomes a fraction.
 - Printed output is also part of the result, bounded, as `printed` in `extra`: the model reads it,
   and a replay compares only the content.
-- A tool's output is logged before its result. Text, data and results pass the secret filter.
+- A tool's output is logged before its result. Text, data and results pass the secret filter;
+  pictures lose the text in them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..events.tool_events import meaning
 from ..tools.base import Outcome, Update
 from ..tools.values import Collector
 from ..wire.console import Console, report
+from ..wire.media import clean_attachment
 from ..wire.redact import Redaction, Redactor
 from ..wire.surrogates import encodable
 from .clean_json import clean_value
@@ -227,6 +229,7 @@ class Batch:
                 display=self._redaction.value(clean_value(outcome.display))
                 if outcome.display
                 else None,
+                attachments=tuple(filter(None, map(clean_attachment, outcome.attachments))),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",
                 **self._place(call_id),

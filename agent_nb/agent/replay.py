@@ -290,7 +290,12 @@ def _recorded(result: Result | None) -> Outcome:
     if result is None:
         return Outcome("cancelled", "Not run.")
     return Outcome(
-        result.status, result.content, result.display, result.duration, printed_by(result)
+        result.status,
+        result.content,
+        result.display,
+        result.duration,
+        printed_by(result),
+        result.attachments,
     )
 
 

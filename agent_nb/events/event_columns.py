@@ -10,7 +10,8 @@ from .text import content_text
 
 
 def _result_payload(event: e.Result) -> Any:
-    return event.display if isinstance(event.content, str) else event.content
+    shown = event.display or list(event.attachments) or None
+    return shown if isinstance(event.content, str) else event.content
 
 
 def _node_text(event: e.Node) -> str:

@@ -68,6 +68,7 @@ class CallRow:
         self.text: str | None = None
         self.content: Any = None
         self.display: dict[str, Any] | None = None
+        self.attachments: list[dict[str, Any]] | None = None
 
     def add(self, event: e.Event) -> None:
         """Add an event of the call."""
@@ -96,6 +97,7 @@ class CallRow:
             event.content,
             event.display,
         )
+        self.attachments = list(event.attachments) or None
         self.text = content_text(event.content)
 
 

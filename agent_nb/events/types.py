@@ -159,8 +159,8 @@ class Result(Event, frozen=True, tag="result"):
     """How a call ended; exactly one per call.
 
     `content` is what the model reads (text or a JSON value), `display` a mime bundle for people,
-    `duration` seconds. A tool that printed something has it, bounded, as `printed` in `extra`: the
-    model reads it beside the content.
+    `duration` seconds, `attachments` the pictures, as in User. A tool that printed something has
+    it, bounded, as `printed` in `extra`: the model reads it beside the content.
     """
 
     type: ClassVar[str] = "result"
@@ -171,6 +171,7 @@ class Result(Event, frozen=True, tag="result"):
     content: Any = ""
     display: dict[str, Any] | None = None
     duration: float = 0.0
+    attachments: tuple[dict[str, Any], ...] = ()
 
 
 class Respond(Event, frozen=True, tag="respond"):

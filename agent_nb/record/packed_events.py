@@ -3,7 +3,7 @@
 Rules
 - The position of an event is not stored: `seq` is its place in the record, `run` the record's id.
 - Arguments that `raw_args` spells out exactly are `{"$raw": true}`; long `chunks` are packed; all
-  other values are packed as `packing` says.
+  other values are packed as `packing` says; a picture is a payload, so that it is stored once.
 - Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}.
 """
 
@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from ..events import Approval, Call, Event, Respond, Think
+from ..events import Approval, Call, Event, Respond, Result, Think, User
 from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
 from ..events.event_json import event_from, to_builtins
 from ..events.log import block_text
 from .packing import Packer, Unpacker
 
+PICTURES = "attachments"
 WORTH = 64  # shorter arguments and chunks are not packed (characters)
 _RAW = {"$raw": True}
 
@@ -36,7 +37,13 @@ def pack_event(event: Event, place: int, run: str, packer: Packer) -> dict[str, 
         and len(event.raw_args) >= WORTH
         and _says(event.raw_args, event.args)
     )
-    packed = {k: packer.pack(v) for k, v in obj.items() if not (same and k == "args")}
+    packed = {
+        k: packer.pack_pictures(v)
+        if k == PICTURES and isinstance(event, User | Result)
+        else packer.pack(v)
+        for k, v in obj.items()
+        if not (same and k == "args")
+    }
     if same:
         packed["args"] = dict(_RAW)
     if isinstance(event, Think | Respond | Call) and len(event.chunks) >= WORTH:

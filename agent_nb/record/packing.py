@@ -5,7 +5,7 @@ it must not name the writer's home. A large value that occurs twice is stored on
 
     {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
     {"$float": "nan"}              nan, inf or -inf
-    {"$payload": "<sha256>"}       a value kept in `payloads`
+    {"$payload": "<sha256>"}       a value kept in `payloads`, such as a picture
     {"$literal": {…}}              an object that would otherwise look like one of these
     ⌂~                             the home folder (⌂\\ with doubled backslashes, ⌂= the sign
                             itself)
@@ -30,6 +30,7 @@ from typing import Any
 from ..wire.json_text import SAFE, canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
+PICTURE = 1024  # characters of base64; shorter pictures stay in place
 DEEPEST = 200
 BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
@@ -37,6 +38,7 @@ SIGN = "⌂"
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 _MARKED = re.compile(SIGN + r"([~=\\])")
 
 
@@ -133,6 +135,15 @@ class Packer:
             return self._keep(packed)
         return packed
 
+    def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
+        """Return the packed form of attachments: the base64 of each picture is a payload."""
+        return [
+            {k: self._keep(v) if k == "data" else self.pack(v) for k, v in picture.items()}
+            if isinstance(picture, Mapping) and _is_picture(picture.get("data"))
+            else self.pack(picture)
+            for picture in pictures
+        ]
+
     def _keep(self, packed: Any) -> dict[str, str]:
         key = payload_key(packed)
         self.payloads[key] = packed
@@ -156,6 +167,11 @@ class Packer:
         if isinstance(value, list | tuple):
             return [self._pack(v, depth - 1) for v in value]
         return self._home.hide(str(value))
+
+
+def _is_picture(data: Any) -> bool:
+    """Return whether `data` is base64, long enough to be worth a payload."""
+    return isinstance(data, str) and len(data) >= PICTURE and _BASE64(data) is not None
 
 
 def _int(value: int) -> Any:

@@ -26,6 +26,7 @@ ORDER = (
     ("progress", "data"),
     ("progress", "text"),
     ("result", "display"),
+    ("result", "attachments"),
     ("extension", "payload"),
     ("state", "payload"),
     ("node", "data"),
@@ -43,7 +44,7 @@ ORDER = (
 _OBJECTS = frozenset(
     {("result", "display"), ("node", "data"), ("call", "args"), ("approval", "args")}
 )
-_LISTS = frozenset({("user", "attachments")})
+_LISTS = frozenset({("user", "attachments"), ("result", "attachments")})
 DROPPED = (
     "progress",
     "metric",

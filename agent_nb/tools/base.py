@@ -11,7 +11,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
 
@@ -57,6 +57,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """How a call ended: `content` (text or JSON) for the model, `display` (mime bundle) for people.
 
     `printed`: what the tool printed, if known from a record and not from its updates.
+    `attachments`: its pictures, objects with `media_type` and base64 `data`.
     """
 
     status: Literal["ok", "error", "denied", "cancelled", "timeout"]
@@ -64,6 +65,18 @@ class Outcome(msgspec.Struct, frozen=True):
     display: dict[str, Any] | None = None
     duration: float = 0.0
     printed: str = ""
+    attachments: tuple[dict[str, Any], ...] = ()
+
+
+class Pictured(msgspec.Struct, frozen=True):
+    """What a tool may return: `content`, as any tool returns it, and `pictures` beside it.
+
+    A picture is bytes (PNG, JPEG, GIF or WebP), an object with base64 `data`, a figure or a PIL
+    image.
+    """
+
+    content: Any
+    pictures: Sequence[Any] = ()
 
 
 class Host(Protocol):

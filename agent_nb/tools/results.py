@@ -26,8 +26,8 @@ from ..errors import Cancelled, ToolError
 from ..wire.json_text import dumps
 from ..wire.media import without_text
 from ..wire.surrogates import encodable
-from . import display
-from .base import Outcome, Update, update
+from . import display, pictures
+from .base import Outcome, Pictured, Update, update
 from .values import LIMIT, clip, message_of, plain, short_repr
 
 NOTHING = "(no value)"
@@ -72,10 +72,25 @@ def success(
     if isinstance(value, Outcome):
         shown = display.bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
+    if isinstance(value, Pictured):
+        return _pictured(value, limit, render)
     content, bundle = _described(value, limit)
     if render is not None:
         bundle = _rendered(render, value, content)
     return Outcome("ok", content, bundle)
+
+
+def _pictured(
+    value: Pictured, limit: int, render: Callable[[Any], dict[str, Any]] | None
+) -> Outcome:
+    made = success(value.content, limit, render)
+    try:
+        found, missing = pictures.pictures(value.pictures)
+    except Exception:  # of a foreign iterable
+        found, missing = (), 1
+    text = made.content if isinstance(made.content, str) else dumps(made.content)
+    content = "\n".join([text, *[pictures.NO_PICTURE] * missing]) if missing else made.content
+    return msgspec.structs.replace(made, content=content, attachments=(*found, *made.attachments))
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:

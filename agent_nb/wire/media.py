@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
+from typing import Any
 
 PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
@@ -28,6 +30,26 @@ def media_type(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
+
+
+def attachment(data: bytes) -> dict[str, str] | None:
+    """Return a picture, without its text, as an attachment; None if it is none of the four kinds.
+
+    An attachment is an object with `media_type` and base64 `data`.
+    """
+    kind = media_type(data)
+    if not kind:
+        return None
+    return {"media_type": kind, "data": base64.b64encode(without_text(data)).decode("ascii")}
+
+
+def clean_attachment(given: Any) -> dict[str, str] | None:
+    """Return an attachment from anywhere as `attachment` makes it; None if it is no picture."""
+    data = given.get("data") if isinstance(given, Mapping) else None
+    try:
+        return attachment(base64.b64decode(data, validate=True)) if isinstance(data, str) else None
+    except (binascii.Error, ValueError):
+        return None
 
 
 def without_text(data: bytes) -> bytes:

@@ -317,6 +317,12 @@ SAMPLES: dict[str, list[Event]] = {
         ev.Result(call_id="c1", name="sh", content={"rows": [1]}, duration=1.25),
         ev.Result(call_id="c1", name="sh", content="", status="denied"),
         ev.Result(call_id="c1", name="sh", content="x", display={"text/plain": "short"}),
+        ev.Result(
+            call_id="c1",
+            name="sh",
+            content="x",
+            attachments=({"media_type": "image/png", "data": "AA"},),
+        ),
     ],
     "respond": [
         ev.Respond(content="an answer"),

@@ -73,5 +73,6 @@ codec = Codec(
         "metric": "only the total is written, when the run finishes",
         "extension": "it belongs to another format",
         "user.attachments": "a message is text",
+        "result.attachments": "a result is text",
     },
 )

@@ -72,5 +72,6 @@ codec = Codec(
         "state": "the format has no state",
         "interrupt": "a run is either final or ends in an error",
         "extension": "it belongs to another format",
+        "result.attachments": "a result is text",
     },
 )

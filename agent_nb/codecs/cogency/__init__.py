@@ -61,5 +61,6 @@ codec = Codec(
         "node": "there are no nodes",
         "state": "the format has no state",
         "extension": "it belongs to another format",
+        "result.attachments": "a result is text",
     },
 )

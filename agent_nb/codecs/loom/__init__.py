@@ -95,6 +95,7 @@ codec = Codec(
         "interrupt": "only the stop reason of the reply shows it",
         "extension": "it belongs to another format",
         "user.attachments": "a message is text",
+        "result.attachments": "a result is text",
         "progress.fraction": "a tool's output is text",
         "progress.data": "a tool's output is text",
     },

@@ -75,6 +75,7 @@ codec = Codec(
         "node": "of nodes only the start of a model request and of a sub-agent is written",
         "extension": "it belongs to another format",
         "user.attachments": "a message is text",
+        "result.attachments": "a result is text",
         "progress.text": "output becomes the message of the progress",
     },
 )

@@ -69,5 +69,6 @@ codec = Codec(
         "metric": "usage is not written",
         "node": "of nodes only the steps of the model are written",
         "extension": "it belongs to another format",
+        "result.attachments": "a result is text",
     },
 )
