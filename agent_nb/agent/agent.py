@@ -26,9 +26,11 @@ from ..host.trust import Offer
 from ..models import offline
 from ..record.given import Given
 from ..wire.redact import Redaction
+from . import display
 from .assembly import plan, player
 from .attachments import pictures_of, without_text
 from .compaction import STRATEGIES
+from .context import Context
 from .drift import Resume
 from .limits import Limits, limits_from
 from .loop import Loop
@@ -129,6 +131,7 @@ class Agent:
         history: Sequence[Sequence[Event]] = (),
         notes: Sequence[str | events.State] = (),
         resume: Resume | None = None,
+        context: Context | str | None = None,
         view: str | None = "auto",
         check: bool = True,
         record: bool = True,
@@ -137,7 +140,9 @@ class Agent:
 
         `history`: events of earlier runs of the conversation, oldest first. They are trusted: check
         foreign records first. `notes`: remarks on the conversation for the log. `resume`: where a
-        replay drifted; the run continues from there. `view`: how a notebook cell that awaits the
+        replay drifted; the run continues from there. `context`: what the model is given about the
+        notebook of the running cell (`auto`, `vars`, `cells`, `none`; None: its default); elsewhere
+        there is nothing to give. `view`: how a notebook cell that awaits the
         run shows it (`auto`, `widgets`, `html`, `text`; None: not at all). `record`: let a notebook
         record the run, and replay it where nothing runs live (`offline`).
 
@@ -152,9 +157,13 @@ class Agent:
         user = events.User(content=said, attachments=without_text(pictures), origin="user")
         questions = Questions()
         given = self._given(redaction, said, pictures, history)
-        make = cache(
-            partial(plan, self, log, redaction, given, notes, ask=questions.beside(self.ask))
+        beside = (
+            context
+            if isinstance(context, Context)
+            else display.context(context, self.tools, prompt, hosted=self.host is not None)
         )
+        ask = questions.beside(self.ask)
+        make = cache(partial(plan, self, log, redaction, given, notes, ask=ask, context=beside))
         if not offline.barred():  # offline, the model may be unknown
             make()
         asked = Asked(

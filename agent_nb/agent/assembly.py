@@ -22,6 +22,7 @@ from ..record.fingerprint import inputs_hash
 from ..record.given import Given
 from ..wire.redact import Redaction
 from . import outgoing
+from .context import Context
 from .dependencies import behind, place
 from .limits import Limits
 from .model_choice import ModelChoice
@@ -80,6 +81,7 @@ def plan(
     notes: Sequence[str | State],
     *,
     ask: Asker,
+    context: Context,
 ) -> Plan:
     """Return the plan of a live run.
 
@@ -111,6 +113,7 @@ def plan(
         start=_run_start(agent, redaction, given),
         notes=tuple(notes),
         warnings=redaction.value(policy.remarks),
+        context=context.fitted(agent.model.context),
     )
 
 

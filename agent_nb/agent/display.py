@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ..errors import UsageError, unknown_name
 from ..events.log import EventLog
 from ..host import plugins
+from .context import MODES, Context
+
+if TYPE_CHECKING:
+    from ..tools.toolset import Toolset
 
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
@@ -78,6 +83,9 @@ class Presenter(Protocol):
     def show(self, run: Shown, view: str) -> None:
         """Show a run."""
 
+    def context(self, mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
+        """Return what a run that the running cell begins is given about the notebook."""
+
 
 def enter() -> None:
     """Mark the context as part of a run."""
@@ -92,6 +100,19 @@ def screen(stream: Begun, view: str | None) -> Screen | None:
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
     return _presenter().screen(stream, view)
+
+
+def context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
+    """Return what a run is given about the notebook of the running cell, nothing elsewhere.
+
+    `mode`: one of `MODES` (None: the notebook's default). `hosted`: its tools run in the kernel.
+    Raises UsageError on an unknown mode.
+    """
+    if mode is not None and mode not in MODES:
+        raise UsageError(unknown_name("context", mode, MODES))
+    if mode == "none" or _inside.get() or "IPython" not in sys.modules:
+        return Context()
+    return _presenter().context(mode, tools, prompt, hosted=hosted)
 
 
 def begun(stream: Begun) -> Kept | None:

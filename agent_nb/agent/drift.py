@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..events import Call, Event
+from ..events import Call, Event, State
 from ..events.log import EventLog
 from ..record import sides
 from ..tools.base import Outcome, Update
+from .context import beside_prompt
 from .replay_check import Checked
 
 
@@ -48,13 +49,17 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     updates: Mapping[str, Sequence[Update]]
     drift: Drift
 
-    def restamped(self, run: str, now: float) -> list[Event]:
-        """Return the events as the start of run `run`, with the last at `now` (epoch s)."""
-        shift = round((now - self.events[-1].ts) * 1000) if self.events else 0
-        moved = [round(e.ts * 1000) + shift for e in self.events]
+    def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
+        """Return the events as the start of run `run`, with the last at `now` (epoch s).
+
+        `beside`: the context of that run, in the place of the recorded one.
+        """
+        began = beside_prompt(self.events, beside)
+        shift = round((now - began[-1].ts) * 1000) if began else 0
+        moved = [round(e.ts * 1000) + shift for e in began]
         return [
-            msgspec.structs.replace(e, run=run, ts=ms / 1000)
-            for e, ms in zip(self.events, moved, strict=True)
+            msgspec.structs.replace(e, run=run, ts=ms / 1000, seq=seq)
+            for seq, (e, ms) in enumerate(zip(began, moved, strict=True), 1)
         ]
 
 

@@ -118,6 +118,8 @@ class Loop:
                 named = {"model": self._plan.redaction.value(encodable(name))} if name else {}
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
+                if (beside := self._plan.context.event(self._plan.redaction)) is not None:
+                    self._log.append(beside)
             for note in self._plan.notes:
                 self._log.append(
                     events.State(kind="conversation", payload={"note": note})
@@ -176,7 +178,8 @@ class Loop:
 
     def _take_up(self, resume: Resume) -> None:
         """Begin with the events of a replay up to its drift and the outcomes of its open batch."""
-        for event in resume.restamped(self._log.run, self._log.now()):
+        beside = self._plan.context.event(self._plan.redaction)
+        for event in resume.restamped(self._log.run, self._log.now(), beside):
             self._log.append(event)
         self._meter.recount(resume.events)
         self._requests = sum(

@@ -53,7 +53,7 @@ class Prompt:
         plan, dialect = self._plan, self.dialect
         head = self._head()
         budget = self._budget(head)
-        current = compaction.shortened(dialect, list(self._log), budget)
+        current = compaction.shortened(dialect, self._current(), budget)
         kept = context.window(dialect, self._history, current, budget)
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
         if last:
@@ -85,7 +85,7 @@ class Prompt:
     async def remember(self) -> list[Event]:
         """Return the events that note what the window leaves out, summarised if configured."""
         kept = context.window(
-            self.dialect, self._history, list(self._log), self._budget(self._head())
+            self.dialect, self._history, self._current(), self._budget(self._head())
         )
         if not kept.left_out:
             return []
@@ -103,11 +103,16 @@ class Prompt:
             payload |= {"text": self._summary} if self._summary else {}
         return [*out, events.State(kind="window", payload=payload)]
 
+    def _current(self) -> list[Event]:
+        """Return the events of this run, with what is sent beside its prompt."""
+        return self._plan.context.before(list(self._log))
+
     def _head(self) -> list[Message]:
         """Return what precedes the conversation: instructions, system text, summary, examples."""
         plan, dialect = self._plan, self.dialect
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        texts = (dialect.instructions(self._tools, small=plan.model.shots), plan.system, before)
+        own = dialect.instructions(self._tools, small=plan.model.shots)
+        texts = (own, plan.context.system, plan.system, before)
         system = "\n\n".join(t for t in texts if t)
         head = [text_message("system", system)] if system else []
         return (

@@ -17,6 +17,7 @@ from ..models.base import Model
 from ..models.messages import ToolSpec
 from ..tools.runner import ToolRunner
 from ..wire.redact import Redaction
+from .context import Context
 from .limits import Limits
 
 
@@ -24,7 +25,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one run.
 
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
-    remarks on the policy.
+    remarks on the policy. `context`: what is sent beside the prompt.
     """
 
     model: Model
@@ -41,3 +42,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     start: Mapping[str, Any] = {}
     notes: Sequence[str | State] = ()
     warnings: Sequence[str] = ()
+    context: Context = Context()

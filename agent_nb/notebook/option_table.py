@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..agent.context import MODES
 from ..agent.limits import Limits
 from ..tools.base import Compare
 
@@ -97,6 +98,11 @@ OPTIONS = (
     _value("--view", choices=VIEWS, help="how the run is shown (default: auto)"),
     _value("--thoughts", choices=THOUGHTS, help="how thoughts are shown (default: collapse)"),
     _value("--system", metavar="TEXT", help="instructions for the model"),
+    _value(
+        "--context",
+        choices=MODES,
+        help="what the model is given about the notebook: auto (the default): the variables without their values, if a tool shares them; vars: also first rows of tables; cells: also the cells above; none: nothing",
+    ),
     _value(
         "--max-turns", type=int, metavar="N", help=f"limit: model turns (default: {Limits().turns})"
     ),

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ..agent.context import Mode
 from ..errors import UsageError, did_you_mean
 from ..models.keys import secrets
 from ..tools.base import Compare
@@ -51,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""  # a file or address that another system's run is read from
     codec: str = ""
     follow: bool = False
+    context: Mode = "auto"
     compare: Compare = "full"
     expect: Expect = ""
 
@@ -73,6 +75,7 @@ SAME = (
     "source",
     "codec",
     "follow",
+    "context",
     "compare",
     "expect",
 )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import types
 import unicodedata
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
@@ -29,6 +30,7 @@ from ..errors import UsageError
 from ..host.imports import theirs
 from ..models.messages import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
+from .looks import entry, is_a, own
 
 F = TypeVar("F", bound=Callable[..., Any])
 Thread = Literal["worker", "main"]
@@ -36,6 +38,7 @@ Render = Callable[[Any], dict[str, Any]]
 Preview = Callable[[dict[str, Any], ToolContext], str]
 _DECLARED = "__agent_nb__"
 _LONGEST_NAME = 64
+_PARTIAL: Any = functools.partial.__dict__["func"]
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,15 +121,17 @@ def clean_name(text: str) -> str:
 
 def is_tool(value: Any) -> bool:
     """Return True for a Tool and for a function declared with `@tool`."""
-    return isinstance(value, Tool) or _declaration(value) is not None
+    return is_a(value, Tool) or _declaration(value) is not None
 
 
 def _declaration(value: Any) -> Declaration | None:
-    """Return the declaration of `@tool`, read from `__dict__`: objects may fake any attribute."""
+    """Return the declaration of `@tool`, read from `__dict__`: objects may fake any attribute, and
+    a search for tools asks every object of the user's namespace.
+    """
     value = _inner(value)
-    found = getattr(value.__func__ if inspect.ismethod(value) else value, "__dict__", None)
-    declared = found.get(_DECLARED) if isinstance(found, dict) else None
-    return declared if isinstance(declared, Declaration) else None
+    found = own(value.__func__ if is_a(value, types.MethodType) else value)
+    declared = entry(found, _DECLARED) if found is not None else None
+    return declared if is_a(declared, Declaration) else None
 
 
 def _declare(function: Any, declaration: Declaration) -> Any:
@@ -219,8 +224,8 @@ def _name_of(function: Any) -> str:
 
 
 def _inner(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
+    while is_a(function, functools.partial):
+        function = _PARTIAL.__get__(function)
     return function
 
 

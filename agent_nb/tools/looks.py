@@ -144,6 +144,12 @@ def _described(kind: type, name: str) -> Any:
     return ABSENT
 
 
+def defines(value: Any, name: str) -> bool:
+    """Return whether the class of a value, or one of its bases, defines `name`."""
+    owners = _MRO.__get__(type(value))
+    return any(entry(_SPACE.__get__(owner), name) is not ABSENT for owner in owners)
+
+
 def exactly(value: Any, kinds: Iterable[type]) -> bool:
     """Return whether the type of `value` is one of these."""
     return any(type(value) is kind for kind in kinds)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..host import plugins
 from ..models.messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
+from .looks import defines, is_a
 
 ROOM = "tools"
 
@@ -145,9 +147,7 @@ def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
 def _name(name: str, value: Any) -> str:
     try:
         return (
-            as_tool(value).name
-            if is_tool(value) or hasattr(type(value), "as_tool")
-            else clean_name(name)
+            as_tool(value).name if is_tool(value) or defines(value, "as_tool") else clean_name(name)
         )
     except Exception:  # an object that cannot be a tool as it is
         return clean_name(name)
@@ -179,9 +179,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 def _usable(value: Any) -> bool:
     return (
-        is_tool(value)
-        or (callable(value) and not inspect.isclass(value))
-        or hasattr(type(value), "as_tool")
+        is_tool(value) or (callable(value) and not is_a(value, type)) or defines(value, "as_tool")
     )
 
 
@@ -220,7 +218,9 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
     if own is not None:
         return f"{name!r} is a {type(own).__name__}, not a function; it cannot be a tool."
     known = {tool for tools in available().values() for tool in tools}
-    functions = {n for n, v in namespace.items() if not n.startswith("_") and inspect.isfunction(v)}
+    functions = {
+        n for n, v in namespace.items() if not n.startswith("_") and is_a(v, types.FunctionType)
+    }
     hint = did_you_mean(name, known | functions, 3, cutoff=0.5)
     broken = "".join(f" {fault}" for fault in plugins.faults(ROOM, of_plugin))
     return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

@@ -1,4 +1,4 @@
-"""Prepare a cell's run: the inputs of the agent, and the agent itself."""
+"""Prepare a cell's run: the inputs of the agent, the agent itself, and the run's journal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import msgspec
 
 from ...agent.agent import Agent
 from ...events import Event
+from ...events.log import EventLog
 from ...models.offline import barred
 from ...record.given import Given
+from ...record.journal import Journal
 from ...record.record import NONE, events_of
 from ...tools.base import Asker, Host
 from ..conversations import Conversation, Turn, remarks
@@ -107,3 +109,18 @@ def stand_in(
     foreign = not session.library.owns(newest)
     turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)
     conversation.commit(turn, live=False)
+
+
+def journal(session: Session, cell: Cell, options: Options, log: EventLog) -> Journal | None:
+    """Write the events of a live run to a journal as they come; None with `--no-record`."""
+    if not options.record:
+        return None
+    made = Journal(
+        log.run,
+        cell=cell.key,
+        notebook=str(session.library.path(cell.sent) or ""),
+        conversation=options.conversation,
+        warn=session.warn,
+    )
+    log.subscribe(made)
+    return made

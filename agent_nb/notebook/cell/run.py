@@ -26,6 +26,7 @@ from functools import partial
 import msgspec
 
 from ...agent.agent import Agent
+from ...agent.context import Context
 from ...agent.drift import Resume
 from ...agent.registry import Announced, announce
 from ...agent.run import Run
@@ -37,6 +38,7 @@ from ...models.offline import barred
 from ...record.journal import Journal
 from ...tools.capture import shown
 from ...wire.redact import redact_value
+from ..context import gather
 from ..conversations import Conversation
 from ..execute.event_relay import send
 from ..notices import warn
@@ -53,7 +55,7 @@ from .frontend import unshown
 from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Inputs, inputs, make_agent, prompt_of, stand_in
+from .prepare import Inputs, inputs, journal, make_agent, prompt_of, stand_in
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .run_live_button import RunLive
 
@@ -83,6 +85,7 @@ class CellRun:
         self._conversation: Conversation | None = None
         self._inputs: Inputs | None = None
         self._agent: Agent | None = None
+        self._context = Context()
         self._choice = UNDECIDED
         self._driver: Driver | None = None  # of the stream
         self._stream: Stream | None = None
@@ -153,6 +156,7 @@ class CellRun:
             ask=self._controls.asker(driver, self._caught_up),
             secrets=self._secrets,
         )
+        self._context = gather(session.shell, options.context, agent.tools, prompt)
         self._choice = choice = self._choose(agent, conversation)
         if choice.found.status == "tampered":
             warn(f"{choice.found.problem}. It is not played; the cell runs live.")
@@ -187,7 +191,7 @@ class CellRun:
 
     def _start(self, driver: Driver, resume: Resume | None) -> Work:
         """Start the agent, where a replay drifted (`resume`) or from the prompt on."""
-        agent, given = self._agent, self._inputs
+        agent, given, options = self._agent, self._inputs, self._options
         assert agent is not None
         assert given is not None
         vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
@@ -199,10 +203,13 @@ class CellRun:
             history=given.history,
             notes=[*given.notes, *vouch],
             resume=resume,
+            context=self._context,
             check=False,
             record=False,
         )
-        self._keep_journal(stream.log)
+        self._journal = journal(self.session, self.cell, options, stream.log)
+        if self._journal is not None:
+            self._held.callback(self._journal.close)
         taken = len(resume.events) if resume is not None else 0
         return self._open(driver, stream, live, taken=taken)
 
@@ -220,12 +227,12 @@ class CellRun:
         )
         send(self.cell, stream.log)
         heard = UntilDrift(stream) if isinstance(stream, Replay) else stream.log
-        journal = self._journal is not None
+        journaled = self._journal is not None
         if self._display.opened:
-            self._display.follow(heard, badge=badge, events=taken, journal=journal)
+            self._display.follow(heard, badge=badge, events=taken, journal=journaled)
         elif not unshown(self.cell):
             replay = isinstance(stream, Replay)
-            self._display.open(heard, badge=badge, recorded=replay, journal=journal)
+            self._display.open(heard, badge=badge, recorded=replay, journal=journaled)
             if self._replaced is not None:  # the old button keeps the subshell of presses alive
                 self.session.put_away(self.cell.key)
             self._again = self._button() if replay else None
@@ -279,20 +286,6 @@ class CellRun:
         if self._stream is None or self._driver is None or self._driver.abandoned:
             return None
         return None if len(self._stream.log) else self._stream.log
-
-    def _keep_journal(self, log: EventLog) -> None:
-        """Write the events of a live run to a journal as they come, unless `--no-record`."""
-        if not self._options.record:
-            return
-        self._journal = Journal(
-            log.run,
-            cell=self.cell.key,
-            notebook=str(self.session.library.path(self.cell.sent) or ""),
-            conversation=self._options.conversation,
-            warn=self.session.warn,
-        )
-        log.subscribe(self._journal)
-        self._held.callback(self._journal.close)
 
     def _permit(self, agent: Agent, *, live: bool) -> None:
         """Ask about the offers of the folder. Raises NotAllowed."""

@@ -1,0 +1,147 @@
+"""What a model is given about the notebook beside the prompt: its variables, and the cells above.
+
+Why: a question is about *this* frame, and a model that must run code to see what there is needs an
+approval for it. The notebook gathers (`notebook.context`); here the text is fitted to the model,
+put beside the prompt and logged.
+
+Rules
+- The text stands before the newest prompt only: not in the cached prefix, not in later history.
+- The text is at most an eighth of a model's context. What is left out is counted in its last line.
+- Looks are types, shapes and dtypes, never values. They are no input of a run: a record is found
+  without them (`context_check` compares those that the run used).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ..events import Event, State, User
+from ..tools.describe import Described, tokens
+from ..wire.redact import Redaction
+
+KIND = "context"  # of the event
+Mode = Literal["auto", "vars", "cells", "none"]
+MODES: tuple[Mode, ...] = ("auto", "vars", "cells", "none")
+_SHARE = 8  # of a model's context, one part for ours
+_CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
+
+
+class Look(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A variable as it is compared: its type, its shape, the dtypes by column, `more` columns that
+    are not listed; of a container its length and item types.
+    """
+
+    kind: str
+    shape: tuple[int, ...] = ()
+    dtypes: tuple[tuple[str, str], ...] = ()
+    more: int = 0
+    items: str = ""
+
+    @classmethod
+    def of(cls, known: Described) -> Look:
+        """Return the look of a described variable."""
+        own = (("", known.dtype),) if known.dtype else ()
+        items = known.note if known.kind in _CONTAINERS else ""
+        return cls(known.kind, known.shape, known.columns or own, known.more, items)
+
+    def change(self, now: Look) -> str:
+        """Return how the variable looks now in words, "" if it looks the same."""
+        return next(_changes(self, now), "")
+
+
+def _changes(was: Look, now: Look) -> Iterator[str]:
+    if was.kind != now.kind:
+        yield f"{was.kind} → {now.kind}"
+    if was.shape != now.shape:
+        yield f"{_size(was)} → {_size(now)}"
+    if was.items != now.items:
+        yield f"{was.items} → {now.items}"
+    before, after = dict(was.dtypes), dict(now.dtypes)
+    for label in dict.fromkeys((*before, *after)):
+        one, other = before.get(label, "no column"), after.get(label, "no column")
+        if one != other:
+            yield f"{f'{label}: ' if label else ''}{one} → {other}"
+    if (was.dtypes, was.more) != (now.dtypes, now.more):
+        yield "other columns"
+
+
+def _size(look: Look) -> str:
+    return "×".join(map(str, look.shape)) or "a scalar"
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run sends beside its prompt. `system`: our lines for the system message; `text`:
+    what stands before the prompt; `looks`: the variables it can name; `changed`: why a record was
+    not played, in words.
+    """
+
+    mode: Mode = "none"
+    system: str = ""
+    text: str = ""
+    looks: Mapping[str, Look] = {}
+    changed: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the text costs."""
+        return sum(map(tokens, self.text.splitlines()))
+
+    def fitted(self, size: int) -> Context:
+        """Return it cut at a line to its part of a context of `size` tokens (0: unknown)."""
+        most = size // _SHARE
+        if not most or self.tokens <= most:
+            return self
+        lines = self.text.splitlines()
+        kept: list[str] = []
+        left = most - tokens(_left_out(len(lines)))
+        for line in lines:
+            left -= tokens(line)
+            if left < 0:
+                break
+            kept.append(line)
+        more = _left_out(len(lines) - len(kept))
+        return msgspec.structs.replace(self, text="\n".join([*kept, more]))
+
+    def before(self, run: Sequence[Event]) -> list[Event]:
+        """Return the events of a run with the text in front of its prompt."""
+        at = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
+        sent = list(run)
+        if self.text and at >= 0:
+            said: Any = run[at]
+            sent[at] = msgspec.structs.replace(said, content=f"{self.text}\n\n{said.content}")
+        return sent
+
+    def event(self, redaction: Redaction) -> State | None:
+        """Return the event that records what was sent, None if nothing was."""
+        if not (self.text or self.changed):
+            return None
+        payload: dict[str, Any] = {
+            "mode": self.mode,
+            "text": self.text,
+            "tokens": self.tokens,
+            "variables": msgspec.to_builtins(self.looks),
+        }
+        payload |= {"changed": list(self.changed)} if self.changed else {}
+        return State(kind=KIND, payload=redaction.value(payload))
+
+
+def _left_out(count: int) -> str:
+    return f"… {count:,} more line{'' if count == 1 else 's'}"
+
+
+def recorded(run: Sequence[Event]) -> State | None:
+    """Return the event that records the context of a run, None if there is none."""
+    return next((e for e in run if isinstance(e, State) and e.kind == KIND and not e.span), None)
+
+
+def beside_prompt(run: Sequence[Event], event: State | None) -> list[Event]:
+    """Return the events of a run with `event` as its only context."""
+    own = recorded(run)
+    kept = [e for e in run if e is not own]
+    at = next((n for n, e in enumerate(kept, 1) if isinstance(e, User) and not e.span), 0)
+    if event is not None and at:
+        kept.insert(at, msgspec.structs.replace(event, ts=kept[at - 1].ts))
+    return kept
