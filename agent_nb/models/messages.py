@@ -99,11 +99,19 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
 
 
+class OutputSchema(msgspec.Struct, frozen=True):
+    """The type of the answer: a `name` for the provider, and its JSON Schema, an object."""
+
+    name: str
+    schema: dict[str, Any]
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
     `tools` are sent natively only if `native_tools`. `grammar` is an llguidance grammar for models
-    that take one. `settings` holds the sampling values under their common names (temperature, seed,
+    that take one. `output` is the type of the answer, for models that take its schema (`base`).
+    `settings` holds the sampling values under their common names (temperature, seed,
     max_tokens, stop, reasoning, top_p) and `extra_body` for other fields.
     """
 
@@ -111,4 +119,5 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...] = ()
     native_tools: bool = False
     grammar: str = ""
+    output: OutputSchema | None = None
     settings: dict[str, Any] = {}

@@ -51,7 +51,7 @@ class Arguments:
         self._hints = hints
         self._drop_inexpressible()
         self._model = self._build(self._parameters)
-        self.schema = _untitled(self._model.model_json_schema())
+        self.schema = untitled(self._model.model_json_schema())
         self.schema.setdefault("properties", {})
 
     @property
@@ -116,7 +116,7 @@ class Arguments:
         """Return a pydantic model with fields `p0`, `p1` …, whose aliases are the real names."""
         from pydantic import BaseModel, ConfigDict, create_model
 
-        _plugins()
+        load_plugins()
         rest = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
         config = ConfigDict(
             extra="allow" if rest else "forbid",
@@ -177,7 +177,7 @@ class Arguments:
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
     def _message(self, given: dict[str, Any], faults: Sequence[Any]) -> str:
-        lines = dict.fromkeys(f"- {_explain(given, fault)}" for fault in faults)
+        lines = dict.fromkeys(f"- {explain(given, fault)}" for fault in faults)
         return (
             f"The arguments of {self.name!r} are not valid:\n"
             + "\n".join(lines)
@@ -194,7 +194,7 @@ class Arguments:
 
 
 @cache
-def _plugins() -> None:
+def load_plugins() -> None:
     """Have pydantic load its plug-ins, which it does once, with the first model."""
     from pydantic import create_model
 
@@ -218,18 +218,18 @@ def _is_json(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | list | dict | None)
 
 
-def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+def untitled(schema: dict[str, Any]) -> dict[str, Any]:
     """Return `schema` without pydantic's generated titles (a property named `title` stays)."""
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
     for key in _MAPS:
         if key in out:
-            out[key] = {k: _untitled(v) for k, v in out[key].items()}
+            out[key] = {k: untitled(v) for k, v in out[key].items()}
     for key in _LISTS:
         if key in out:
-            out[key] = [_untitled(v) for v in out[key]]
+            out[key] = [untitled(v) for v in out[key]]
     for key in _SINGLES:
         if isinstance(out.get(key), dict):
-            out[key] = _untitled(out[key])
+            out[key] = untitled(out[key])
     return out
 
 
@@ -240,7 +240,7 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _explain(given: dict[str, Any], fault: Any) -> str:
+def explain(given: dict[str, Any], fault: Any) -> str:
     """Return one line: which argument, what was expected, what was given."""
     path, value = _reach(given, fault["loc"])
     if fault["type"] == "missing":

@@ -1,0 +1,299 @@
+"""The type of an agent's answer: its JSON schema, how it travels, and the value of an answer.
+
+Why: one place decides what a type is, which JSON is a valid answer, and what is recorded of it,
+whichever way the provider takes a schema.
+
+Rules
+- Types: pydantic models, dataclasses, TypedDicts, NamedTuples, enums, Literals, unions, containers
+  and plain types (`str`, `int`, `Decimal`, `datetime`, …). Any other is a UsageError.
+- A type whose JSON is not an object travels as `{"value": …}`: providers take only objects.
+- Validation is pydantic's strict mode for JSON. Allowed: an integral number for a float and the
+  reverse (`3.0` is `3`), an ISO text for a date, time, duration or UUID, a text or number for a
+  Decimal, the value of an enum or Literal (`true` for its 1), an array for a tuple or set, an
+  object for a dataclass. A text is never a number, `1` never a bool, and a number never a text.
+- The recorded text is canonical JSON of the value, defaults included; validating it again yields an
+  equal value. Where a type cannot be written as JSON without loss, it is the answer's own JSON.
+- No name is imported and no text is evaluated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from ..models.messages import OutputSchema
+from ..tools.schema import explain, load_plugins, untitled
+from ..wire.json_text import canonical, lenient_loads, loads
+from ..wire.text_limits import cut_end
+from .typed_dicts import convertible
+
+WRAPPED = "value"  # the member that holds a root that is not an object
+LARGEST_SCHEMA = 100_000  # characters
+LONGEST_NAME = 60
+MOST_FAULTS = 8  # that an error message lists
+_KINDS = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
+_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_ROOT = ("$defs",)
+
+
+class InvalidOutput(ValueError):  # noqa: N818  (it names what is wrong with the answer)
+    """An answer that is not a value of the type; the message is for the model."""
+
+
+class NotJson(InvalidOutput):
+    """An answer that is not JSON at all."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A valid answer: its `value` in Python, and its canonical JSON `text`."""
+
+    text: str
+    value: Any
+
+
+class OutputType:
+    """One type of answers. Raises UsageError for what cannot be one."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.name = type_name(kind)
+        self._adapter = _adapter(kind, self.name)
+        self.schema = _schema(self._adapter, self.name)
+        self.wrapped = self.schema.get("type") != "object"
+
+    def __repr__(self) -> str:
+        return f"OutputType({self.name})"
+
+    @cached_property
+    def wire(self) -> OutputSchema:
+        """The schema as it travels: an object, with the type's name."""
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", self.name).strip("_")[:LONGEST_NAME] or "answer"
+        if not self.wrapped:
+            return OutputSchema(name, self.schema)
+        inner = {k: v for k, v in self.schema.items() if k not in _ROOT}
+        return OutputSchema(
+            name,
+            {
+                "type": "object",
+                "properties": {WRAPPED: inner},
+                "required": [WRAPPED],
+                "additionalProperties": False,
+                **{k: self.schema[k] for k in _ROOT if k in self.schema},
+            },
+        )
+
+    def wrap(self, document: Any) -> Any:
+        """Return a plain JSON value as it travels."""
+        return {WRAPPED: document} if self.wrapped else document
+
+    def unwrap(self, document: Any) -> Any:
+        """Return the plain JSON value of what travelled; a bare value counts too."""
+        if self.wrapped and isinstance(document, dict) and document.keys() == {WRAPPED}:
+            return document[WRAPPED]
+        return document
+
+    def parse(self, text: str) -> Answer:
+        """Return the answer in a model's text: JSON, perhaps in a code fence.
+
+        Raises InvalidOutput, whose message is for the model.
+        """
+        return self.validate(self.unwrap(_document(text)))
+
+    def validate(self, document: Any) -> Answer:
+        """Return the answer of a plain JSON value. Raises InvalidOutput."""
+        from pydantic import ValidationError
+
+        try:
+            text = canonical(document)
+        except ValueError as error:
+            raise InvalidOutput(f"The answer is not valid JSON: {error}.") from None
+        try:
+            value = self._adapter.validate_json(text, strict=True)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False)
+            raise InvalidOutput(self._words(loads(text), faults)) from None
+        except Exception as error:  # whatever a validator of the type raises
+            raise InvalidOutput(
+                f"The answer is not a valid {self.name}: {type(error).__name__}: {error}"
+            ) from None
+        return self._pinned(value) or Answer(text, value)
+
+    def _pinned(self, value: Any) -> Answer | None:
+        """Return the answer with the JSON of `value` itself, None if that loses something."""
+        try:
+            plain = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
+            text = canonical(plain)
+            again = self._adapter.validate_json(text, strict=True)
+            return Answer(text, value) if bool(again == value) else None
+        except Exception:  # serializers, validators and `__eq__` of the type are its own code
+            return None
+
+    def _words(self, document: Any, faults: list[Any]) -> str:
+        lines = list(dict.fromkeys(f"- {_line(document, fault)}" for fault in faults))
+        rest = len(lines) - MOST_FAULTS
+        shown = [*lines[:MOST_FAULTS], *([f"- … and {rest} more"] if rest > 0 else [])]
+        return f"The answer is not a valid {self.name}:\n" + "\n".join(shown)
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of a type as its user writes it, at most `LONGEST_NAME` characters."""
+    return cut_end(_name(kind), LONGEST_NAME)
+
+
+def _name(kind: Any) -> str:
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is type(None):
+        return "None"
+    if kind is Ellipsis:
+        return "..."
+    if origin is typing.Annotated:
+        return _name(args[0])
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(_name, args))
+    if origin is typing.Literal:
+        return f"Literal[{', '.join(repr(a) for a in args)}]"
+    if args:
+        return f"{_name(origin)}[{', '.join(map(_name, args))}]"
+    return str(getattr(kind, "__name__", None) or str(kind).removeprefix("typing."))
+
+
+def _adapter(kind: Any, name: str) -> Any:
+    """Return pydantic's adapter of a type. Raises UsageError."""
+    from pydantic import TypeAdapter
+
+    if why := _unfit(kind):
+        raise UsageError(f"{why} The type of an answer is {_KINDS}.")
+    load_plugins()
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(convertible(kind))
+        adapter.rebuild(raise_errors=True)
+    except UsageError:
+        raise
+    except NameError as error:
+        raise UsageError(
+            f"The type {name} refers to something that is not defined ({error}). Define it first, at the top level."
+        ) from None
+    except Exception as error:  # pydantic raises many kinds, and annotations raise their own
+        raise UsageError(_no_schema(name, error)) from None
+    return adapter
+
+
+def _unfit(kind: Any) -> str:
+    """Return why `kind` is no type, or ""."""
+    if isinstance(kind, str | typing.ForwardRef):
+        return f"{kind!r} is a text, not a type."
+    if kind is None or kind is inspect.Parameter.empty:
+        return "None is not a type."
+    if isinstance(kind, Mapping):
+        return "A dict of a JSON schema is not a type."
+    if isinstance(kind, type) or typing.get_origin(kind) is not None:
+        return ""
+    if inspect.isroutine(kind) or isinstance(kind, types.ModuleType):
+        return f"{getattr(kind, '__name__', kind)!s} is a {type(kind).__name__}, not a type."
+    if type(kind).__module__ in ("typing", "typing_extensions", "types"):
+        return ""
+    return f"This is an object of the class {type(kind).__name__}, not a type."
+
+
+def _no_schema(name: str, error: Exception) -> str:
+    said = str(error).partition("\n")[0].rstrip(".")[:200]
+    hint = (
+        " For the rows of a table give list[Row] and read run.output_frame()."
+        if name in ("DataFrame", "Series")
+        else ""
+    )
+    return f"The type {name} has no JSON schema ({said}).{hint} The type of an answer is {_KINDS}."
+
+
+def _schema(adapter: Any, name: str) -> dict[str, Any]:
+    """Return the JSON schema of a type, its root without `$ref`. Raises UsageError."""
+    try:
+        made = _plain(adapter.json_schema(schema_generator=_generator()))
+        schema = _inlined(untitled(made))
+        size = len(json.dumps(schema, ensure_ascii=False))
+    except Exception as error:  # as in `_adapter`
+        raise UsageError(_no_schema(name, error)) from None
+    if size > LARGEST_SCHEMA:
+        raise UsageError(
+            f"The JSON schema of {name} has {size:,} characters; at most {LARGEST_SCHEMA:,} are sent. Ask for a smaller type."
+        )
+    return schema
+
+
+def _generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        """Schemas for models that write: a Decimal is a text, which keeps its digits."""
+
+        def decimal_schema(self, schema: Any) -> Any:
+            return {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}
+
+        def is_subclass_schema(self, schema: Any) -> Any:
+            return self.handle_invalid_for_json_schema(schema, "a class is not JSON")
+
+        def set_schema(self, schema: Any) -> Any:
+            made = super().set_schema(schema)
+            return {k: v for k, v in made.items() if k != "uniqueItems"}  # duplicates are merged
+
+        def frozenset_schema(self, schema: Any) -> Any:
+            made = super().frozenset_schema(schema)
+            return {k: v for k, v in made.items() if k != "uniqueItems"}
+
+    return Generator
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema as plain JSON, where the items of a tuple keep their names."""
+    if isinstance(schema, list | tuple):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {str(key): _plain(held) for key, held in schema.items()}
+    if isinstance(made.get("prefixItems"), list):
+        made["prefixItems"] = [_described(item) for item in made["prefixItems"]]
+    return made
+
+
+def _described(item: Any) -> Any:
+    if isinstance(item, dict) and isinstance(item.get("title"), str) and "$ref" not in item:
+        return {"description": item["title"], **item}
+    return item
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose root is not a `$ref`: recursive types have one."""
+    seen: set[str] = set()
+    while (ref := str(schema.get("$ref", ""))).startswith("#/$defs/") and ref not in seen:
+        seen.add(ref)
+        rest = {k: v for k, v in schema.items() if k != "$ref"}
+        schema = {**schema.get("$defs", {})[ref.removeprefix("#/$defs/")], **rest}
+    return schema
+
+
+def _document(text: str) -> Any:
+    """Return the JSON value in a model's text. Raises NotJson."""
+    bare = text.strip()
+    if not bare:
+        raise NotJson("The answer is empty. Answer with JSON.")
+    fenced = _FENCED.findall(bare)
+    for candidate in (bare, *(fenced if len(fenced) == 1 else ())):
+        try:
+            return lenient_loads(candidate)
+        except ValueError:
+            continue
+    raise NotJson(f"The answer is not JSON. It begins with {cut_end(bare, 80)!r}.")
+
+
+def _line(document: Any, fault: Any) -> str:
+    said = explain(document, fault)
+    return said if not said.startswith(":") else f"the answer{said}"

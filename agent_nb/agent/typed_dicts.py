@@ -1,0 +1,62 @@
+"""`typing.TypedDict` for pydantic, which takes only that of `typing_extensions` before Python 3.12.
+
+Rules
+- Types inside generics, unions and fields of a TypedDict are converted too; other types stay.
+- A TypedDict that contains itself cannot be rebuilt: it raises UsageError.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+import typing
+from functools import reduce
+from typing import Any
+
+from ..errors import UsageError
+
+_MARKS = (typing.Required, typing.NotRequired)
+
+
+def convertible(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
+    """Return `kind` with each `typing.TypedDict` in it replaced by one that pydantic takes.
+
+    `inside`: the TypedDicts around it. Raises UsageError for one that contains itself.
+    """
+    if typing.is_typeddict(kind):
+        return _rebuilt(kind, inside) if type(kind).__module__ == "typing" else kind
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if not args or origin is typing.Literal:
+        return kind
+    fields = kind.__metadata__ if origin is typing.Annotated else ()
+    own = [convertible(each, inside) for each in (args[:1] if fields else args)]
+    if fields:
+        return typing.Annotated[(own[0], *fields)]
+    if all(one is other for one, other in zip(own, args, strict=True)):
+        return kind
+    if origin in (typing.Union, types.UnionType):
+        return reduce(operator.or_, own)
+    return origin[tuple(own)]
+
+
+def _rebuilt(kind: Any, inside: tuple[Any, ...]) -> Any:
+    import typing_extensions
+
+    if kind in inside:
+        raise UsageError(
+            f"The TypedDict {kind.__name__} contains itself. Import TypedDict from typing_extensions, or use a pydantic model."
+        )
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = {}
+    for name, hint in hints.items():
+        bare = typing.get_args(hint)[0] if typing.get_origin(hint) in _MARKS else hint
+        marked = typing.get_origin(hint) in _MARKS
+        needed = (
+            typing.get_origin(hint) is typing.Required if marked else name in kind.__required_keys__
+        )
+        mark = typing.Required if needed else typing.NotRequired
+        fields[name] = mark[convertible(bare, (*inside, kind))]
+    functional: Any = typing_extensions.TypedDict
+    made = functional(kind.__name__, fields)
+    made.__doc__ = kind.__doc__
+    return made
