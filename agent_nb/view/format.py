@@ -39,6 +39,7 @@ ICONS = {
     "web": "⇣",
     "download": "⇣",
     "variables": "=",
+    "add_cell": "+",
     "subagent": "◇",
     "agent": "◇",
     "task": "◇",

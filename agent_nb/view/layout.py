@@ -63,6 +63,8 @@ class Layout:
             len(context.notes),
             context.thoughts,
             context.can_click,
+            context.inserting,
+            context.chosen,
         )
         found = self._drawn.get(card.key)
         if found is not None and found[0] == mark:

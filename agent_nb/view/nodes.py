@@ -136,10 +136,11 @@ class Pre(Node, frozen=True, eq=False):
 
 
 class Code(Node, frozen=True, eq=False):
-    """Source code in `language` (a Pygments name, or "")."""
+    """Source code in `language` (a Pygments name, or ""); `whole`: one click selects all of it."""
 
     text: str
     language: str = ""
+    whole: bool = False
 
 
 class Bar(Node, frozen=True, eq=False):

@@ -86,8 +86,8 @@ class WidgetPainter:
     def _typed(self, call_id: str) -> str | None:
         return self.board.edited(call_id)
 
-    def context(self, now: float | None) -> Context:
-        """Return how the cards are drawn now."""
+    def context(self, now: float | None, *, recorded: bool = False) -> Context:
+        """Return how the cards of a run are drawn now; `recorded`: the run is past."""
         p = self.presses
         return Context(
             now=now,
@@ -98,17 +98,20 @@ class WidgetPainter:
             editing=frozenset(p.editing),
             notes=dict(p.notes),
             lasting=p.lasting,
+            inserting=p.inserting and not recorded,
+            chosen=p.chosen,
         )
 
     def restart(self) -> None:
         """Forget the arrangement; the buttons of the next view can be pressed."""
         self._layout = Layout()
         self.presses.pressed.clear()
+        self.presses.chosen = ""
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; return the number of messages it took."""
         self.board.beat(now)
-        return self.board.draw(self._layout.page(view, self.context(now)))
+        return self.board.draw(self._layout.page(view, self.context(now, recorded=view.recorded)))
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Paint the view; return the widget with the static forms beside it."""

@@ -26,6 +26,8 @@ class Presses:
         self.pressed: set[str] = set()
         self.editing: set[str] = set()
         self.notes: dict[str, str] = {}
+        self.chosen = ""
+        self.inserting = isinstance(actions, Mapping) and "insert" in actions
         self.lasting = isinstance(actions, Mapping) and "approve_lasting" in actions
 
     def press(self, button: Button) -> None:
@@ -38,6 +40,8 @@ class Presses:
             self.notes.pop(call_id, None)
         elif button.action == "submit":
             self._submit(button, call_id)
+        elif button.action == "insert":
+            self._choose(button)
         elif button.key not in self.pressed:
             self.pressed.add(button.key)
             action = "approve" if button.action == "approve_all" else button.action
@@ -50,6 +54,12 @@ class Presses:
         elif action in self._actions:
             handler = self._actions[action]
             handler() if payload is None else handler(payload)
+
+    def _choose(self, button: Button) -> None:
+        """Choose a cell to insert, in the place of another one; a second press withdraws it."""
+        withdrawn = self.chosen == button.key
+        self.chosen = "" if withdrawn else button.key
+        self._act("insert", "" if withdrawn else button.payload["code"])
 
     def _submit(self, button: Button, call_id: str) -> None:
         """Approve with edited arguments, if they are a JSON object."""

@@ -105,6 +105,7 @@ BODY = f"margin:2px 0 1px {INDENT}"
 BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:6px 0"
 PRE = f"margin:4px 0;padding:6px 8px;border-radius:4px;background-color:{GROUND};font-size:{SMALL};line-height:1.45;overflow:auto;{FAMILY}"
 HEIGHT = "max-height:20em"
+WHOLE = "-webkit-user-select:all;user-select:all"
 SCROLLS = 60  # letters in a line that may be too long for a narrow column
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
 GLYPH = "display:inline-block;width:17px"

@@ -14,6 +14,7 @@ from helpers.scripts import calling
 from agent_nb import Scripted
 from agent_nb.agent.tape import NOBODY, TRUST
 from agent_nb.host import launch
+from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal, journal_recovery
 from agent_nb.record.notebook_file import lift
@@ -107,6 +108,25 @@ def test_an_unchanged_cell_is_replayed(nb):
     assert nb.record == record
     assert nb.last[1][KEY]["replayed"] is True
     assert "replayed" in nb.last[0]["text/plain"]
+
+
+def test_a_replay_inserts_no_cell_although_one_is_chosen(nb, monkeypatch):
+    inserted = []
+    monkeypatch.setattr(nb.shell, "set_next_input", lambda code, replace: inserted.append(code))
+    plain = Controls.steer
+
+    def steer(controls, driver):
+        plain(controls, driver)
+        controls.actions["insert"]("df.head()")
+
+    monkeypatch.setattr(Controls, "steer", steer)
+    line = "-m model -t add_cell"
+    model = Once([calling("add_cell", code="df.head()"), "Done."])
+    assert nb.cell("offer", line, model=model).status == "ok"
+    assert inserted == ["df.head()"]
+    assert nb.cell("offer", line).status == "ok"
+    assert "replayed" in nb.last[0]["text/plain"]
+    assert inserted == ["df.head()"]
 
 
 @pytest.mark.parametrize(

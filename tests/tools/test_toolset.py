@@ -69,7 +69,7 @@ def test_a_function_is_named_as_the_notebook_names_it_and_a_declared_tool_as_dec
 def test_an_unknown_name_gives_near_ones() -> None:
     with pytest.raises(UsageError, match="Did you mean my_function"):
         resolve("my_fnction", {"my_function": one})
-    with pytest.raises(UsageError, match=r"Did you mean python.*Built in: list, python"):
+    with pytest.raises(UsageError, match=r"Did you mean python.*Built in: add_cell, list, python"):
         resolve("pyton")
 
 

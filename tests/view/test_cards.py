@@ -255,6 +255,7 @@ def test_every_kind_of_card_has_its_file():
         "user",
         "think",
         "call",
+        "call-add-cell",
         "respond",
         "error",
         "retry",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.display import VIEWS
 from ...agent.run import Run
+from ...agent.stream import Replay
 from ...errors import Cancelled, UsageError
 from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
@@ -36,6 +37,7 @@ from .display import Display
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
+from .offered_cells import Chosen
 from .publish import guard
 from .recording import Recorder
 from .summary import summary
@@ -81,10 +83,14 @@ class AwaitedRun(Waiting):
         self._session = ours.session if ours is not None else None
         self._cell = executions.of(shell).current().cell
         self._can_click = partial(can_click, shell, self._cell)
+        self._chosen = Chosen()
         self._display = Display(
             self._cell,
             options,
-            actions=run_actions(stream.questions, self.stop),
+            actions={
+                **run_actions(stream.questions, self.stop),
+                **({} if isinstance(stream, Replay) else {"insert": self._chosen.choose}),
+            },
             can_click=self._can_click,
         )
         stream.questions.fall_back_to(self._asker())
@@ -120,6 +126,8 @@ class AwaitedRun(Waiting):
         )
         self._display.close(log, record, numbers)
         self._keep(run)
+        if run.status == "ok":
+            self._chosen.insert(self._shell)
         for _, fault in log.faults:
             warn(
                 f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"

@@ -1,4 +1,4 @@
-"""The controls of a cell's run: its Stop button, and how its questions are asked."""
+"""The controls of a cell's run: its Stop button, its questions, and the cell that it inserts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .approvals import Clicks, either_asker, stdin_asker
 from .driver import Driver
 from .frontend import can_click, may_click
 from .identity import Cell
+from .offered_cells import Chosen
 
 
 class Controls:
@@ -21,13 +22,15 @@ class Controls:
     def __init__(self, shell: Any, cell: Cell, *, alone: bool = False) -> None:
         self._shell, self._cell, self._alone = shell, cell, alone
         self._clicks = Clicks()
+        self.chosen = Chosen()
         self._clickable = False
         self._driver: Driver | None = None
 
     @property
     def actions(self) -> dict[str, Callable[..., None]]:
         """The functions that the buttons call."""
-        return {"stop": self._stop, **self._clicks.actions}
+        insert = {} if self._alone else {"insert": self.chosen.choose}
+        return {"stop": self._stop, **self._clicks.actions, **insert}
 
     @property
     def can_ask(self) -> bool:

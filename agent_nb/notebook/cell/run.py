@@ -13,6 +13,7 @@ Rules
   counts, also after the run.
 - A replay that drifts in the mode `auto` goes on live in the same view. The button of a replay runs
   live in its place.
+- An offered cell that the user chose is inserted after a live run that ended well, and only then.
 - Turns from records of others are named before a model reads them; if the user
   cannot be asked, they need trust.
 """
@@ -103,6 +104,8 @@ class CellRun:
             run = await self._run(interrupts)
         if interrupts.stopped:
             raise AgentStopped(interrupts.by, run)
+        if run.status == "ok" and self._choice.tape is None:
+            self._controls.chosen.insert(self.session.shell)
 
     async def _run(self, interrupts: Interrupts) -> Run:
         """Run the cell, leave what stays of it and return the run. Raises AgentCellError."""

@@ -15,7 +15,7 @@ from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import table
 from ..options import words
-from . import permissions, records, runs, setup
+from . import cells, permissions, records, runs, setup
 from .output import Command, say
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ COMMANDS: dict[str, Command] = {
     "status": records.status,
     "recover": records.recover,
     "forget": records.forget,
+    "cell": cells.cell,
     "events": runs.events,
     "export": runs.export,
     "doctor": setup.doctor,

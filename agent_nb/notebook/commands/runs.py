@@ -26,7 +26,7 @@ def show(session: Session, arguments: list[str]) -> Run | None:
         Run(log) for log in registry.going_on() if arguments and log.run.startswith(arguments[0])
     ]
     if not going_on:
-        return _the_run(session, arguments)
+        return the_run(session, arguments)
     going_on[-1].show()
     return None
 
@@ -42,7 +42,7 @@ def attach(session: Session, arguments: list[str]) -> Any:
 
 def events(session: Session, arguments: list[str]) -> Any:
     """[RUN]: the events of a run as a DataFrame"""
-    return _the_run(session, arguments).to_frame()
+    return the_run(session, arguments).to_frame()
 
 
 def export(session: Session, arguments: list[str]) -> None:
@@ -52,7 +52,7 @@ def export(session: Session, arguments: list[str]) -> None:
     from ...agent.run import Run
     from ..files.export import export as exported
 
-    path, run = Path(arguments[0]), _the_run(session, arguments[1:])
+    path, run = Path(arguments[0]), the_run(session, arguments[1:])
     if path.suffix.lower() not in FORMS:
         raise UsageError(f"{path.name} has an unknown ending. Known: {', '.join(FORMS)}.")
     placed = Run(run.log, cell=run.cell, notebook=run.notebook or str(session.library.path() or ""))
@@ -75,7 +75,7 @@ def reset(session: Session, arguments: list[str]) -> None:
     say(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
-def _the_run(session: Session, arguments: list[str]) -> Run:
+def the_run(session: Session, arguments: list[str]) -> Run:
     """Return the run whose id begins with the argument, or the latest. Raises UsageError."""
     runs = [run for listed in session.runs.values() for run in listed]
     if not runs:

@@ -1,8 +1,9 @@
 """What a card is (a function from the state of one card to a node), and how it is found.
 
 Why: a new kind of card is one file in this folder (attribute `card`), or an entry point of the
-group `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME, and
-`progress-NAME` draws a running call of it. Both get the whole state of the call
+group `agent_nb.cards`. The entry point `tool-NAME` draws the result of the tool NAME,
+`progress-NAME` draws a running call of it, and `call-NAME` the whole of an ended call, in place of
+the line that opens. All get the whole state of the call
 (`view.state.cards.CallCard`: `data` is its latest progress data, `output` what it printed); a
 card that returns None leaves the call to the built-in card.
 
@@ -41,6 +42,7 @@ from ..state.text import Text
 # characters of a text that a saved page shows; no front end opens a page of several megabytes
 LONGEST = 400_000
 Thoughts = Literal["collapse", "show", "hide"]
+Part = Literal["tool", "progress", "call"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `now`: epoch seconds, or None for a page that is not drawn again; `live`: a run is being
     watched; `can_click`: clicks arrive while the cell runs; `pressed`: keys of pressed buttons;
     `editing`: ids of calls whose arguments are being edited; `notes`: what is wrong with the edited
-    arguments of a call; `lasting`: an approval can last until the kernel restarts.
+    arguments of a call; `lasting`: an approval can last until the kernel restarts; `inserting`: an
+    offered cell can be inserted when the run ends; `chosen`: the key of the button of that cell.
     """
 
     now: float | None = None
@@ -60,6 +63,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     editing: frozenset[str] = frozenset()
     notes: Mapping[str, str] = {}
     lasting: bool = False
+    inserting: bool = False
+    chosen: str = ""
 
     @property
     def still(self) -> bool:
@@ -99,12 +104,14 @@ def draw(state: Any, context: Context, kind: str = "") -> Node | None:
     return card(state, context)
 
 
-def custom(part: Literal["tool", "progress"], state: CallCard, context: Context) -> Node | None:
+def custom(part: Part, state: CallCard, context: Context) -> Node | None:
     """Return what an installed card makes of this part of a call.
 
     Returns None if no such card is installed, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
+    if (ours := name.replace("_", "-")) in plugins.builtin("view.cards"):
+        name = ours
     if name not in _custom():
         return None
     try:
@@ -119,7 +126,9 @@ def custom(part: Literal["tool", "progress"], state: CallCard, context: Context)
 
 @cache
 def _custom() -> frozenset[str]:
-    return frozenset(n for n in plugins.names("view.cards") if n.startswith(("tool-", "progress-")))
+    return frozenset(
+        n for n in plugins.names("view.cards") if n.startswith(("tool-", "progress-", "call-"))
+    )
 
 
 def shown(cards: list[Card], context: Context) -> list[tuple[Card, Node]]:

@@ -29,8 +29,11 @@ CODE_ARGUMENTS = ("code", "command", "query", "sql", "script")
 
 
 def card(state: CallCard, context: Context) -> Node:
-    """Return the call as rows while it is open, then as a fold."""
-    return _open(state, context) if state.open else _closed(state, context)
+    """Return the call as rows while it is open, then as a fold, or as its own card draws it."""
+    if state.open:
+        return _open(state, context)
+    mine = custom("call", state, context)
+    return _closed(state, context) if mine is None else mine
 
 
 def _head(state: CallCard) -> tuple[T, ...]:

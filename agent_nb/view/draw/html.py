@@ -148,7 +148,8 @@ def code(node: nodes.Code) -> str:
     from ..markdown.highlight import highlight
 
     said = visible.output(node.text).rstrip("\n")
-    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{stop(said)}>{highlight(said, node.language)}</pre>"
+    select = theme.WHOLE if node.whole else ""
+    return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{stop(said)}>{highlight(said, node.language)}</pre>"
 
 
 def bar(node: nodes.Bar) -> str:

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 
+from ...wire.hidden_characters import HIDDEN, name
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -25,7 +24,7 @@ def visible(text: str) -> str:
     """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN.sub(_name, text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda found: f"⟨{name(found)}⟩", text.replace("\r\n", "\n"))
 
 
 def output(text: str) -> str:
@@ -49,7 +48,3 @@ def prose(text: str) -> str:
 def _overwritten(line: str) -> str:
     parts = [part for part in line.split("\r") if part]
     return parts[-1] if parts else ""
-
-
-def _name(match: re.Match[str]) -> str:
-    return f"⟨U+{ord(match.group()):04X}⟩"

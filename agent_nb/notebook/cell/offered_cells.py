@@ -1,0 +1,71 @@
+"""The cells that an agent offers (tool `add_cell`): those of a run, and the one the user chose.
+
+Rules
+- We never write the user's open file: the front end inserts the cell, as for `%load`, where the
+  kernel supports `set_next_input`. It is not run.
+- Without a press nothing is inserted. Of several the last one counts, since a cell passes on one.
+- A record may be hostile: a code with characters that its card cannot show is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ...events import Call, Event, Result
+from ...tools import add_cell
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A cell that an agent offered."""
+
+    code: str
+    why: str = ""
+
+
+class Chosen:
+    """The cell that the user wants after the run. `choose` takes presses from any thread."""
+
+    def __init__(self) -> None:
+        self.code = ""
+
+    def choose(self, code: str = "") -> None:
+        """Choose a cell in the place of the one before, or none ("")."""
+        self.code = code
+
+    def insert(self, shell: Any) -> None:
+        """Have the front end insert the chosen cell, if there is one, below the cell that runs."""
+        code, self.code = self.code, ""
+        if code and not add_cell.unfit(code):
+            shell.set_next_input(code, replace=False)
+
+
+def offers(log: Iterable[Event]) -> list[Offer]:
+    """Return the cells that a run offered in the order of the calls, then those of sub-agents."""
+    events = list(log)
+    ok = {
+        (e.span, e.call_id)
+        for e in events
+        if isinstance(e, Result) and e.name == add_cell.NAME and e.status == "ok"
+    }
+    calls = [
+        e
+        for e in events
+        if isinstance(e, Call) and e.name == add_cell.NAME and (e.span, e.call_id) in ok
+    ]
+    calls.sort(key=lambda call: bool(call.span))
+    return [Offer(_text(c.args.get("code")), _text(c.args.get("why"))) for c in calls]
+
+
+def place(shell: Any, offer: Offer, *, replace: bool) -> None:
+    """Put an offered cell below the running one, or in its place. Raises UsageError if unfit."""
+    if fault := add_cell.unfit(offer.code):
+        raise UsageError(f"This cell is not inserted. {fault}")
+    shell.set_next_input(offer.code, replace=replace)
+
+
+def _text(value: Any) -> str:
+    return value.replace("\r\n", "\n") if isinstance(value, str) else ""

@@ -1,0 +1,67 @@
+"""Built-in tool `add_cell`: the model offers a code cell; the user decides whether it is inserted.
+
+Why: a model that writes into the file that the user has open loses their changes, and code that
+they have not read must not stand between their cells.
+
+Rules
+- A call changes nothing (`effect="none"`): it is an event with a card. The front end inserts the
+  cell after the run, on the user's press (`notebook.cell.offered_cells`), and nothing runs it.
+- The card shows every character of the code. What would stay unseen is refused: the model writes
+  it as an escape.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ..errors import ToolError
+from ..wire.hidden_characters import HIDDEN, name
+from .base import ToolContext, current_call
+from .decorator import as_tool, tool
+
+NAME = "add_cell"
+LONGEST = 20_000  # characters of a cell; a card shows that many
+_STATE = "cells offered"
+
+
+@tool(name=NAME, effect="none", icon="add_cell")
+async def add_cell(
+    code: Annotated[str, Field(max_length=LONGEST)],
+    why: Annotated[str, Field(max_length=500)] = "",
+    *,
+    context: ToolContext,
+) -> str:
+    """Offer the user a code cell to insert into their notebook. It is shown, and neither inserted
+    nor run until they want it. Do not repeat its code in the answer.
+
+    Args:
+        code: The whole code of the cell.
+        why: What the cell is good for, in one sentence.
+    """
+    if fault := unfit(code):
+        raise ToolError(fault)
+    if (
+        current_call().count("/") > 1
+    ):  # of a sub-agent, whose calls have no place in the run's order
+        return "Offered. The user inserts it if they want to (later: %agent cell)."
+    # a coroutine runs on the loop in the order of the calls, so their numbers are no race
+    number = context.state[_STATE] = context.state.get(_STATE, 0) + 1
+    return f"Offered as cell {number}. The user inserts it if they want to (later: %agent cell {number})."
+
+
+tools = (as_tool(add_cell),)
+
+
+def unfit(code: str) -> str:
+    """Return why a code cannot be offered as a cell and how to correct it, or ""."""
+    if not code.strip():
+        return "The cell is empty. Give its code."
+    if len(code) > LONGEST:
+        return (
+            f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
+        )
+    if (found := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
+        return f"The code holds the hidden character {name(found)}. Write it as an escape in a string, or leave it out."
+    return ""

@@ -1,0 +1,53 @@
+"""A cell that the model offers: what it is good for, its code, and the button that inserts it.
+
+Why not a line that opens: an offer that the user has to unfold is not seen.
+
+Rules
+- The code is the text of a model: shown whole, escaped, and never run from here.
+- The button is there while the run goes on, where a press can still count.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from ..format import clip, icon
+from ..nodes import Box, Button, Buttons, Code, Node, Row, T
+from ..state.cards import CallCard
+from ..values import bounded
+from .base import Context
+
+INSERT = "Insert below"
+CHOSEN = "✓ Inserted when the run ends"
+HINT = (
+    "The cell is inserted below this one when the run has ended well. A second press withdraws it."
+)
+
+
+def card(state: CallCard, context: Context) -> Node | None:
+    """Return an offered cell; None if the call failed or holds no code."""
+    code, why = state.args.get("code"), state.args.get("why", "")
+    if state.status != "ok" or not isinstance(code, str) or not code.strip():
+        return None
+    words = clip(" ".join(why.split()), 500) if isinstance(why, str) else ""
+    head = (
+        T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
+        T("A cell for you", bold=True),
+    )
+    said = state.content if isinstance(state.content, str) else ""
+    return Box(
+        (
+            Row((*head, *((T(f"  {words}"),) if words else ())), wrap=True),
+            Code(bounded(code), "python", whole=True),
+            *_below(state, code, said, context),
+        )
+    )
+
+
+def _below(state: CallCard, code: str, said: str, context: Context) -> tuple[Node, ...]:
+    """Return the button, or how to get the cell where a press does not count."""
+    if not (context.live and context.inserting and context.can_click):
+        return (Row((T(clip(said, 200), tone="muted"),), wrap=True),) if said else ()
+    button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
+    chosen = context.chosen == button.key
+    return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)

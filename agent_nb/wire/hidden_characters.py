@@ -1,0 +1,18 @@
+"""Characters that a reader does not see: controls, and those that hide, reverse or erase others.
+
+Why here: what is shown to a person must be what runs, so the view makes them visible and tools
+refuse them.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def name(match: re.Match[str]) -> str:
+    """Return the code point of a hidden character, as U+202E."""
+    return f"U+{ord(match.group()):04X}"
