@@ -85,16 +85,18 @@ def plan(
 ) -> Plan:
     """Return the plan of a live run.
 
-    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect or a
-    faulty policy.
+    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
+    faulty policy, or a budget while the price of the model is unknown.
     """
     from ..models.http.retry import delays
+    from ..models.tariff import check_budget
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
 
     outgoing.check(agent.model.name, agent.tools.specs, agent.settings, redaction)
     if (check := getattr(agent.model, "check_dialect", None)) is not None:
         check(native=agent.dialect.native)
+    check_budget(agent.model, agent.limits.cost)
     start, policy = getattr(agent.model, "start", None), agent.policy()
     foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
     approver = Approver(policy, ask, None if foreign else STANDING)

@@ -14,6 +14,7 @@ import msgspec
 from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
+from ..models.prices import PLACES
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,17 +69,16 @@ class Meter:
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
         t = self.total
-        cost = (
-            None if step.cost is None and t.cost is None else (t.cost or 0.0) + (step.cost or 0.0)
-        )
+        costs = [cost for cost in (t.cost, step.cost) if cost is not None]
         self.total = Counts(
             input=t.input + step.input,
             output=t.output + step.output,
             cached=t.cached + step.cached,
+            cache_written=t.cache_written + step.cache_written,
             reasoning=t.reasoning + step.reasoning,
             duration=round(t.duration + step.duration, 3),
             ttft=t.ttft if t.ttft is not None else step.ttft,
-            cost=cost,
+            cost=round(sum(costs), PLACES) if costs else None,
         )
 
     def outcome(self, ok: bool) -> None:
@@ -103,17 +103,17 @@ class Meter:
                 self.total = event.total
         self.turns += continued
 
-    def hit(self, tokens: int = 0, turns: int = 0) -> str:
+    def hit(self, tokens: int = 0, turns: int = 0, cost: float = 0.0) -> str:
         """Return the first limit that is used up, in words, or "".
 
-        `tokens`, `turns`: those of the turn in progress, counted on top.
+        `tokens`, `turns`, `cost`: those of the turn in progress, counted on top.
         """
         lim, total = self.limits, self.total
         table = (
             (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
             (lim.failures, self.failures, f"{_count(lim.failures, 'tool failure')} in a row"),
             (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
-            (lim.cost, total.cost or 0.0, f"${lim.cost or 0:.2f}"),
+            (lim.cost, (total.cost or 0.0) + cost, _dollars(lim.cost or 0)),
         )
         return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
 
@@ -140,8 +140,14 @@ class Meter:
         """True if the next turn is the last one allowed: the model is then asked to finish."""
         lim, used = self.limits, self.total.input + self.total.output
         return bool(
-            (lim.turns and self.turns >= lim.turns - 1) or (lim.tokens and used >= 0.9 * lim.tokens)
+            (lim.turns and self.turns >= lim.turns - 1)
+            or (lim.tokens and used >= 0.9 * lim.tokens)
+            or (lim.cost and (self.total.cost or 0.0) >= 0.9 * lim.cost)
         )
+
+
+def _dollars(limit: float) -> str:
+    return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
 
 
 def _count(number: int, noun: str) -> str:

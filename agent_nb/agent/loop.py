@@ -33,6 +33,7 @@ from ..models.messages import Request
 from ..models.offline import check_model
 from ..wire.surrogates import encodable
 from . import history as context
+from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
@@ -217,7 +218,8 @@ class Loop:
         """
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
         sent = context.estimate_tokens(request.messages)
-        if words := self._meter.hit(sent):
+        bill = Bill(self._meter, self._plan.model)
+        if words := bill.hit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{words} (this request alone has about {sent:,})")
         node: dict[str, Any] = {
             "name": "llm",
@@ -237,7 +239,7 @@ class Loop:
         result = "cancelled"
         more: Retry | None = None
         try:
-            await self._read(request, pipeline, clock, sent)
+            await self._read(request, pipeline, clock, sent, bill)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
@@ -254,9 +256,8 @@ class Loop:
             if result != "ok":
                 self._calls.abandon(turn)
             if pipeline.heard:
-                self._measure(
-                    turn, clock, sent, pipeline.size // context.CHARS_PER_TOKEN, whole=not cut
-                )
+                written = pipeline.size // context.CHARS_PER_TOKEN
+                self._measure(turn, clock, sent, written, bill, whole=not cut)
         if more is None:
             return None
         self._error(more.code, more.message, raw=more.raw, retryable=True)
@@ -264,7 +265,9 @@ class Loop:
             await self._remember()
         return more.wait
 
-    async def _read(self, request: Request, pipeline: Pipeline, clock: Clock, sent: int) -> None:
+    async def _read(
+        self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
+    ) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
         with tail, loading_shown(self._plan.model, log):
@@ -274,7 +277,7 @@ class Loop:
                         clock.first()
                         log.append(event)
                     so_far, _ = turn.spent(sent, pipeline.size // context.CHARS_PER_TOKEN)
-                    if words := self._meter.hit(so_far.input + so_far.output, turn.continued):
+                    if words := bill.hit(so_far, turn.continued):
                         raise Cancelled("limit", words)
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
@@ -282,9 +285,12 @@ class Loop:
                         tail.deadline = anyio.current_time() + TAIL
         clock.stop()
 
-    def _measure(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> None:
-        """Log the usage of a request; see `Turn.spent`."""
+    def _measure(
+        self, turn: Turn, clock: Clock, sent: int, written: int, bill: Bill, *, whole: bool
+    ) -> None:
+        """Log the usage and the cost of a request; see `Turn.spent`."""
         spent, estimated = turn.spent(sent, written, whole=whole)
+        spent = bill.priced(spent, turn.head.model)
         step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft)
         self._meter.add(step)
         self._log.append(

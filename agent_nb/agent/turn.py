@@ -104,6 +104,7 @@ class Turn:
             input=given.input,
             output=output,
             cached=given.cached,
+            cache_written=given.cache_written,
             reasoning=given.reasoning,
             cost=given.cost,
         )

@@ -29,8 +29,12 @@ def check_result(
 def check_step(losses: Losses, event: Metric) -> None:
     """Count what formats with token counts only cannot say of a step."""
     step = event.step
-    if step.reasoning or step.duration or step.ttft is not None or step.cost is not None:
-        losses.add("metric.step", "only tokens of input, output and cache are counted here")
+    timed = step.duration or step.ttft is not None
+    if step.reasoning or step.cache_written or timed or step.cost is not None:
+        losses.add(
+            "metric.step",
+            "only tokens of input, output and those read from a cache are counted here",
+        )
 
 
 def is_question(losses: Losses, event: Approval, word: str) -> bool:

@@ -32,7 +32,7 @@ def added(one: Counts, other: Counts) -> Counts:
     return Counts(
         **{
             name: getattr(one, name) + getattr(other, name)
-            for name in ("input", "output", "cached", "reasoning")
+            for name in ("input", "output", "cached", "cache_written", "reasoning")
         }
     )
 

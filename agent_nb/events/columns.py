@@ -14,8 +14,8 @@ Rules
 - A column has a name, a kind and, per type of row, the source of its value: an attribute's name or
   a function. Rows of other types have no value there. A frame holds rows of one table.
 - `tokens_in` is every token of the requests, those read from a cache or written to it included, for
-  every provider; `tokens_cached` is how many were read from a cache, `tokens_reasoning` how many of
-  `tokens_out` were thoughts.
+  every provider; `tokens_cached` is how many were read from a cache, `tokens_cache_written` how
+  many were written to one, `tokens_reasoning` how many of `tokens_out` were thoughts.
 - Getters see only the row; columns that need more (`dt`, `cell`), or that are needed more than
   once, are `derived` by the frame.
 - The short lists (EVENTS, CALLS, TURNS, RUNS) go from the most read columns to ids. They hold only
@@ -100,6 +100,7 @@ _TURNS = _table(
     ("duration", "duration", "From the first event of the turn to its last."),
     ("ttft", "duration", "Time to the first token."),
     ("tokens_cached", "int", "How many of tokens_in were read from a cache."),
+    ("tokens_cache_written", "int", "How many of tokens_in were written to a cache."),
     ("tokens_reasoning", "int", "How many of tokens_out were thoughts."),
     ("estimated", "bool", "Whether the tokens are an estimate."),
 )

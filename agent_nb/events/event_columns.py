@@ -184,6 +184,12 @@ EVENT_COLUMNS: tuple[Column, ...] = (
         doc="How many of tokens_in were read from a cache.",
     ),
     Column(
+        "tokens_cache_written",
+        "int",
+        _tokens("cache_written"),
+        doc="How many of tokens_in were written to a cache.",
+    ),
+    Column(
         "tokens_reasoning", "int", _tokens("reasoning"), doc="How many of tokens_out were thoughts."
     ),
     Column("ttft", "duration", _tokens("ttft"), doc="Time to the first token of the turn."),

@@ -130,6 +130,7 @@ class TurnRow:
         self.tokens_in: int | None = None
         self.tokens_out: int | None = None
         self.tokens_cached: int | None = None
+        self.tokens_cache_written: int | None = None
         self.tokens_reasoning: int | None = None
         self.ttft: float | None = None
         self.cost: float | None = None
@@ -171,6 +172,7 @@ class TurnRow:
             (self.tokens_out or 0) + step.output,
         )
         self.tokens_cached = (self.tokens_cached or 0) + step.cached
+        self.tokens_cache_written = (self.tokens_cache_written or 0) + step.cache_written
         self.tokens_reasoning = (self.tokens_reasoning or 0) + step.reasoning
         self.ttft = step.ttft if self.ttft is None else self.ttft
         self.cost = self.cost if step.cost is None else (self.cost or 0.0) + step.cost

@@ -186,17 +186,17 @@ class Respond(Event, frozen=True, tag="respond"):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens (counts), times (seconds) and cost (US dollars, None: unknown) of a step or of the
-    run.
+    """Tokens (counts), times (seconds), cost (US dollars, None: unknown) of a step or of the run.
 
-    `input`: all tokens of the request, those read from a cache or written to it included; `cached`:
-    how many were read from it. `output`: all tokens of the answer; `reasoning`: how many of them
+    `input`: all tokens of the request, those read from a cache (`cached`) or written to it
+    (`cache_written`) included. `output`: all tokens of the answer; `reasoning`: how many of them
     were thoughts. The same for every provider (`usage`).
     """
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    cache_written: int = 0
     reasoning: int = 0
     duration: float = 0.0
     ttft: float | None = None

@@ -4,9 +4,9 @@ Why: some providers count tokens read from a cache among the input tokens, other
 limit, a cost or a column that adds up both would compare nothing.
 
 Rules: `input` (`tokens_in` in frames) is every token of the request, those read from a cache or
-written to it included; `cached` (`tokens_cached`) is how many were read from a cache; `output` is
-every token of the answer, `reasoning` how many of them were thoughts. This file imports nothing of
-ours.
+written to it included; `cached` (`tokens_cached`) is how many were read from a cache,
+`cache_written` (`tokens_cache_written`) how many were written to it; `output` is every token of the
+answer, `reasoning` how many of them were thoughts. This file imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -128,6 +128,7 @@ def _joined(part: Part, spent: Usage) -> Part:
         input=part.input + spent.input,
         output=part.output + spent.output,
         cached=part.cached + spent.cached,
+        cache_written=part.cache_written + spent.cache_written,
         reasoning=part.reasoning + spent.reasoning,
     )
 

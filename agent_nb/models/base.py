@@ -9,7 +9,7 @@ Rules
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
 - Optional: `named()`, awaited if only the server knows the name, and `loading`, for models that
-  load weights (`agent.readiness`).
+  load weights (`agent.readiness`); `tariff`, how requests are priced (`tariff`).
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """

@@ -30,6 +30,7 @@ from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
 from .http.service import OPENAI_HOST
+from .prices import by_model
 
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
 DEFAULTS = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5"}
@@ -121,9 +122,10 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
     check(name)
     head, _, rest = name.strip().partition("/")
     endpoint = config.load().endpoints.get(head)
-    if endpoint is None and head in plugins.names("models"):
+    if (endpoint is None or not endpoint.base_url) and head in plugins.names("models"):
+        options = {} if endpoint is None else _options(endpoint)
         with plugins.blamed("models", head):
-            model: Model = plugins.load("models", head)(rest, folder=folder)
+            model: Model = plugins.load("models", head)(rest, folder=folder, **options)
             for member in MEMBERS:
                 getattr(model, member)
         return model
@@ -156,18 +158,22 @@ def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
         raise UsageError(
             f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic."
         )
-    options: dict[str, Any] = {
-        "base_url": endpoint.base_url,
-        "label": label,
+    address = endpoint.base_url or config.KNOWN[label].base_url
+    options = {"base_url": address, "label": label, **_options(endpoint)}
+    model: Model = plugins.load("models", endpoint.api)(name, **options)
+    return model
+
+
+def _options(endpoint: config.Endpoint) -> dict[str, Any]:
+    """Return what an endpoint says of its models, as options of a provider."""
+    needed = {"variables": (endpoint.key,), "needs_key": True} if endpoint.key else {}
+    return needed | {
         "headers": endpoint.headers,
         "timeouts": endpoint.timeouts,
         "dialect": endpoint.dialect,
         "context": endpoint.context,
+        "prices": by_model(endpoint.prices),
     }
-    if endpoint.key:
-        options |= {"variables": (endpoint.key,), "needs_key": True}
-    model: Model = plugins.load("models", endpoint.api)(name, **options)
-    return model
 
 
 def providers() -> list[str]:

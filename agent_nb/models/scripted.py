@@ -12,7 +12,7 @@ A script is a list of turns, one per request. A turn is a text, or an object wit
     calls: [{name, args, id}]   native tool calls after the text; `args` is an object, or text as a
                           model writes it
     delay: 0.05           seconds before each piece
-    usage: {input: 12, output: 30}   also cached, reasoning, cost
+    usage: {input: 12, output: 30}   also cached, cache_written, reasoning, cost
     finish: "stop"        the finish reason
     cut: true             the stream breaks off after the pieces
     error: {status: 429, message: "…", retry_after: 2}   the request fails instead
@@ -45,6 +45,7 @@ from .chat.calls import call_part
 from .http.retry import retryable_status
 from .messages import Request
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
+from .prices import Tariff
 
 ENDINGS = ("", ".yaml", ".yml", ".json")
 
@@ -78,6 +79,7 @@ class ScriptedUsage(
     input: int = 0
     output: int = 0
     cached: int = 0
+    cache_written: int = 0
     reasoning: int = 0
     cost: float | None = None
 
@@ -109,6 +111,7 @@ class Scripted:
     grammar = False
     shots = False
     context = 0
+    tariff = Tariff(reports=True)  # the script says what an answer costs
 
     def __init__(
         self,

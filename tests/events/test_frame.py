@@ -50,6 +50,7 @@ LONG = {
     "batch": TEXT,
     "incomplete": "bool",
     "tokens_cached": "float64",
+    "tokens_cache_written": "float64",
     "tokens_reasoning": "float64",
     "ttft": "timedelta64[ms]",
     "ttft_s": "float64",

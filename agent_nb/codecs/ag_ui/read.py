@@ -43,6 +43,7 @@ _USAGE = {
     "input": "inputTokens",
     "output": "outputTokens",
     "cached": "cachedInputTokens",
+    "cache_written": "cacheWriteTokens",
     "reasoning": "reasoningTokens",
     "total": "totalTokens",
 }

@@ -269,5 +269,9 @@ def _usage(total: Counts) -> Obj:
         "outputTokens": total.output,
         "totalTokens": total.input + total.output,
     }
-    more = {"reasoningTokens": total.reasoning, "cachedInputTokens": total.cached}
+    more = {
+        "reasoningTokens": total.reasoning,
+        "cachedInputTokens": total.cached,
+        "cacheWriteTokens": total.cache_written,
+    }
     return {**counts, **{k: v for k, v in more.items() if v}}

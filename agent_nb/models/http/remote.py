@@ -26,6 +26,7 @@ from ...errors import ModelError
 from ...host.trust import Offer
 from .. import keys
 from ..parts import Part
+from ..prices import Prices, Tariff, tariff_at
 from .client import Http
 from .errors import Peer, key_hint
 from .reply import Timeouts
@@ -66,6 +67,7 @@ class Remote:
         timeouts: Timeouts | None = None,
         dialect: str = "",
         context: int = 0,
+        prices: Mapping[str, Prices] | None = None,
     ) -> None:
         self.model = model
         self.name = f"{label}/{model}"
@@ -76,10 +78,16 @@ class Remote:
         self._needs_key = needs_key
         self._key_of = key_of or label
         self._extra_headers = dict(headers or {})
+        self._prices = dict(prices or {})
         self._http = Http(base_url, timeouts)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+    @property
+    def tariff(self) -> Tariff:
+        """How requests to this model are priced."""
+        return tariff_at(self._http.base_url, self._http.host, self.model, self._prices)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..keys import VARIABLES
+from ..prices import Prices
 from .reply import Timeouts
 
 OPENAI_HOST = "api.openai.com"
@@ -43,11 +44,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         timeouts: Timeouts | None = None,
         dialect: str = "",
         context: int = 0,
+        prices: Mapping[str, Prices] | None = None,
         **_: Any,
     ) -> dict[str, Any]:
         """Return the keyword arguments of `Remote` for a model's options; ignore unknown ones."""
         label = label or self.label
-        url = base_url or os.environ.get(self.variable) or self.official
+        url = base_url or os.environ.get(self.variable or "", "") or self.official
         key_of = (self.key_of if label == self.label else "") or label
         if variables is None:
             variables = VARIABLES.get(key_of, ())
@@ -66,4 +68,5 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             "timeouts": timeouts,
             "dialect": dialect,
             "context": context,
+            "prices": prices,
         }

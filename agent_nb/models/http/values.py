@@ -69,10 +69,12 @@ def usage_part(usage: dict[str, Any]) -> Usage:
         or usage.get("cached_tokens")
         or usage.get("prompt_cache_hit_tokens")
     )
+    written = number(prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens"))
     return Usage(
         input=whole_input(given, cached, output=output, total=number(usage.get("total_tokens"))),
         output=output,
         cached=cached,
+        cache_written=written,
         reasoning=number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),
         cost=float(cost) if isinstance(cost, int | float) else None,
         raw=usage,

@@ -52,10 +52,11 @@ class AnthropicDecoder(EventDecoder):
         """Return the usage of this response on top of `spent`."""
         used = usage_part(self._usage)
         return Usage(
-            used.input + spent.input,
-            used.output + spent.output,
-            used.cached + spent.cached,
-            used.reasoning + spent.reasoning,
+            input=used.input + spent.input,
+            output=used.output + spent.output,
+            cached=used.cached + spent.cached,
+            cache_written=used.cache_written + spent.cache_written,
+            reasoning=used.reasoning + spent.reasoning,
         )
 
     def _finish(self, out: list[Part]) -> bool:
@@ -276,12 +277,12 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     """Return the Usage of a usage object of this API."""
     details = usage.get("output_tokens_details")
     cached = number(usage.get("cache_read_input_tokens"))
+    written = number(usage.get("cache_creation_input_tokens"))
     return Usage(
-        input=number(usage.get("input_tokens"))
-        + cached
-        + number(usage.get("cache_creation_input_tokens")),
+        input=number(usage.get("input_tokens")) + cached + written,
         output=number(usage.get("output_tokens")),
         cached=cached,
+        cache_written=written,
         reasoning=number(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
         raw=usage,
     )

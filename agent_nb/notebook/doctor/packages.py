@@ -30,6 +30,11 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
         "signing records and checking signatures",
         "pip install 'jupyter-agent-nb[sign]'",
     ),
+    "prices": (
+        ("genai_prices",),
+        "the prices of official providers",
+        "pip install 'jupyter-agent-nb[prices]'",
+    ),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
 }

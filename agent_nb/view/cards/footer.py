@@ -26,6 +26,7 @@ def card(state: RunView, context: Context) -> Node | None:
         else ""
     )
     cached = f"{count(total.cached)} cached" if total.cached else ""
+    written = f"{count(total.cache_written)} written to the cache" if total.cache_written else ""
     reasoning = f"{count(total.reasoning)} reasoning" if total.reasoning else ""
     about = join(
         f"run {state.run[:12]}" if state.run else "",
@@ -33,6 +34,7 @@ def card(state: RunView, context: Context) -> Node | None:
         first,
         pace,
         cached,
+        written,
         reasoning,
     )
     return Row((T(about, tone="muted"),), (T("_agent.to_frame()", tone="muted", mono=True),))

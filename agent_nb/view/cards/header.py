@@ -108,7 +108,7 @@ def _figures(state: RunView, context: Context) -> str:
         if total.output or fresh
         else ""
     )
-    cost = money(total.cost) if total.cost is not None else ""
+    cost = f"{about}{money(total.cost)}" if total.cost else ""
     return join(time, read, wrote, cost)
 
 

@@ -1,0 +1,42 @@
+"""The tariff of a model, and the refusal of a budget that cannot be kept.
+
+Rules: the table `prices` of the configuration comes first, then what the model says of itself in
+its optional attribute `tariff`; a model without either has no known price.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from ..errors import AgentError, UsageError
+from ..host.paths import tilde
+from . import config
+from .base import Model
+from .prices import EXTRA, Tariff, matching
+
+WORDS = """The budget of ${dollars:g} cannot be kept: the price of {name} is unknown. Nothing was sent.
+Leave the budget out, or {install}write the price in US dollars per million tokens into {file}:
+
+    [prices]
+    "{name}" = {{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }}"""
+
+
+def tariff_of(model: Model) -> Tariff:
+    """Return how the requests to `model` are priced."""
+    own: Tariff = getattr(model, "tariff", None) or Tariff()
+    with suppress(AgentError):  # a faulty configuration is reported where it chooses a model
+        if (found := matching(config.load().prices, model.name)) is not None:
+            return msgspec.structs.replace(own, prices=found)
+    return own
+
+
+def check_budget(model: Model, dollars: float | None) -> None:
+    """Raise UsageError if the price of `model` is unknown, so that a budget cannot be kept."""
+    if not dollars or (tariff := tariff_of(model)).known:
+        return
+    install = f"install the list of prices ({EXTRA}), or " if tariff.installable else ""
+    raise UsageError(
+        WORDS.format(dollars=dollars, name=model.name, install=install, file=tilde(config.path()))
+    )
