@@ -5,12 +5,15 @@ Rules
 - A turn that the server pauses (`pause_turn`, for its own tools) is continued at once, up to
   `CONTINUES` times, and appears as one answer with the usage of all requests. `Continued` precedes
   each further request, so that the run can stop there.
-- If a model refuses a thinking budget, the request is repeated with an effort, and the model object
-  remembers.
+- A request carries breakpoints for the provider's cache (`messages_api.breakpoints`), unless the
+  endpoint's `cache` is false.
+- If a model refuses a thinking budget, the request is repeated with an effort; if a server refuses
+  breakpoints, without them. The model object remembers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -21,6 +24,7 @@ from ..errors import ModelError
 from .http.remote import Remote
 from .http.service import Service
 from .messages import Request
+from .messages_api.breakpoints import with_breakpoints
 from .messages_api.decoder import AnthropicDecoder
 from .messages_api.request import encode
 from .parts import Continued, Finish, Head, Part, Usage
@@ -43,6 +47,7 @@ class Anthropic(Remote):
     def __init__(self, model: str, **options: Any) -> None:
         super().__init__(model, **options)
         self._adaptive = False
+        self._cache = self.cache
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
@@ -88,28 +93,36 @@ class Anthropic(Remote):
         prefix: str,
         first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn; repeat it with an effort if the model refuses a budget."""
+        """Make one request of a turn; repeat it without what the server refuses."""
 
         def decoder_of(status: int) -> AnthropicDecoder:
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
             return decoders[-1]
 
-        for last in (False, True):
+        for last in (False, False, True):
             try:
                 body = encode(request, self.model, adaptive=self._adaptive, after=paused)
+                body = with_breakpoints(body) if self._cache else body
                 async with aclosing(self._post(body, decoder_of)) as batches:
                     async for batch in batches:
                         yield batch
                 return
             except ModelError as fault:
-                if (
-                    last
-                    or self._adaptive
-                    or fault.status != 400
-                    or "adaptive" not in f"{fault} {fault.raw}"
-                ):
+                if last or fault.status not in (400, 422) or not self._adapt(fault):
                     raise
-                self._adaptive = True
+
+    def _adapt(self, fault: ModelError) -> bool:
+        """Drop what the server refused; return whether to repeat the request."""
+        words = f"{fault} {fault.raw}"
+        if not self._adaptive and "adaptive" in words:
+            self._adaptive = True
+            return True
+        if self._cache and re.search(
+            r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", words
+        ):
+            self._cache = False
+            return True
+        return False
 
 
 def _inner(part: Part, number: int, most: int) -> bool:

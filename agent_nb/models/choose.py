@@ -173,6 +173,7 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
         "dialect": endpoint.dialect,
         "context": endpoint.context,
         "prices": by_model(endpoint.prices),
+        "cache": endpoint.cache,
     }
 
 

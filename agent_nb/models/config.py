@@ -16,6 +16,7 @@ AGENT_NB_CONFIG names:
     context = 32768                     # tokens
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
+    cache = false                       # anthropic only: mark nothing for the provider's cache
     prices = { input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }
                                         # US dollars per million tokens; by default tokens of a
                                         # cache cost what the input costs
@@ -62,6 +63,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     timeouts: Timeouts = Timeouts()
     model: str = ""
     prices: dict[str, float | Prices] = {}
+    cache: bool = True
 
     def __post_init__(self) -> None:
         by_model(self.prices)

@@ -46,6 +46,7 @@ class Remote:
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses (by
     default `label`), `variables` where that key may be, `needs_key` whether it is required.
+    `prices` are those of the endpoint, `cache` whether requests mark what the provider may cache.
     """
 
     dialect = "native"
@@ -68,6 +69,7 @@ class Remote:
         dialect: str = "",
         context: int = 0,
         prices: Mapping[str, Prices] | None = None,
+        cache: bool = True,
     ) -> None:
         self.model = model
         self.name = f"{label}/{model}"
@@ -78,6 +80,7 @@ class Remote:
         self._needs_key = needs_key
         self._key_of = key_of or label
         self._extra_headers = dict(headers or {})
+        self.cache = cache
         self._prices = dict(prices or {})
         self._http = Http(base_url, timeouts)
 

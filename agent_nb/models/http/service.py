@@ -45,6 +45,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         dialect: str = "",
         context: int = 0,
         prices: Mapping[str, Prices] | None = None,
+        cache: bool = True,
         **_: Any,
     ) -> dict[str, Any]:
         """Return the keyword arguments of `Remote` for a model's options; ignore unknown ones."""
@@ -69,4 +70,5 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             "dialect": dialect,
             "context": context,
             "prices": prices,
+            "cache": cache,
         }

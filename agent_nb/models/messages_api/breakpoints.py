@@ -1,0 +1,64 @@
+"""Where a request to the Messages API may be cached: up to four breakpoints.
+
+Why: an agent sends its instructions, tools and all earlier turns again with every turn. What lies
+before a breakpoint is written to the provider's cache once and then read at a tenth of the price.
+
+A server looks for the longest prefix that an earlier request wrote, at each breakpoint and some
+blocks before it. So each request marks the end of its newest user message, which it writes, and of
+the one before, which the last request wrote: a batch of many calls between them does not hide it.
+
+Rules
+- The order of a prefix is tools, system, messages: the last tool, the system text, and the last two
+  user messages carry a breakpoint.
+- Thoughts and empty texts cannot carry one; the block before them does.
+- A request in which the user placed breakpoints (`extra_body`) is left alone.
+- Pure: the body given is not changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FIELD = "cache_control"
+MARK = {FIELD: {"type": "ephemeral"}}
+TURNS = 2  # user messages with a breakpoint, beside the tools and the system text
+_MARKABLE = {"text": "text", "tool_result": "content", "image": "source", "document": "source"}
+
+
+def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body of a request with breakpoints for the cache."""
+    if _holds(body):
+        return body
+    made = dict(body)
+    if body.get("tools"):
+        made["tools"] = [*body["tools"][:-1], {**body["tools"][-1], **MARK}]
+    system = body.get("system")
+    if system and isinstance(system, str):
+        made["system"] = [{"type": "text", "text": system, **MARK}]
+    elif isinstance(system, list):
+        made["system"] = _marked(system)
+    messages = list(body.get("messages", ()))
+    users = [i for i, message in enumerate(messages) if message["role"] == "user"]
+    for i in users[-TURNS:]:
+        messages[i] = {**messages[i], "content": _marked(messages[i]["content"])}
+    return {**made, "messages": messages}
+
+
+def _marked(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return blocks with a breakpoint at the last one that can carry it."""
+    for i in reversed(range(len(blocks))):
+        field = _MARKABLE.get(blocks[i].get("type", ""))
+        if field and (held := blocks[i].get(field)) and (not isinstance(held, str) or held.strip()):
+            return [*blocks[:i], {**blocks[i], **MARK}, *blocks[i + 1 :]]
+    return blocks
+
+
+def _holds(body: dict[str, Any]) -> bool:
+    """Return whether the request has a breakpoint: itself, a tool, the system text, a block."""
+    places = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
+    places += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
+    return any(FIELD in place for place in places)
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
