@@ -22,6 +22,7 @@ from ..events.text import Texts, answer_text, content_text
 from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Text, Thought
+from . import sight
 from .history import estimate_tokens, messages
 from .parse import parse
 
@@ -94,7 +95,12 @@ def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event
 
 
 def _cut(event: Event) -> Event:
-    text = content_text(event.content) if isinstance(event, events.Result) else ""
+    if not isinstance(event, events.Result):
+        return event
+    if event.attachments:
+        gone = sight.left_out(event.attachments, sight.LEFT_OUT)
+        event = msgspec.structs.replace(event, attachments=gone)
+    text = content_text(event.content)
     if len(text) <= SHORT:
         return event
     return msgspec.structs.replace(

@@ -35,6 +35,7 @@ from ..models.messages import (
     ThoughtBlock,
     text_message,
 )
+from . import sight
 
 FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
 CHARS_PER_TOKEN = 4
@@ -73,10 +74,7 @@ class _Writer:
 
     def user(self, event: events.User) -> None:
         self.flush()
-        images = [
-            ImageBlock(a["media_type"], a["data"]) for a in event.attachments if a.get("data")
-        ]
-        self._put(Message("user", (*images, TextBlock(event.content))))
+        self._put(Message("user", (*sight.blocks(event.attachments), TextBlock(event.content))))
 
     def think(self, event: events.Think) -> None:
         self._speak(ThoughtBlock(event.content, event.opaque))
@@ -109,11 +107,13 @@ class _Writer:
 
     def result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
-        content, printed = content_text(event.content), printed_by(event)
+        content = sight.captioned(content_text(event.content), event.attachments)
+        printed = printed_by(event)
         if printed and self._dialect.native:
             content, printed = f"{content}\n\nPrinted:\n{printed}", ""
+        failed, pictures = event.status != "ok", sight.pictures(event.attachments)
         self._results.append(
-            ResultBlock(event.call_id, event.name, content, event.status != "ok", value, printed)
+            ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
         )
 
     def error(self, event: events.Error) -> None:
@@ -160,7 +160,8 @@ class _Writer:
 
     def _result_message(self) -> Message:
         if not self._dialect.native:
-            return self._dialect.results(self._results)
+            said = self._dialect.results(self._results)
+            return msgspec.structs.replace(said, blocks=(*said.blocks, *self._pictures()))
         order = {call_id: i for i, call_id in enumerate(self._pending)}
         known = sorted(
             (r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id]
@@ -169,6 +170,13 @@ class _Writer:
         if known:
             return Message("tool", tuple(known))
         return text_message("user", "\n".join(f"Error ({r.name}): {r.content}" for r in loose))
+
+    def _pictures(self) -> Iterator[Block]:
+        """Yield the pictures of the results for a text dialect, which writes only their text."""
+        for result in self._results:
+            if result.pictures:
+                yield TextBlock(f"\n\nPictures of {result.name}:")
+                yield from result.pictures
 
     def _put(self, message: Message) -> None:
         """Add a message, merged with its neighbour of the same role: some providers require
@@ -207,9 +215,11 @@ def estimate_tokens(sent: Sequence[Message]) -> int:
 def _weight(block: Block) -> int:
     if isinstance(block, ImageBlock):
         return IMAGE_TOKENS
+    seen = 0
     if isinstance(block, ResultBlock):
-        block = msgspec.structs.replace(block, value=None)
-    return len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
+        seen = IMAGE_TOKENS * len(block.pictures)
+        block = msgspec.structs.replace(block, value=None, pictures=())
+    return seen + len(msgspec.json.encode(block)) // CHARS_PER_TOKEN + 1
 
 
 class Window(msgspec.Struct, frozen=True):

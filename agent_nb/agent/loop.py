@@ -193,6 +193,8 @@ class Loop:
                 self._ids.take(call.call_id, call.turn)
             elif isinstance(call, events.Error) and call.code == "no_tools":
                 self._prompt.fall_back()
+            elif isinstance(call, events.Error) and call.code == "no_images":
+                self._prompt.cover()
         self._log.append(
             events.Extension(
                 namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
@@ -217,6 +219,8 @@ class Loop:
         Raises ModelError if it failed and is not retried.
         """
         request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
+        for note in self._prompt.notes():
+            self._log.append(note)
         sent = context.estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan.model)
         if words := bill.hit(events.Counts(input=sent)):

@@ -20,7 +20,15 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..models.messages import Block, ImageBlock, OpaqueBlock, Request, ThoughtBlock, ToolSpec
+from ..models.messages import (
+    Block,
+    ImageBlock,
+    OpaqueBlock,
+    Request,
+    ResultBlock,
+    ThoughtBlock,
+    ToolSpec,
+)
 from ..wire.media import base64_without_text
 from ..wire.redact import Redaction
 
@@ -51,11 +59,17 @@ def outgoing(request: Request, redaction: Redaction) -> Request:
 
 def _block(block: Block, redaction: Redaction) -> Block:
     if isinstance(block, ImageBlock):
-        return msgspec.structs.replace(block, data=base64_without_text(block.data))
-    said = {name: getattr(block, name) for name in block.__struct_fields__}
+        return _picture(block)
+    said = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
     own = {OpaqueBlock: "payload", ThoughtBlock: "opaque"}.get(type(block), "")
     clean = redaction.fields(said, (own,))
+    if isinstance(block, ResultBlock) and block.pictures:
+        clean["pictures"] = tuple(map(_picture, block.pictures))
     return block if clean == said else msgspec.structs.replace(block, **clean)
+
+
+def _picture(block: ImageBlock) -> ImageBlock:
+    return msgspec.structs.replace(block, data=base64_without_text(block.data))
 
 
 def tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:

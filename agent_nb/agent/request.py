@@ -21,7 +21,7 @@ from ..errors import ModelError
 from ..events import Event
 from ..events.log import EventLog
 from ..models.messages import Message, Request, text_message
-from . import compaction
+from . import compaction, sight
 from . import history as context
 from .outgoing import outgoing, tool
 from .run_spec import Plan
@@ -42,11 +42,20 @@ class Prompt:
         self._history = history
         self._summary = ""
         self._size = plan.model.context  # tokens, 0: unknown
+        self._sight = sight.Sight(plan.model)
         self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
 
     def fall_back(self) -> None:
         """Continue in the fallback dialect, since the server accepts no tools."""
         self.dialect = self._plan.fallback
+
+    def cover(self, words: str = "") -> bool:
+        """Send words instead of pictures from now on; see `Sight.cover`."""
+        return self._sight.cover(words)
+
+    def notes(self) -> list[Event]:
+        """Return what is to be logged about pictures that could not be sent."""
+        return self._sight.notes()
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the next turn; `last`: the limits allow no more, and it says so."""
@@ -54,12 +63,12 @@ class Prompt:
         head = self._head()
         budget = self._budget(head)
         current = compaction.shortened(dialect, self._current(), budget)
-        kept = context.window(dialect, self._history, current, budget)
+        kept = context.window(dialect, self._earlier(), current, budget)
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
         if last:
             sent.append(text_message("user", LAST_TURN))
         made = Request(
-            messages=tuple(sent),
+            messages=sight.newest(sent),
             tools=tuple(self._tools),
             native_tools=dialect.native and bool(self._tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
@@ -85,7 +94,7 @@ class Prompt:
     async def remember(self) -> list[Event]:
         """Return the events that note what the window leaves out, summarised if configured."""
         kept = context.window(
-            self.dialect, self._history, self._current(), self._budget(self._head())
+            self.dialect, self._earlier(), self._current(), self._budget(self._head())
         )
         if not kept.left_out:
             return []
@@ -104,8 +113,12 @@ class Prompt:
         return [*out, events.State(kind="window", payload=payload)]
 
     def _current(self) -> list[Event]:
-        """Return the events of this run, with what is sent beside its prompt."""
-        return self._plan.context.before(list(self._log))
+        """Return the events of this run as they are sent, with what stands beside its prompt."""
+        return self._plan.context.before(self._sight.view(self._log))
+
+    def _earlier(self) -> list[list[Event]]:
+        """Return the events of the earlier runs as they are sent."""
+        return [self._sight.view(run) for run in self._history]
 
     def _head(self) -> list[Message]:
         """Return what precedes the conversation: instructions, system text, summary, examples."""

@@ -4,8 +4,9 @@ Why separate from the loop: the decision is made here, the request there.
 
 Rules
 - A request is repeated only before the first part of its answer.
-- If the server accepts no tools, the run goes on in a text dialect; if it finds the request too
-  long, with a shorter history; both without a wait.
+- If the server accepts no tools, the run goes on in a text dialect; if it accepts no pictures,
+  with words in their place; if it finds the request too long, with a shorter history; all without
+  a wait.
 - A fault that may pass is retried after `Plan.retry_delay`.
 """
 
@@ -37,6 +38,9 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
         return Retry(
             0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
         )
+    if fault.code == "no_images" and prompt.cover(f"{fault} {fault.raw}"):
+        words = f"{fault} Going on with words in place of the pictures."
+        return Retry(0.0, "no_images", words, fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
     wait = plan.retry_delay(fault, attempt)

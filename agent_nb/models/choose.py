@@ -174,6 +174,7 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
         "context": endpoint.context,
         "prices": by_model(endpoint.prices),
         "cache": endpoint.cache,
+        "vision": endpoint.vision,
     }
 
 

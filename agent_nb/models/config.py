@@ -14,6 +14,7 @@ AGENT_NB_CONFIG names:
     key = "LAB_API_KEY"                 # the variable that holds the key, if one is needed
     dialect = "xml"                     # how its models write, if not natively
     context = 32768                     # tokens
+    vision = false                      # its models see no pictures (default: ask the server)
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
     cache = false                       # anthropic only: mark nothing for the provider's cache
@@ -62,6 +63,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     headers: dict[str, str] = {}
     timeouts: Timeouts = Timeouts()
     model: str = ""
+    vision: bool | None = None
     prices: dict[str, float | Prices] = {}
     cache: bool = True
 

@@ -217,6 +217,7 @@ class LocalModel:
     """A model of this process."""
 
     dialect = "xml"
+    vision = False
     grammar = True
     context = CONTEXT
     tariff = Tariff(prices=FREE)

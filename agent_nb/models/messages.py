@@ -44,6 +44,7 @@ class ResultBlock(Block, frozen=True, tag="result"):
 
     `content` is text, `value` the JSON value behind it, which text dialects write directly.
     `printed` is the tool's output, if the dialect has a place for it beside the content.
+    `pictures` are named in `content`.
     """
 
     call_id: str
@@ -52,6 +53,7 @@ class ResultBlock(Block, frozen=True, tag="result"):
     error: bool = False
     value: Any = None
     printed: str = ""
+    pictures: tuple[ImageBlock, ...] = ()
 
 
 class ImageBlock(Block, frozen=True, tag="image"):

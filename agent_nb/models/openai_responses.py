@@ -1,8 +1,8 @@
 """`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
 (OPENAI_BASE_URL).
 
-Rules: if a server refuses fields that the user did not ask for (encrypted reasoning, summaries),
-the request is repeated without them, and the model object remembers.
+Rules: if a server refuses fields that the user did not ask for (encrypted reasoning, summaries,
+pictures in results), the request is repeated without them, and the model object remembers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ SERVICE = Service(
 )
 
 
+# a server whose results are texts
+_TEXT_ONLY = re.compile(r"\boutput\b.*\bstring\b|\bstring\b.*\boutput\b", re.IGNORECASE | re.DOTALL)
+
+
 class OpenAIResponses(Remote):
     """A model behind the Responses API."""
 
@@ -38,6 +42,7 @@ class OpenAIResponses(Remote):
         super().__init__(model, **options)
         self._encrypted = True
         self._summary = True
+        self._pictured = True
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
@@ -46,7 +51,13 @@ class OpenAIResponses(Remote):
         """
         await self.named()
         for last in (False, False, True):
-            body = encode(request, self.model, encrypted=self._encrypted, summary=self._summary)
+            body = encode(
+                request,
+                self.model,
+                encrypted=self._encrypted,
+                summary=self._summary,
+                pictured=self._pictured,
+            )
             try:
                 async with aclosing(self._post(body, ResponsesDecoder)) as batches:
                     async for batch in batches:
@@ -64,6 +75,9 @@ class OpenAIResponses(Remote):
             return True
         if self._summary and re.search("summar", words, re.IGNORECASE):
             self._summary = False
+            return True
+        if self._pictured and fault.code == "no_images" and _TEXT_ONLY.search(words):
+            self._pictured = False
             return True
         return False
 

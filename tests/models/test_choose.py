@@ -287,10 +287,11 @@ def test_ollama_host_is_read_in_every_form(host, url):
 def test_an_endpoint_of_the_configuration_is_a_provider(serve, configure, collect, monkeypatch):
     server = serve(lambda peer: peer.stream(DONE))
     configure(
-        f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}'
+        f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\nvision = false\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}'
     )
     model = choose.make("lab/org/qwen3")
     assert (model.name, model.context, model.dialect) == ("lab/org/qwen3", 100, "xml")
+    assert model.vision is False
     assert collect(model).text == "x"
     assert (server.asked[0].body["model"], server.asked[0].headers["x-team"]) == (
         "org/qwen3",

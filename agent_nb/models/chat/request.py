@@ -5,7 +5,8 @@ data to data.
 
 Rules
 - Messages keep their order; results become `tool` messages, one per call. A failed result says so
-  in its text: the API has no flag.
+  in its text: the API has no flag. One user message after the last of them holds the pictures of
+  the batch.
 - Blocks of other providers (`OpaqueBlock`, `ThoughtBlock.opaque`) are left out.
 - Reasoning goes back only with a message that calls tools, under the field it came in: servers want
   it there, and some refuse it elsewhere.
@@ -101,16 +102,26 @@ def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
             yield _assistant(message)
             continue
         rest: list[Block] = []
+        pictures: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ResultBlock):
                 yield {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
+                pictures += named(block)
             else:
                 rest.append(block)
+        rest = [*pictures, *rest]
         if rest:
             yield {
                 "role": "user" if message.role == "tool" else message.role,
                 "content": _content(rest),
             }
+
+
+def named(block: ResultBlock) -> list[Block]:
+    """Return the pictures of a result under its name; a `tool` message holds only text."""
+    if not block.pictures:
+        return []
+    return [TextBlock(f"Pictures of {block.name} (call {block.call_id}):"), *block.pictures]
 
 
 def result_text(block: ResultBlock) -> str:

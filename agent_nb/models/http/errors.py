@@ -28,10 +28,20 @@ from .retry import LONGEST, retry_after, retryable_status
 WORDS = 500
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
 _KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
+_NOT_TAKEN = (400, 404, 405, 415, 422, 500, 501)
 _NO_TOOLS = re.compile(
     r"(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
     r"|(not? support|unsupported|does ?n.t support|unknown|unrecogni[sz]ed|unexpected|extra|no endpoints).{0,80}\b(tool|function)s?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+# how servers word that a model, or its template, takes no pictures
+_NO_IMAGES = re.compile(
+    r"\bimages?\b|image_url|input_image|\bvision\b|multi-?modal|mmproj|\bpictures?\b"
+    r"|(content|output)\b.{0,60}(must|should|expected) (be|to be)?\s?a?\s?(valid )?string"
+    r"|unknown variant|expected (a )?string",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -158,13 +168,17 @@ def refusal(
     peer: Peer,
     *,
     tools: bool = False,
+    images: bool = False,
     now: float | None = None,
 ) -> ModelError:
-    """Return the error for an unsuccessful HTTP answer; `tools`: the request offered tools."""
+    """Return the error for an unsuccessful HTTP answer.
+
+    `tools`: the request offered tools; `images`: it held pictures.
+    """
     words = scrub(body_words(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
     kind = f"{words} {_body_kind(body)}"
-    code = _code(status, kind, tools)
+    code = _code(status, kind, tools=tools, images=images)
     said = f": {words.rstrip('.')}" if words else ""
     brief = scrub(_verdict(status, _who(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
@@ -184,10 +198,12 @@ def refusal(
     )
 
 
-def _code(status: int, words: str, tools: bool) -> str:
+def _code(status: int, words: str, *, tools: bool, images: bool) -> str:
+    if images and status in _NOT_TAKEN and _NO_IMAGES.search(words):
+        return "no_images"
     if status in (400, 413, 422, 500) and overflow.too_long(words):
         return overflow.CODE
-    if tools and status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(words):
+    if tools and status in _NOT_TAKEN and _NO_TOOLS.search(words):
         return "no_tools"
     return "provider"
 
@@ -257,7 +273,7 @@ def key_hint(peer: Peer) -> str:
 
 
 def _remedy(status: int, code: str, headers: Mapping[str, str], peer: Peer) -> str:
-    if code == "no_tools":
+    if code in ("no_tools", "no_images"):
         return ""
     if code == overflow.CODE:
         return overflow.HINT

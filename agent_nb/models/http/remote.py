@@ -39,6 +39,8 @@ _OTHER = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
 )
 _encode = msgspec.json.Encoder().encode
+# a picture in a body; in a text of the body the quotes would be escaped
+_IMAGES = (b'"type":"image', b'"type":"input_image"')
 
 
 class Remote:
@@ -70,11 +72,13 @@ class Remote:
         context: int = 0,
         prices: Mapping[str, Prices] | None = None,
         cache: bool = True,
+        vision: bool | None = None,
     ) -> None:
         self.model = model
         self.name = f"{label}/{model}"
         self.label = label
         self.context = context
+        self.vision = vision  # whether it sees pictures, None: unknown
         self.dialect = dialect or type(self).dialect
         self._variables = tuple(variables)
         self._needs_key = needs_key
@@ -83,6 +87,11 @@ class Remote:
         self.cache = cache
         self._prices = dict(prices or {})
         self._http = Http(base_url, timeouts)
+
+    @property
+    def address(self) -> str:
+        """The base URL of the server."""
+        return self._http.address
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -165,13 +174,14 @@ class Remote:
         self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]
     ) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of its answer."""
-        key = self._key()
+        key, encoded = self._key(), _encode(body)
         call = Call(
             path=self.path,
-            body=_encode(body),
+            body=encoded,
             headers=self._headers(key),
             peer=self._peer(key),
             tools=bool(body.get("tools")),
+            images=any(mark in encoded for mark in _IMAGES),
         )
         try:
             async with aclosing(answer(self._http, call, decoder_of)) as batches:

@@ -46,6 +46,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         context: int = 0,
         prices: Mapping[str, Prices] | None = None,
         cache: bool = True,
+        vision: bool | None = None,
         **_: Any,
     ) -> dict[str, Any]:
         """Return the keyword arguments of `Remote` for a model's options; ignore unknown ones."""
@@ -71,4 +72,5 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             "context": context,
             "prices": prices,
             "cache": cache,
+            "vision": vision,
         }

@@ -77,13 +77,14 @@ class Gate:
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One POST: its path, body, headers and server, and whether it offers tools."""
+    """One POST: its path, body, headers and server, whether it offers tools and holds pictures."""
 
     path: str
     body: bytes
     headers: Mapping[str, str]
     peer: Peer
     tools: bool = False
+    images: bool = False
 
 
 async def answer(
@@ -93,7 +94,12 @@ async def answer(
     async with http.post(call.path, call.body, call.headers) as reply:
         if not 200 <= reply.status < 300:
             raise refusal(
-                reply.status, reply.headers, await reply.read(), call.peer, tools=call.tools
+                reply.status,
+                reply.headers,
+                await reply.read(),
+                call.peer,
+                tools=call.tools,
+                images=call.images,
             )
         async with aclosing(_read(reply, decoder_of(reply.status))) as batches:
             async for batch in batches:

@@ -155,7 +155,12 @@ def _result(block: ResultBlock) -> dict[str, Any]:
     made: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": _id(block.call_id),
-        "content": block.content,
+        "content": [
+            *([{"type": "text", "text": block.content}] if block.content.strip() else []),
+            *map(_image, block.pictures),
+        ]
+        if block.pictures
+        else block.content,
     }
     return made | {"is_error": True} if block.error else made
 

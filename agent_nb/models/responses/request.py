@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from ...errors import UsageError
-from ..chat.request import arguments, result_text
+from ..chat.request import arguments, named, result_text
 from ..messages import (
     Block,
     CallBlock,
@@ -31,12 +33,17 @@ from .decoder import PROVIDER
 
 
 def encode(
-    request: Request, model: str, *, encrypted: bool = True, summary: bool = True
+    request: Request,
+    model: str,
+    *,
+    encrypted: bool = True,
+    summary: bool = True,
+    pictured: bool = True,
 ) -> dict[str, Any]:
     """Return the body of the request. Raises UsageError for a wrong setting.
 
     `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
-    reasoning is set.
+    reasoning is set. `pictured`: pictures stand in the results; else in a message after them.
     """
     settings = checked(request.settings)
     for name in ("stop", "seed"):
@@ -51,7 +58,10 @@ def encode(
     if system:
         body["instructions"] = system
     body["input"] = [
-        item for message in request.messages if message.role != "system" for item in items(message)
+        item
+        for message in request.messages
+        if message.role != "system"
+        for item in items(message if pictured else _apart(message))
     ]
     if request.native_tools and request.tools:
         body["tools"] = [tool(spec) for spec in request.tools]
@@ -76,6 +86,16 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
         "parameters": spec.parameters,
         "strict": False,
     }
+
+
+def _apart(message: Message) -> Message:
+    """Return a message with the pictures of its results after them."""
+    pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in named(b)]
+    bare = [
+        msgspec.structs.replace(b, pictures=()) if isinstance(b, ResultBlock) else b
+        for b in message.blocks
+    ]
+    return msgspec.structs.replace(message, blocks=(*bare, *pictures))
 
 
 def items(message: Message) -> Iterable[dict[str, Any]]:
@@ -133,7 +153,7 @@ def _item(block: Block) -> dict[str, Any] | None:
         return {
             "type": "function_call_output",
             "call_id": block.call_id,
-            "output": result_text(block),
+            "output": _output(block),
         }
     if (
         isinstance(block, OpaqueBlock)
@@ -142,6 +162,14 @@ def _item(block: Block) -> dict[str, Any] | None:
     ):
         return _resent(block.payload)
     return None
+
+
+def _output(block: ResultBlock) -> str | list[dict[str, Any]]:
+    text = result_text(block)
+    if not block.pictures:
+        return text
+    parts: list[Block] = [TextBlock(text), *block.pictures]
+    return [piece for part in parts for piece in _content(part, "user")]
 
 
 def _resent(item: dict[str, Any]) -> dict[str, Any] | None:

@@ -19,6 +19,8 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "garbage": ("The reply cannot be read", "bad", ""),
     "context": ("Too long for the model", "bad", ""),
     "no_tools": ("The model takes no tools", "wait", ""),
+    "no_images": ("The model sees no pictures", "wait", ""),
+    "no_picture": ("A picture was not sent", "wait", ""),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": (

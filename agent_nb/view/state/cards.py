@@ -16,7 +16,17 @@ from ...wire.json_text import partial_args
 from .text import Output, Text
 
 #: Errors after which a run continues without help.
-SOFT = frozenset({"shortened", "malformed_execute", "forged_results", "unknown_tool", "incomplete"})
+SOFT = frozenset(
+    {
+        "no_images",
+        "no_picture",
+        "shortened",
+        "malformed_execute",
+        "forged_results",
+        "unknown_tool",
+        "incomplete",
+    }
+)
 
 
 class Card:

@@ -1,0 +1,186 @@
+"""What a model sees of the pictures in a conversation: pictures within its limits, or words.
+
+Why: a model without eyes refuses the whole request, and large pictures cost tokens and time.
+
+Rules
+- A picture that is not sent becomes words in its place, never silence.
+- Whether a model sees: its `vision` (True or False) if it has one; else pictures are sent until its
+  server refuses them. A refusal is remembered for that model as long as the process lives, if it is
+  about the model and not about one picture.
+- Only the newest `NEWEST` pictures of a request are sent: servers refuse more.
+- The log and the record keep the pictures as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..events import Error, Event, Result, User
+from ..models.base import Model
+from ..models.messages import Block, ImageBlock, Message, ResultBlock, TextBlock
+from ..models.picture_limits import GIVEN_SIDE, SIDE, Fitted, fitted
+from ..wire.picture_size import caption, size_words, unseen
+
+NEWEST = 20
+BLIND = "a picture the model cannot see"
+EARLIER = "an earlier picture, not sent again"
+LEFT_OUT = "a picture left out, the conversation is too long"
+WORDS = "words"  # in place of the data of a picture that is not sent
+# a refusal of one picture, not of all: the model may see others
+_ONE = re.compile(
+    r"could not process|cannot process|invalid (image|base64|url)|corrupt|exceed|too (large|big|many|small)"
+    r"|at most [1-9]|dimension|download|unsupported image (type|format)|media.?type|decode",
+    re.IGNORECASE,
+)
+_refused: set[tuple[str, str]] = set()  # models of this process that refused pictures
+
+
+def _key(model: Model) -> tuple[str, str]:
+    return model.name, str(getattr(model, "address", ""))
+
+
+def is_blind(model: Model) -> bool:
+    """Return whether `model` is known to see no pictures."""
+    vision = getattr(model, "vision", None)
+    return vision is False or (vision is None and _key(model) in _refused)
+
+
+class Sight:
+    """The pictures of one run's requests; each picture is scaled once."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._blind = is_blind(model)
+        self._fitted: dict[tuple[str, int], Fitted] = {}
+        self._noted: set[str] = set()
+        self._notes: list[str] = []
+
+    def cover(self, words: str = "") -> bool:
+        """Send words instead of pictures from now on; return whether that changes anything.
+
+        `words`: the server's refusal, by which it is remembered for later runs ("": it is not).
+        """
+        if words and not _ONE.search(words):
+            _refused.add(_key(self._model))
+        changes, self._blind = not self._blind, True
+        return changes
+
+    def notes(self) -> list[Event]:
+        """Return the errors that say which pictures could not be sent, each once."""
+        found, self._notes = self._notes, []
+        return [Error(code="no_picture", message=words) for words in found]
+
+    def view(self, run: Iterable[Event]) -> list[Event]:
+        """Return the events of a run with each picture as the model gets it."""
+        return [
+            self._viewed(e) if isinstance(e, User | Result) and e.attachments else e for e in run
+        ]
+
+    def _viewed(self, event: User | Result) -> Event:
+        made = tuple(
+            self._picture(n, a, event) if a.get("data") else a
+            for n, a in enumerate(event.attachments, 1)
+        )
+        return msgspec.structs.replace(event, attachments=made)
+
+    def _picture(self, number: int, given: Mapping[str, Any], event: Event) -> dict[str, Any]:
+        name = name_of(number, given)
+        if self._blind:
+            return {**given, "data": "", WORDS: unseen(name, given, BLIND)}
+        data = str(given["data"])
+        side = GIVEN_SIDE if isinstance(event, User) and not given.get("name") else SIDE
+        found = self._fitted.get((data, side))
+        if found is None:
+            found = self._fitted[data, side] = fitted(data, side)
+        if not found.why:
+            return {**given, "media_type": found.media_type, "data": found.data}
+        words = unseen(name, given, found.why)
+        if words not in self._noted:
+            self._noted.add(words)
+            self._notes.append(f"The model did not get {_of(name, given, event)}. {found.advice}")
+        return {**given, "data": "", WORDS: words}
+
+
+def _of(name: str, attachment: Mapping[str, Any], event: Event) -> str:
+    """Return a picture in words for people, such as `figure 1 of look (3000×1500)`."""
+    of = f" of {event.name}" if isinstance(event, Result) and event.name else ""
+    size = size_words(attachment)
+    return f"{name}{of}{f' ({size})' if size else ''}"
+
+
+def name_of(number: int, attachment: Mapping[str, Any]) -> str:
+    """Return the name of a picture: that of its variable, or `figure N`."""
+    name = attachment.get("name")
+    return name if isinstance(name, str) and name else f"figure {number}"
+
+
+def left_out(attachments: Sequence[Mapping[str, Any]], why: str) -> tuple[dict[str, Any], ...]:
+    """Return attachments as words."""
+    return tuple(
+        {**a, "data": "", WORDS: unseen(name_of(n, a), a, why)} if a.get("data") else dict(a)
+        for n, a in enumerate(attachments, 1)
+    )
+
+
+def blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
+    """Return the attachments of a message as blocks: a picture, or the words in its place."""
+    made: list[Block] = []
+    for a in attachments:
+        if a.get("data"):
+            made.append(ImageBlock(a["media_type"], a["data"]))
+        elif a.get(WORDS):
+            made.append(TextBlock(f"{a[WORDS]}\n"))
+    return tuple(made)
+
+
+def pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBlock, ...]:
+    """Return the pictures among attachments."""
+    return tuple(b for b in blocks(attachments) if isinstance(b, ImageBlock))
+
+
+def captioned(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of a result in which each of its pictures is named.
+
+    Words take the place of the caption of a picture that is not sent.
+    """
+    for number, attachment in enumerate(attachments, 1):
+        words = str(attachment.get(WORDS) or "")
+        there = _caption_of(number, content)
+        if words and there:
+            content = content.replace(there, words, 1)
+        elif words or not there:
+            content = f"{content}\n{words or caption(number, attachment)}"
+    return content
+
+
+def _caption_of(number: int, content: str) -> str:
+    """Return the caption of picture `number` as it stands in a text, or ""."""
+    found = re.search(rf"\[figure {number}(?:: \d+×\d+ pixels)?\]", content)
+    return found[0] if found else ""
+
+
+def newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
+    """Return messages with the oldest pictures beyond `most` as words."""
+    left = most
+    made: list[Message] = []
+    for message in reversed(messages):
+        blocks_: list[Block] = []
+        for block in reversed(message.blocks):
+            if isinstance(block, ImageBlock):
+                left -= 1
+                blocks_.append(block if left >= 0 else TextBlock(f"[{EARLIER}]\n"))
+            elif isinstance(block, ResultBlock) and block.pictures:
+                kept = block.pictures[-left:] if left > 0 else ()
+                left -= len(block.pictures)
+                words = "" if len(kept) == len(block.pictures) else f"\n[{EARLIER}]"
+                blocks_.append(
+                    msgspec.structs.replace(block, pictures=kept, content=block.content + words)
+                )
+            else:
+                blocks_.append(block)
+        made.append(msgspec.structs.replace(message, blocks=tuple(reversed(blocks_))))
+    return tuple(reversed(made))

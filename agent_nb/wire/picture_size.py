@@ -1,0 +1,112 @@
+"""The size of a picture in pixels, read from its first bytes, and a picture in words.
+
+Why: a model without eyes, a terminal and a text file all need a word for a picture, and none of
+them needs a library that can draw.
+
+Rules
+- Nothing raises, whatever the bytes are: an unknown size is None.
+- Words of a picture are the same wherever they stand, so that they are found again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Size = tuple[int, int]
+_HEAD = 88  # base64 characters that hold the size of every kind but JPEG
+_NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames that are none
+_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
+
+
+def pixels(data: bytes) -> Size | None:
+    """Return width and height of a PNG, JPEG, GIF or WebP; None if they cannot be read."""
+    for signature, read in _READERS.items():
+        if data.startswith(signature):
+            try:
+                return read(data)
+            except (struct.error, IndexError):
+                return None
+    return None
+
+
+def _png(data: bytes) -> Size:
+    width, height = struct.unpack_from(">II", data, 16)
+    return width, height
+
+
+def _gif(data: bytes) -> Size:
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _webp(data: bytes) -> Size | None:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+    if kind == b"VP8L":
+        bits = struct.unpack_from("<I", data, 21)[0]
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 ":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    return None
+
+
+def _jpeg(data: bytes) -> Size | None:
+    at = 2
+    while at + 4 <= len(data):
+        if data[at] != 0xFF:
+            return None
+        marker = data[at + 1]
+        if marker == 0xFF or marker in _ALONE:
+            at += 1 if marker == 0xFF else 2
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in _NO_SIZE:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        at += 2 + struct.unpack_from(">H", data, at + 2)[0]
+    return None
+
+
+_READERS: dict[bytes, Callable[[bytes], Size | None]] = {
+    b"\x89PNG\r\n\x1a\n": _png,
+    b"\xff\xd8\xff": _jpeg,
+    b"GIF8": _gif,
+    b"RIFF": _webp,
+}
+
+
+def size_of(attachment: Mapping[str, Any]) -> Size | None:
+    """Return width and height of an attachment with base64 `data`, or None."""
+    data = attachment.get("data")
+    if not isinstance(data, str):
+        return None
+    try:
+        found = pixels(base64.b64decode(data[:_HEAD]))
+        return found or pixels(base64.b64decode(data))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def size_words(attachment: Mapping[str, Any]) -> str:
+    """Return the size of an attachment as words, such as `700×300`; "" if it is unknown."""
+    size = size_of(attachment)
+    return f"{size[0]}×{size[1]}" if size else ""
+
+
+def caption(number: int, attachment: Mapping[str, Any]) -> str:
+    """Return the words that stand for picture `number` of a result in its text."""
+    size = size_words(attachment)
+    return f"[figure {number}: {size} pixels]" if size else f"[figure {number}]"
+
+
+def unseen(name: str, attachment: Mapping[str, Any], why: str) -> str:
+    """Return the words that stand for a picture that is not sent, such as `[a picture the model
+    cannot see: figure 1, 700×300]`.
+    """
+    size = size_words(attachment)
+    return f"[{why}: {name}{f', {size}' if size else ''}]"
