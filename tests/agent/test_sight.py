@@ -102,6 +102,7 @@ SENT = {
                 {
                     "type": "tool_result",
                     "tool_use_id": "c1",
+                    "cache_control": {"type": "ephemeral"},
                     "content": [
                         {
                             "type": "text",
