@@ -23,7 +23,13 @@ settings.register_profile(
 settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
-pytest_plugins = ["helpers.marks", "helpers.shells", "helpers.kernels", "helpers.run_server"]
+pytest_plugins = [
+    "helpers.marks",
+    "helpers.shells",
+    "helpers.agent_cells",
+    "helpers.kernels",
+    "helpers.run_server",
+]
 pytest.register_assert_rewrite("helpers")
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 

@@ -264,6 +264,7 @@ def test_every_kind_of_card_has_its_file():
         "node",
         "plan",
         "state",
+        "context",
         "extension",
         "drift",
         "header",
@@ -513,3 +514,23 @@ def test_markdown_is_a_list_of_steps_with_their_bodies_inside(begun):
         "\n- ƒ `snake_case` `a=1` — 3 lines **✓** 500 ms\n\n  ````\n  one\n  ```\n  two\n  ````\n\nDone."
         in text
     )
+
+
+@pytest.mark.parametrize(
+    ("payload", "line"),
+    [
+        (
+            {"text": "df: int", "tokens": 1310, "variables": {"df": {}, "x": {}}, "cells": 1},
+            "context: 2 variables, 1 cell, 1.3k tokens",
+        ),
+        ({"text": "df", "tokens": "<b>", "variables": [], "cells": True}, "context: "),
+        ({"text": ""}, None),
+        ({"text": "", "changed": ["`df` 1 → 2"]}, None),
+        ("text", None),
+    ],
+)
+def test_the_context_is_a_line_that_opens(payload, line):
+    events = [e.RunStart(), e.User(content="hi"), e.State(kind="context", payload=payload)]
+    shown = draw(page(RunView().extend(events), Context()))
+    said = [row.strip() for row in shown.splitlines() if "context:" in row]
+    assert (said == [f"◫ {line}".strip()]) if line is not None else not said

@@ -22,6 +22,7 @@ import contextvars
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...agent.context_check import compare
 from ...agent.replay_check import Wish
 from ...agent.run import Run
 from ...agent.tape import TRUST, Tape
@@ -39,7 +40,7 @@ from ...tools.base import current_call
 from ...wire.redact import redact_value
 from . import executions
 from .publish import publish
-from .rerun import trusted, wish
+from .rerun import differing, trusted, wish
 from .summary import replayed, summary
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Recorder:
         self.execution = found.current()
         self.cell = self.execution.cell
         self._with_cards = False
+        self._shell = shell
         self._stream = stream
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
@@ -119,7 +121,11 @@ class Recorder:
             if self._record is None and listed:
                 raise self._nothing(begun_by(listed, self._call), asked.given)
             if self._record is not None:
-                self._stream.play(self._tape(self._record), wish(self.cell) or Wish())
+                tape = self._tape(self._record)
+                changes = compare(tape, asked.tools, self._shell.user_ns)
+                if changes.used:
+                    raise differing(changes)
+                self._stream.play(tape, wish(self.cell) or Wish())
             elif asked.scripted():
                 self._scripted = True
             else:

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
+from ...agent.context_check import Changes, compare, listed
 from ...agent.replay_check import Wish
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
@@ -52,12 +53,13 @@ AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell w
 class Choice(msgspec.Struct, frozen=True):
     """The decision: play `tape` (made from `record`), or without one call the model.
 
-    `found` says why.
+    `found` says why. `changes`: the variables that differ; if the run used them, none is played.
     """
 
     found: Match
     tape: Tape | None = None
     record: Mapping[str, Any] | None = None
+    changes: Changes = Changes()
 
     @property
     def badge(self) -> str:
@@ -66,7 +68,8 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = started(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        return f"replayed, recorded {when}"
+        others = f" · since then {listed(self.changes.others)}" if self.changes.others else ""
+        return f"replayed, recorded {when}{others}"
 
 
 def as_sent(options: Options, cell: Cell) -> Options:
@@ -103,8 +106,11 @@ def choose(
     trust: bool | Collection[str],
     can_ask: bool,
     unplaced: str = "",
+    namespace: dict[str, Any] | None = None,
 ) -> Choice:
     """Decide for one cell; `unplaced` is the advice if its notebook's file is not known.
+
+    `namespace`: the user's variables; those that the recorded run used must look the same.
 
     Raises NotReplayed in the mode `replay` without a match, and UsageError for code of others if
     the user cannot be asked.
@@ -127,9 +133,20 @@ def choose(
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)
     tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
+    changes = compare(tape, agent.tools, namespace) if namespace is not None else Changes()
+    if changes.used and wanted == "replay":
+        raise differing(changes)
+    if changes.used:
+        return Choice(Match(status="stale", changed=("variables",)), changes=changes)
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
-    return Choice(found, tape, found.record)
+    return Choice(found, tape, found.record, changes)
+
+
+def differing(changes: Changes) -> NotReplayed:
+    """Return the error for a record whose run used variables that look different now."""
+    words = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
+    return NotReplayed(f"{words} {_again()}", changes.used)
 
 
 def wish(cell: Cell, compare: Compare = "full") -> Wish | None:

@@ -164,6 +164,8 @@ class CellRun:
         if choice.found.status == "tampered":
             warn(f"{choice.found.problem}. It is not played; the cell runs live.")
         if choice.tape is None:
+            changed = choice.changes.used
+            self._context = msgspec.structs.replace(self._context, changed=changed)
             return self._start(driver, None)
         if choice.tape.again(agent.tools):
             self._permit(agent, live=False)
@@ -187,6 +189,7 @@ class CellRun:
                 trust=trusted(self.cell),
                 can_ask=self._controls.can_ask,
                 unplaced=self._unplaced,
+                namespace=self.session.shell.user_ns,
             )
         except UsageError:
             stand_in(self.session, self.cell, options, conversation, records)

@@ -77,7 +77,8 @@ def _who(state: RunView) -> tuple[T, ...]:
     about = join("" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
-    return (*model, *warned, *((T(f"  {about}", tone="muted"),) if about else ()))
+    changed = (T(f"  {clip(state.changed, 100)}", tone="wait"),) if state.changed else ()
+    return (*model, *warned, *changed, *((T(f"  {about}", tone="muted"),) if about else ()))
 
 
 def _turns(state: RunView) -> str:

@@ -76,6 +76,7 @@ class RunView:
         self.estimated = False
         self.limit = ""  # the limit that ended the run, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
+        self.changed = ""  # variables that kept a record from being played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
         self.doing = ""  # live only: work before anything streams, such as loading a model
         self.streamed = 0  # characters from the model since the last metric, while it streams
@@ -256,6 +257,11 @@ class RunView:
         said = event.payload if isinstance(event.payload, dict) else {}
         if event.kind == "foreign_turns" and said:
             self.foreign = str(said.get("note") or "")
+            return
+        if event.kind == "context" and isinstance(said.get("text"), str):
+            changed = said.get("changed")
+            self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
+            self._notes.context(event)
             return
         if event.kind == "window" and said:
             self.left_out = str(said.get("note") or "")

@@ -1,0 +1,192 @@
+"""The variables that pieces of Python code read before they assign them, in the order of the text.
+
+Why: a replay is right as long as what the recorded code read looks the same. What that code made
+itself says nothing: on a second Run All it is there already.
+
+Rules
+- Names count in the order in which Python evaluates them, and code of several calls as one text:
+  what an earlier call assigned is not read by a later one.
+- An assignment below `if`, `for` or `try` counts as made. The body of a function counts where the
+  code ends: it may use what is assigned below it.
+- Lines of IPython (`%`, `!`, `?`) and code that cannot be parsed read every name in them.
+- Nothing is run. Names made at run time (`eval`, `globals()`) are not found.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_SHELL = re.compile(r"^\s*[%!?].*$|^.*\?\s*$", re.M)
+_BEFORE_SHELL = re.compile(r"^\s*([^\W\d]\w*)\s*=\s*[%!].*$", re.M)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class CodeNames:
+    """Names of pieces of code that run one after another: `read` before they were `assigned`."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, None] = {}
+        self.assigned: set[str] = set()
+
+    def uses(self, names: Iterable[str]) -> None:
+        """Note names that are read, by a function of the notebook or by a tool."""
+        self.read |= dict.fromkeys(n for n in names if n not in self.assigned)
+
+    def code(self, text: str) -> None:
+        """Add a piece of code."""
+        plain = _SHELL.sub(self._line, _BEFORE_SHELL.sub(self._captured, text))
+        try:
+            tree = ast.parse(plain)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.uses(_NAME.findall(plain))
+            return
+        reader = _Reader(self)
+        try:
+            reader.visit(tree)
+            reader.close()
+        except RecursionError:
+            self.uses(_NAME.findall(plain))
+
+    def _line(self, found: re.Match[str]) -> str:
+        self.uses(_NAME.findall(found[0]))
+        return ""
+
+    def _captured(self, found: re.Match[str]) -> str:
+        self.uses(_NAME.findall(found[0].partition("=")[2]))
+        return f"{found[1]} = 0"
+
+
+class _Reader(ast.NodeVisitor):
+    """Walks one tree in the order of evaluation."""
+
+    def __init__(self, names: CodeNames) -> None:
+        self._names = names
+        self._later: list[_Function] = []
+
+    def close(self) -> None:
+        """Add what the functions use."""
+        while self._later:
+            function = self._later.pop(0)
+            body = function.body if isinstance(function.body, list) else [function.body]
+            arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+            own = arguments | (set(_stored(body)) - _declared_global(body))
+            self._scoped(own, body)
+            self._names.assigned |= _declared_global(body)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Note a name that is read, assigned or deleted."""
+        if not isinstance(node.ctx, ast.Store):
+            self._names.uses([node.id])
+        if not isinstance(node.ctx, ast.Load):
+            self._names.assigned.add(node.id)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Visit the value before the targets."""
+        self._all(node.value, *node.targets)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Visit the value before the target; without one nothing is assigned."""
+        self._all(*([node.value, node.target] if node.value else []))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        """Note that the target is read too."""
+        if isinstance(node.target, ast.Name):
+            self._names.uses([node.target.id])
+        self._all(node.value, node.target)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        """Visit the value before the target."""
+        self._all(node.value, node.target)
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        """Visit what is iterated before the target."""
+        self._all(node.iter, node.target, *node.body, *node.orelse)
+
+    visit_AsyncFor = visit_For  # noqa: N815
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Note the imported names."""
+        self._names.assigned |= {a.asname or a.name.partition(".")[0] for a in node.names}
+
+    visit_ImportFrom = visit_Import  # noqa: N815
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        """Note the name of the exception."""
+        self._all(*([node.type] if node.type else []))
+        self._names.assigned |= {node.name} if node.name else set()
+        self._all(*node.body)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Visit decorators and defaults now, the body at the end."""
+        self._all(*node.decorator_list, *_defaults(node.args))
+        self._names.assigned.add(node.name)
+        self._later.append(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Visit the defaults now, the body at the end."""
+        self._all(*_defaults(node.args))
+        self._later.append(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Visit the body in a scope of its own."""
+        self._all(*node.decorator_list, *node.bases, *node.keywords)
+        self._scoped((), node.body)
+        self._names.assigned.add(node.name)
+
+    def visit_ListComp(self, node: Any) -> None:
+        """Visit a comprehension, whose targets are its own."""
+        first, *_ = node.generators
+        self.visit(first.iter)
+        own = set(_stored([g.target for g in node.generators]))
+        rest = [g.iter for g in node.generators[1:]]
+        tests = [test for g in node.generators for test in g.ifs]
+        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._scoped(own, [*rest, *tests, *made])
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        """Note the name of a pattern."""
+        self.generic_visit(node)
+        self._names.assigned |= {node.name} if node.name else set()
+
+    visit_MatchStar = visit_MatchAs  # noqa: N815
+
+    def _all(self, *nodes: ast.AST) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def _scoped(self, own: Iterable[str], nodes: Iterable[ast.AST]) -> None:
+        """Visit nodes whose names `own` are local; their assignments end with them."""
+        outer = set(self._names.assigned)
+        self._names.assigned |= set(own)
+        self._all(*nodes)
+        self._names.assigned = outer
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+
+
+def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that nodes assign in any way, inner functions included."""
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (a.asname or a.name.partition(".")[0] for a in node.names)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name
+
+
+def _declared_global(nodes: Iterable[ast.AST]) -> set[str]:
+    found = (inner for outer in nodes for inner in ast.walk(outer))
+    return {name for node in found if isinstance(node, ast.Global) for name in node.names}

@@ -1,0 +1,126 @@
+"""Compare the variables that a recorded run used with those that are here now.
+
+Why: a frame of another shape makes a recorded answer wrong without changing a word of the prompt.
+
+Rules
+- A run used what its prompt names, what its code read before assigning it (`code_names`), what
+  functions of the notebook read for it, and what it asked `variables` for.
+- What it assigned before reading does not count, nor does what did not exist when it was recorded.
+  So Run All may follow Run All.
+- Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
+  an unused one that is gone is not, for its cell may stand below.
+- Records are hostile: what is not of the form of a look is not compared.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..events import Event, User
+from ..models import keys
+from ..tools.describe import describe
+from ..tools.looks import ABSENT, entry, is_a, line
+from ..tools.reads import reads
+from ..tools.toolset import Toolset
+from ..wire.redact import redact_text
+from .code_names import CodeNames
+from .context import Look, recorded
+from .tape import Tape
+
+LONGEST = 100  # characters of a change in words
+FEW = 3  # changes that are listed
+_WORD = re.compile(r"`[^`\n]+`|\w+")
+_SMALL = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """How variables differ from when a run was recorded, in words: those it `used`, and others."""
+
+    used: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def mentioned(prompt: str) -> list[str]:
+    """Return the words of a prompt that may be names of variables, in order."""
+    names: dict[str, None] = {}
+    for word in _WORD.findall(prompt):
+        quoted = word.strip("`")
+        if quoted != word:
+            names |= dict.fromkeys(re.findall(r"\w+", quoted))
+        elif word not in _SMALL:
+            names[word] = None
+    return list(names)
+
+
+def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
+    """Return what differs between the variables of a recorded run and those in `namespace`."""
+    known = _looks(tape.events)
+    if not known:
+        return Changes()
+    names = used(tape, toolset, namespace)
+    secrets = keys.secrets()
+
+    def clean(text: str) -> str:
+        return redact_text(text, secrets)
+
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for name, was in known.items():
+        value = entry(namespace, name)
+        if value is not ABSENT:
+            how = was.change(Look.of(describe(name, value, clean)))
+        else:
+            how = "is gone" if name in names else ""
+        if how:
+            found[name in names].append(line(f"`{name}` {how}", LONGEST))
+    return Changes(tuple(found[True]), tuple(found[False]))
+
+
+def used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
+    """Return the names of the variables that a recorded run used and had not made itself."""
+    names = CodeNames()
+    for call in tape.ran():
+        args = tape.arguments(call)
+        if isinstance(code := args.get("code"), str) and call.name == "python":
+            before = set(names.read)
+            names.code(code)
+            for name in [n for n in names.read if n not in before]:
+                names.uses(_function_reads(entry(namespace, name)))
+        elif isinstance(asked := args.get("name"), str) and call.name == "variables":
+            names.uses([asked])
+        elif (tool := tape.tool_of(call, toolset)) is not None:
+            names.uses(reads(tool.invoke))
+    prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
+    own = names.assigned - names.read.keys()
+    return {*names.read, *mentioned(prompt)} - own
+
+
+def listed(changes: Sequence[str]) -> str:
+    """Return changes in a sentence, the first few by name."""
+    more = len(changes) - FEW
+    return ", ".join([*changes[:FEW], *([f"{more} more"] if more > 0 else [])])
+
+
+def _function_reads(value: Any) -> Iterator[str]:
+    if is_a(value, types.FunctionType):
+        yield from reads(value)
+
+
+def _looks(run: Sequence[Event]) -> dict[str, Look]:
+    """Return the looks that a record names."""
+    event = recorded(run)
+    payload = event.payload if event is not None else None
+    named = payload.get("variables") if isinstance(payload, Mapping) else None
+    made = ((n, _look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
+    return {name: look for name, look in made if look is not None}
+
+
+def _look(value: Any) -> Look | None:
+    try:
+        return msgspec.convert(value, Look)
+    except (msgspec.ValidationError, RecursionError):
+        return None

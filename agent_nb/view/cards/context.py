@@ -1,0 +1,35 @@
+"""What the model was given about the notebook: one quiet line that opens to the text as sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..format import count, join, plural
+from ..nodes import Fold, Node, Pre, Row, T
+from ..state.cards import NoteCard
+from ..values import bounded
+from .base import Context
+
+LONGEST = 40_000  # characters of the text
+
+
+def card(state: NoteCard, context: Context) -> Node | None:
+    """Return the size of the context as a line, None if nothing was sent."""
+    _, payload = state.items[-1]
+    said: dict[str, Any] = payload if isinstance(payload, dict) else {}
+    text = said.get("text")
+    if not isinstance(text, str) or not text:
+        return None
+    words = f"context: {join(*_sizes(said)).replace(' · ', ', ')}"
+    left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(words, tone="muted"))
+    body = (Pre(bounded(text, LONGEST)),)
+    return Fold((Row(left),), body, accordion=True, title=words)
+
+
+def _sizes(said: dict[str, Any]) -> list[str]:
+    variables, cells, tokens = (said.get(name) for name in ("variables", "cells", "tokens"))
+    return [
+        plural(len(variables), "variable") if isinstance(variables, dict) and variables else "",
+        plural(cells, "cell") if type(cells) is int and cells > 0 else "",
+        f"{count(tokens)} tokens" if type(tokens) is int else "",
+    ]

@@ -1,0 +1,82 @@
+"""Which names pieces of code read before they assign them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb.agent.code_names import CodeNames
+from agent_nb.agent.context_check import mentioned
+
+
+def names(*texts):
+    found = CodeNames()
+    for text in texts:
+        found.code(text)
+    return list(found.read), found.assigned
+
+
+@pytest.mark.parametrize(
+    ("texts", "read", "assigned"),
+    [
+        (["a = b"], ["b"], {"a"}),
+        (["a = a + 1"], ["a"], {"a"}),
+        (["a = 1; a + b"], ["b"], {"a"}),
+        (["a = 1", "a + b"], ["b"], {"a"}),
+        (["a += 1"], ["a"], {"a"}),
+        (["a: int = b"], ["b"], {"a"}),
+        (["a: int"], [], set()),
+        (["a[b] = c"], ["c", "a", "b"], set()),
+        (["a.b = c"], ["c", "a"], set()),
+        (["del a"], ["a"], {"a"}),
+        (["(a := b) + a"], ["b"], {"a"}),
+        (["for a in b: c(a)"], ["b", "c"], {"a"}),
+        (["with a() as b: b"], ["a"], {"b"}),
+        (["import a.b, c as d; a; d"], [], {"a", "d"}),
+        (["from a import b; b"], [], {"b"}),
+        (["try:\n    a\nexcept b as e:\n    e"], ["a", "b"], {"e"}),
+        (["[a for a in b if c]"], ["b", "c"], set()),
+        (["{a: d for a in b for d in a}; a"], ["b", "a"], set()),
+        (["def f(a, b=c):\n    d = 1\n    return a + d + e"], ["c", "e"], {"f"}),
+        (["def f():\n    return a\na = 1\nf()"], [], {"f", "a"}),
+        (["def f():\n    global a\n    a = b"], ["b"], {"f", "a"}),
+        (["def f():\n    def g():\n        return a\n    return g"], ["a"], {"f"}),
+        (["f = lambda a: a + b"], ["b"], {"f"}),
+        (["class A(b):\n    c = 1\n    d = c + e"], ["b", "e"], {"A"}),
+        (["match a:\n    case [b, *c]: b\n    case {'k': d}: d"], ["a"], {"b", "c", "d"}),
+        (["await a()"], ["a"], set()),
+        (["%timeit a\nb"], ["timeit", "a", "b"], set()),
+        (["!ls {a}\nb = 1"], ["ls", "a"], {"b"}),
+        (["c = !ls {a}\nc"], ["ls", "a"], {"c"}),
+        (["a?"], ["a"], set()),
+        (["a = = b"], ["a", "b"], set()),
+        (["a = 'b'"], [], {"a"}),
+        ([""], [], set()),
+    ],
+)
+def test_names(texts, read, assigned):
+    assert names(*texts) == (read, assigned)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read(text):
+    names(text)
+
+
+def test_code_that_nests_too_deep_is_read_by_its_words():
+    assert names("(" * 5_000 + "a" + ")" * 5_000)[0] == ["a"]
+    assert "a" in names("-" * 20_000 + "a")[0]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("Plot df.", ["Plot", "df"]),
+        ("A test of a plot, I say", ["test", "of", "plot", "say"]),
+        ("What is `a`?", ["What", "is", "a"]),
+        ("`a + df['n']`", ["a", "df", "n"]),
+        ("größe 数", ["größe", "数"]),
+        ("", []),
+    ],
+)
+def test_words_that_may_name_variables(prompt, found):
+    assert mentioned(prompt) == found
