@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .server.serve import serve as serve
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
+    from .tools.mcp.server import mcp_server as mcp_server
 
 __version__ = "0.1.0"
 _install()
@@ -51,6 +52,7 @@ _WHERE = {
     "Scripted": "models.scripted",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
+    "mcp_server": "tools.mcp.server",
     "adapt_tool_event": "events.tool_events",
     "parse": "agent.parse",
     "runs": "agent.runs",

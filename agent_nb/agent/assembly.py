@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -72,6 +73,9 @@ class Configured(Protocol):
     def policy(self) -> Policy:
         """Return the policy of its calls."""
 
+    def equipped(self, tools: Toolset) -> Configured:
+        """Return a copy with other tools."""
+
 
 def plan(
     agent: Configured,
@@ -92,6 +96,9 @@ def plan(
     from ..models.tariff import check_budget
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
+
+    def again(equipped: Configured, listed: Sequence[State]) -> Plan:
+        return plan(equipped, log, redaction, given, [*notes, *listed], ask=ask, context=context)
 
     outgoing.check(agent.model.name, agent.tools.specs, agent.settings, redaction)
     if (check := getattr(agent.model, "check_dialect", None)) is not None:
@@ -116,7 +123,26 @@ def plan(
         notes=tuple(notes),
         warnings=redaction.value(policy.remarks),
         context=context.fitted(agent.model.context),
+        late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
     )
+
+
+async def _opened(
+    agent: Configured,
+    redaction: Redaction,
+    again: Callable[[Configured, Sequence[State]], Plan],
+    status: Callable[[str], None],
+) -> Plan:
+    """Return the plan with the tools of the MCP servers that the agent refers to.
+
+    `again` makes a plan with further notes. Raises UsageError and ToolError for a server that
+    cannot be used.
+    """
+    from ..tools.mcp.opening import opened
+
+    tools, lists = await opened(agent.tools, agent.folder, status)
+    listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
+    return again(agent.equipped(tools), listed)
 
 
 def player(
@@ -184,6 +210,7 @@ def _run_start(agent: Configured, redaction: Redaction, given: Given) -> Mapping
         "asked": value(given.model),
     }
     settings |= {"turns": given.turns} if given.turns else {}
+    settings |= {"asked_tools": list(given.tools)} if given.tools != agent.tools.names else {}
     seen = behind(agent.tools, agent.folder)
     settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
     said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})

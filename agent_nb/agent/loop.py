@@ -25,7 +25,7 @@ import anyio.lowlevel
 import msgspec
 
 from .. import events
-from ..errors import Cancelled, ModelError
+from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import Event
 from ..events.interruption import AT
 from ..events.log import EventLog
@@ -37,7 +37,7 @@ from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
-from .readiness import loading_shown, name_of
+from .readiness import equipped, loading_shown, name_of
 from .request import Prompt, digest
 from .retry import Retry, retry_of
 from .run_spec import Plan
@@ -61,17 +61,21 @@ class Loop:
         *,
         resume: Resume | None = None,
     ) -> None:
-        self._plan = plan
         self._log = log
         self._user = user
-        self._prompt = Prompt(plan, log, history)
+        self._history = history
         self._scope = scope
         self._meter = Meter(plan.limits)
-        self._calls = TurnCalls(plan, log, self._meter, self.cancel)
+        self._follow(plan)
         self._ids = CallIds()
         self._why = Cancelled("user")
         self._requests = 0
         self._resume = resume
+
+    def _follow(self, plan: Plan) -> None:
+        self._plan = plan
+        self._prompt = Prompt(plan, self._log, self._history)
+        self._calls = TurnCalls(plan, self._log, self._meter, self.cancel)
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the run; the first reason counts."""
@@ -96,6 +100,8 @@ class Loop:
             status, reason = self._interrupted(stop)
         except ModelError as fault:
             self._error(fault.code, str(fault), raw=fault.raw, retryable=fault.retryable)
+        except (UsageError, ToolError) as fault:
+            self._error("tools", str(fault))
         except Exception as fault:
             self._error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
@@ -107,11 +113,12 @@ class Loop:
             )
 
     async def _begin(self) -> None:
-        """Log the start of the run, even if the model's name cannot be found out, and the notes."""
+        """Log the start of the run, even if the model or its tools are not there, and the notes."""
         name = ""
         try:
             check_model(self._plan.model)
             name = await name_of(self._plan.model)
+            self._follow(await equipped(self._plan, self._log))
         finally:
             if self._resume is not None:
                 self._take_up(self._resume)

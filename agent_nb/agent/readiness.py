@@ -1,6 +1,7 @@
-"""What some models need before they answer: a name from their server, or loaded weights.
+"""What some runs need before a model answers: its name from its server, its loaded weights, the MCP
+servers of the tools.
 
-Rules: a model that needs neither causes no wait at all.
+Rules: a run that needs none of it does not wait at all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from .. import events
 from ..events.log import EventLog
 from ..models.base import Model
+from .run_spec import Plan
 
 
 async def name_of(model: Model) -> str:
@@ -22,6 +24,16 @@ async def name_of(model: Model) -> str:
     """
     named = getattr(model, "named", None)
     return "" if named is None else str(await named())
+
+
+async def equipped(plan: Plan, log: EventLog) -> Plan:
+    """Return the plan with its late tools; log what is waited for.
+
+    Raises UsageError and ToolError for a server that cannot be used.
+    """
+    if plan.late is None:
+        return plan
+    return await plan.late(lambda words: log.append(events.Delta(of="status", text=words)))
 
 
 @contextmanager

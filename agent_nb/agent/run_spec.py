@@ -5,7 +5,7 @@ Rules: frozen. Only the runner and the redaction have state that changes during 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,8 @@ from .limits import Limits
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of one run.
 
+    `late`: what completes the plan once the servers of its tools have started; it is called with
+    what receives words about that.
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
     remarks on the policy. `context`: what is sent beside the prompt.
     """
@@ -43,3 +45,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: Sequence[str | State] = ()
     warnings: Sequence[str] = ()
     context: Context = Context()
+    late: Callable[[Callable[[str], None]], Awaitable[Plan]] | None = None

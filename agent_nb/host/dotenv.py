@@ -1,13 +1,14 @@
 """The `.env` of a folder: variables that its owner keeps for programs started there.
 
-Rules: the file is looked for in the folder and above it, up to the repository or the user's home; a
-file that is unreadable or larger than 1 MB is ignored. Reading sets no variable; which values count
-is decided elsewhere (`trust`).
+Rules: the nearest file counts (`nearest`); one that is unreadable or larger than 1 MB is ignored.
+Reading sets no variable; which values count is decided elsewhere (`trust`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from .nearest import nearest
 
 NAME = ".env"
 _LARGEST = 1 << 20  # bytes
@@ -15,16 +16,7 @@ _LARGEST = 1 << 20  # bytes
 
 def file(folder: Path | None = None) -> Path | None:
     """Return the `.env` of a folder (None: the current one), or None."""
-    try:
-        here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
-    except (OSError, RuntimeError):
-        return None
-    for place in (here, *here.parents):
-        if (place / NAME).is_file():
-            return place / NAME
-        if (place / ".git").exists() or place == home:
-            return None
-    return None
+    return nearest(NAME, folder)
 
 
 def values(folder: Path | None = None) -> dict[str, str]:

@@ -7,8 +7,10 @@ they count once the user has allowed them.
 Rules
 - What a folder offers is an `Offer`. Keys are allowed for the folder, other files for exactly their
   content: a changed file asks again.
+- An MCP server runs a command. It is allowed by its entry, one by one, and only so:
+  `AGENT_NB_TRUST_MCP` allows the servers of one process, what allows a folder does not.
 - Permissions are kept in one file of the user's state folder that only the user can read;
-  `AGENT_NB_TRUST_FOLDER` allows everything for one process.
+  `AGENT_NB_TRUST_FOLDER` allows everything else for one process.
 - A file that the user names on a command line counts (`named`).
 - An offer says what it would do, by names; it never holds a value.
 """
@@ -31,7 +33,8 @@ from .private_file import write_private
 VARIABLE = "AGENT_NB_TRUST_FOLDER"
 OPTION = "--trust-folder"
 HOW = f"allow it with %agent trust-folder, or jupyter agent-nb trust-folder in a terminal; for one run: {OPTION} or {VARIABLE}=1"
-What = Literal["keys", "policy", "configuration"]
+SERVERS = "AGENT_NB_TRUST_MCP"
+What = Literal["keys", "policy", "configuration", "server"]
 _VERSION = 1
 _SHOWN = 200  # characters of `does` in a message
 
@@ -40,12 +43,14 @@ class Offer(msgspec.Struct, frozen=True):
     """What a file would do if it were allowed.
 
     `file` is absolute, `does` is in words, `digest` is empty if the content does not matter.
+    `name`: of a server, the only offer that is a part of a file.
     """
 
     what: What
     file: str
     does: str
     digest: str = ""
+    name: str = ""
 
     @classmethod
     def of(cls, what: What, path: Path, does: str, content: bytes | None = None) -> Offer:
@@ -73,10 +78,11 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a folder may do: provide keys, and be obeyed in `files` (name: SHA-256)."""
+    """What a folder may do: provide keys, be obeyed in `files`, start `servers` (name: SHA-256)."""
 
     keys: bool = False
     files: dict[str, str] = {}
+    servers: dict[str, str] = {}
 
 
 class _Kept(msgspec.Struct):
@@ -95,20 +101,25 @@ def path() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
 
 
-def everywhere() -> bool:
-    """Return whether every folder is allowed everything in this process.
+def everywhere(variable: str = VARIABLE) -> bool:
+    """Return whether every folder is allowed everything in this process, servers left out.
 
-    A value from the folder's own `.env` does not count: some front ends set its variables.
+    `variable`: `SERVERS` for these. A value from the folder's own `.env` does not count: some front
+    ends set its variables.
     """
-    said = os.environ.get(VARIABLE, "")
-    return said not in ("", "0", dotenv.values().get(VARIABLE))
+    said = os.environ.get(variable, "")
+    return said not in ("", "0", dotenv.values().get(variable))
 
 
 def allowed(offer: Offer) -> bool:
     """Return whether the user has allowed an offer."""
-    if everywhere() or (offer.file, offer.digest) in _here or offer.file in _named:
+    if (offer.file, offer.digest) in _here:
         return True
     kept = _load().folders.get(os.path.realpath(offer.folder), Folder())
+    if offer.what == "server":
+        return everywhere(SERVERS) or kept.servers.get(offer.name) == offer.digest
+    if everywhere() or offer.file in _named:
+        return True
     return (
         kept.keys
         if offer.what == "keys"
@@ -122,14 +133,35 @@ def allow(offers: Iterable[Offer]) -> bool:
     for offer in offers:
         _here.add((offer.file, offer.digest))
         place = os.path.realpath(offer.folder)
-        before = kept.folders.get(place, Folder())
-        files = (
-            before.files
-            if offer.what == "keys"
-            else {**before.files, os.path.basename(offer.file): offer.digest}
-        )
-        kept.folders[place] = Folder(keys=before.keys or offer.what == "keys", files=files)
+        kept.folders[place] = _with(kept.folders.get(place, Folder()), offer)
     return _save(kept)
+
+
+def _with(before: Folder, offer: Offer) -> Folder:
+    if offer.what == "keys":
+        return msgspec.structs.replace(before, keys=True)
+    if offer.what == "server":
+        return msgspec.structs.replace(before, servers={**before.servers, offer.name: offer.digest})
+    files = {**before.files, os.path.basename(offer.file): offer.digest}
+    return msgspec.structs.replace(before, files=files)
+
+
+def withdraw(offer: Offer) -> bool:
+    """Withdraw the permission of a server, as its entry is or was; return whether it had one.
+
+    Raises UsageError if that cannot be saved.
+    """
+    here = (offer.file, offer.digest) in _here
+    _here.discard((offer.file, offer.digest))
+    kept, place = _load(), os.path.realpath(offer.folder)
+    before = kept.folders.get(place, Folder())
+    if offer.name not in before.servers:
+        return here
+    servers = {name: digest for name, digest in before.servers.items() if name != offer.name}
+    kept.folders[place] = msgspec.structs.replace(before, servers=servers)
+    if not _save(kept):
+        raise UsageError(f"{tilde(path())} cannot be written; the server stays allowed.")
+    return True
 
 
 def revoke(folder: str) -> bool:
@@ -158,8 +190,10 @@ def listed() -> Iterator[tuple[str, str]]:
         may = [
             *(["give keys (.env)"] if kept.keys else []),
             *(f"be obeyed in {name}" for name in sorted(kept.files)),
+            *(f"start the MCP server {name}" for name in sorted(kept.servers)),
         ]
-        yield tilde(Path(place)), ", ".join(may)
+        if may:
+            yield tilde(Path(place)), ", ".join(may)
 
 
 def named(file: str | os.PathLike[str]) -> None:

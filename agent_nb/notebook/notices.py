@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..models.keys import secrets
+from ..wire.console import escaped
 from ..wire.redact import redact_text
 
 
@@ -23,8 +24,7 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
 
     `hidden`: the values to redact, by name (None: the keys known now).
     """
-    clean = redact_text(text, secrets(hidden))
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in clean)
+    return escaped(redact_text(text, secrets(hidden)))
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:

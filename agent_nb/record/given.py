@@ -94,7 +94,9 @@ def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
 
 
 def _tools(given: Given, start: RunStart, user: User) -> Iterator[str]:
-    yield f"tools: {', '.join(start.tools) or 'none'} → {', '.join(given.tools) or 'none'}"
+    asked = start.settings.get("asked_tools")
+    old = [str(name) for name in asked] if isinstance(asked, list | tuple) else start.tools
+    yield f"tools: {', '.join(old) or 'none'} → {', '.join(given.tools) or 'none'}"
 
 
 def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:

@@ -5,6 +5,7 @@ Rules
 - An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
   yes until the kernel restarts is kept in `standing`; events record it with the scope `tool`, since
   a record must not carry a permission.
+- A yes for the run does not cover a tool that asks for `each` of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
 - If nobody can be asked, the call is denied with advice on how to allow it.
@@ -63,7 +64,9 @@ class Approver:
                 settled(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            kept = self._kept.get(tool.name) or self._kept.get(_EVERYTHING) or self._lasting(tool)
+            whole = self._kept.get(_EVERYTHING)
+            counts = whole is not None and not (whole.allow and tool.each)
+            kept = self._kept.get(tool.name) or (whole if counts else self._lasting(tool))
             decision = kept or self.again(
                 tool, await self._put(tool, args, context, report, reason)
             )

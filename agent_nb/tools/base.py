@@ -195,7 +195,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     parameter that holds a shell command, if any (globs of allow rules then do not match across
     shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
     record when a test runs a call again: the whole result, its text, or nothing. `agent`: the agent
-    that this tool is, if any.
+    that this tool is, if any. `each`: a yes to the whole run does not cover it.
     """
 
     spec: ToolSpec
@@ -213,6 +213,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 0.03
     compare: Compare = "full"
     agent: Any = None
+    each: bool = False
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ Rules
 - A name means, in this order: a function or Tool of the notebook's namespace, a built-in tool or
   file of tools, an installed entry point.
 - A toolset is immutable; the combinators return a new one.
+- Tools of MCP servers stand in it as references until a run starts (`mcp.opening`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ..models.messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
 from .looks import defines, is_a
+from .mcp.references import Reference, is_reference, parse
+from .mcp.server import Server
 
 ROOM = "tools"
 
@@ -34,10 +37,12 @@ ROOM = "tools"
 class Toolset:
     """An ordered collection of tools with unique names.
 
-    Raises UsageError if two different tools have the same name.
+    `late`: references to tools that are known when a run starts. Raises UsageError if two different
+    tools have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), late: Iterable[Reference] = ()) -> None:
+        self.late = tuple({reference.key: reference for reference in late}.values())
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if not _same(self._tools.setdefault(tool.name, tool), tool):
@@ -58,15 +63,20 @@ class Toolset:
         return self._tools[name]
 
     def __add__(self, other: Toolset) -> Toolset:
-        return Toolset([*self, *other])
+        return Toolset([*self, *other], [*self.late, *other.late])
 
     def __repr__(self) -> str:
-        return f"Toolset({', '.join(self.names)})"
+        return f"Toolset({', '.join(self.asked)})"
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
         return tuple(self._tools)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names, then the references: what was asked for, whether or not it is known."""
+        return (*self._tools, *(reference.name for reference in self.late))
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -78,12 +88,12 @@ class Toolset:
         return self._tools.get(name)
 
     def filter(self, keep: Callable[[Tool], bool]) -> Toolset:
-        """Return those tools for which `keep` is true."""
-        return Toolset(tool for tool in self if keep(tool))
+        """Return those tools for which `keep` is true, and the references."""
+        return Toolset((tool for tool in self if keep(tool)), self.late)
 
     def prefix(self, text: str) -> Toolset:
-        """Return the tools with `text` before each name."""
-        return Toolset(_named(tool, text + tool.name) for tool in self)
+        """Return the tools with `text` before each name, and the references as they are."""
+        return Toolset((_named(tool, text + tool.name) for tool in self), self.late)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Return the tools renamed (old: new). Raises UsageError for an unknown old name."""
@@ -92,24 +102,39 @@ class Toolset:
                 raise UsageError(
                     f"There is no tool {name!r} to rename. Tools: {', '.join(self.names) or 'none'}."
                 )
-        return Toolset(_named(tool, names.get(tool.name, tool.name)) for tool in self)
+        return Toolset((_named(tool, names.get(tool.name, tool.name)) for tool in self), self.late)
 
 
 def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None) -> Toolset:
-    """Return the toolset of any mix of names, functions, Tools and Toolsets.
+    """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
     A text may hold several names with commas. `namespace`: where functions are looked up by name.
     Raises UsageError for an unknown name, with suggestions.
     """
-    items = [wanted] if isinstance(wanted, str) else builtins.list(wanted)
+    items = [wanted] if isinstance(wanted, Server | str) else builtins.list(wanted)
     found: builtins.list[Tool] = []
+    late: builtins.list[Reference] = []
+    for item in _split(items):
+        known = (namespace or {}).get(item) if isinstance(item, str) else item
+        if isinstance(known, Server):
+            late.append(Reference(known.name, made=known))
+        elif isinstance(item, str) and is_reference(item):
+            late.append(parse(item))
+        elif isinstance(item, str):
+            found.extend(_by_name(item, namespace or {}))
+        else:
+            late.extend(item.late if isinstance(item, Toolset) else ())
+            found.extend(_tools(item))
+    return Toolset(found, late)
+
+
+def _split(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items, each name of a text for itself."""
     for item in items:
         if isinstance(item, str):
-            for name in filter(None, (part.strip() for part in item.split(","))):
-                found.extend(_by_name(name, namespace or {}))
+            yield from filter(None, (part.strip() for part in item.split(",")))
         else:
-            found.extend(_tools(item))
-    return Toolset(found)
+            yield item
 
 
 def available() -> dict[str, tuple[str, ...]]:

@@ -169,7 +169,7 @@ def is_bar(line: str) -> bool:
 
 def report(line: str) -> tuple[float | None, str]:
     """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
-    line = _ANSI.sub("", line)
+    line = uncoloured(line)
     meter = _METER.search(line)
     rates = (
         [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
@@ -182,3 +182,13 @@ def report(line: str) -> tuple[float | None, str]:
     said = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
     message = " · ".join(part for part in (*said, ", ".join(rates)) if part)
     return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
+
+
+def uncoloured(text: str) -> str:
+    """Return `text` without terminal sequences, such as those for colours."""
+    return _ANSI.sub("", text)
+
+
+def escaped(text: str) -> str:
+    """Return `text` with every unprintable character but line ends and tabs escaped."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,72 @@
+"""The thread with the event loop on which all MCP sessions of a process live.
+
+Why a thread of its own: each agent cell has its own event loop, and a session must outlive it.
+
+Rules
+- The thread starts with the first work and is a daemon. A forked child has none and starts its own.
+- `at_exit` runs once, before the interpreter ends, with a bounded wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Background:
+    """An event loop on a thread of its own; `at_exit` makes the last work on it.
+
+    `limit`: seconds that the end of the process waits for that work.
+    """
+
+    def __init__(self, at_exit: Callable[[], Coroutine[Any, Any, None]], limit: float) -> None:
+        self._at_exit, self._limit = at_exit, limit
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread was started."""
+        return self._loop is not None
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Start work on the loop, from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._started())
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work on the loop and return its value; cancelling the caller cancels the work."""
+        return await asyncio.wrap_future(self.submit(work))
+
+    def end(self) -> None:
+        """Do the last work, at most for the time limit. Called from any thread."""
+        if self._loop is not None:
+            with suppress(Exception):  # the process ends in any case
+                self.submit(self._at_exit()).result(self._limit)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._serve, args=(self._loop,), name="agent_nb mcp", daemon=True
+                ).start()
+                atexit.register(self.end)
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop = None

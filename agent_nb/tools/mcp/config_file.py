@@ -1,0 +1,180 @@
+"""Read the servers of a `.mcp.json`.
+
+    {"mcpServers": {"NAME": {"command": "npx", "args": ["…"], "env": {"TOKEN": "${TOKEN}"}},
+                    "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
+
+Rules
+- The file is the nearest one of the run's folder and above (`host.nearest`). It is a stranger's
+  word: reading it starts nothing.
+- What is wrong with the file is a UsageError; what is wrong with one entry is kept, so that the
+  others can be used.
+- Keys that belong to other programs are ignored. None of them allows anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError, did_you_mean
+from ...host.nearest import nearest
+from ...host.paths import tilde
+from ...wire.surrogates import encodable
+from .server import Server, checked, exact
+
+NAME = ".mcp.json"
+_LARGEST = 1 << 20  # bytes
+_MOST = 100  # servers
+_ITEMS = 256  # arguments, variables or headers of one server
+_LONGEST = 8192  # characters of one text
+_HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    """The servers of one file by name, and what is wrong with the other entries.
+
+    `path` is None if there is no file.
+    """
+
+    path: Path | None = None
+    servers: dict[str, Server] = {}
+    faults: dict[str, str] = {}
+
+    def server(self, name: str) -> Server:
+        """Return the server `name`. Raises UsageError."""
+        if name in self.faults:
+            raise UsageError(self.faults[name])
+        if name in self.servers:
+            return self.servers[name]
+        if self.path is None:
+            raise UsageError(
+                f"There is no MCP server {exact(name)}: neither this folder nor one above it has a file {NAME}."
+            )
+        hint = did_you_mean(name, self.servers)
+        known = ", ".join(self.servers) or "none"
+        raise UsageError(
+            f"There is no MCP server {exact(name)} in {tilde(self.path)}.{hint} Servers: {known}."
+        )
+
+
+def read(folder: str | os.PathLike[str] = ".") -> ConfigFile:
+    """Return what the `.mcp.json` of a folder describes. Raises UsageError for a faulty file."""
+    path = nearest(NAME, Path(folder))
+    if path is None:
+        return ConfigFile()
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"{tilde(path)} cannot be read: {error.strerror}.") from None
+    return parse(content, path)
+
+
+def parse(content: bytes, path: Path) -> ConfigFile:
+    """Return what the content of the file at `path` describes. Raises UsageError."""
+    entries = _entries(content, tilde(path))
+    servers: dict[str, Server] = {}
+    faults: dict[str, str] = {}
+    for name, entry in entries.items():
+        try:
+            if not (isinstance(entry, dict) and entry.get("disabled") is True):
+                servers[name] = _server(name, entry, path)
+        except UsageError as fault:
+            faults[name] = f"{fault} It stands in {tilde(path)}."
+    return ConfigFile(path, servers, faults)
+
+
+def _entries(content: bytes, shown: str) -> dict[str, Any]:
+    if len(content) > _LARGEST:
+        raise UsageError(f"{shown} is larger than 1 MB.")
+    try:
+        top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except _TwiceError as fault:
+        raise UsageError(f"{shown}: the key {exact(str(fault))} stands twice.") from None
+    except (ValueError, RecursionError) as fault:
+        where = f", line {fault.lineno}" if isinstance(fault, json.JSONDecodeError) else ""
+        raise UsageError(f"{shown}{where} is not JSON in UTF-8. Correct or remove it.") from None
+    entries = top.get("mcpServers", {}) if isinstance(top, dict) else None
+    if not isinstance(entries, dict):
+        raise UsageError(
+            f'{shown} must be an object with the key "mcpServers", an object of servers by name.'
+        )
+    if len(entries) > _MOST:
+        raise UsageError(f"{shown} has {len(entries):,} servers; {_MOST} are the most.")
+    return entries
+
+
+class _TwiceError(ValueError):
+    pass
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _TwiceError(key[:80])
+        found[key] = value
+    return found
+
+
+def _server(name: str, entry: Any, path: Path) -> Server:
+    fields = _Fields(name, entry)
+    kind = fields.text("type")
+    if kind == "sse":
+        raise fields.fault("the transport sse is no longer supported; give its http address")
+    if kind not in ("", "stdio", *_HTTP):
+        raise fields.fault(f"its type {exact(kind[:40])} is not stdio or http")
+    made = Server(
+        name=name,
+        command=fields.text("command"),
+        args=fields.texts("args"),
+        env=fields.pairs("env"),
+        cwd=fields.text("cwd"),
+        url=fields.text("url"),
+        headers=fields.pairs("headers"),
+        file=str(path.absolute()),
+    )
+    if kind and bool(made.url) != (kind in _HTTP):
+        raise fields.fault(f"its type {kind} does not fit its {'url' if made.url else 'command'}")
+    return checked(made)
+
+
+class _Fields:
+    """The values of one entry, checked for their types and sizes."""
+
+    def __init__(self, name: str, entry: Any) -> None:
+        self._name = name
+        if not isinstance(entry, dict):
+            raise self.fault("its entry must be an object")
+        self._entry = entry
+
+    def fault(self, problem: str) -> UsageError:
+        return UsageError(f"The MCP server {exact(self._name[:80])} cannot be used: {problem}.")
+
+    def text(self, key: str) -> str:
+        return self._text(key, self._entry.get(key, ""))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self._entry.get(key, [])
+        if not isinstance(found, list) or len(found) > _ITEMS:
+            raise self.fault(f"{key} must be a list of {_ITEMS} texts at most")
+        return tuple(self._text(f"each of {key}", value) for value in found)
+
+    def pairs(self, key: str) -> dict[str, str]:
+        found = self._entry.get(key, {})
+        if not isinstance(found, dict) or len(found) > _ITEMS:
+            raise self.fault(f"{key} must be an object of {_ITEMS} texts at most")
+        return {
+            self._text(f"a name in {key}", name): self._text(f"each value of {key}", value)
+            for name, value in found.items()
+        }
+
+    def _text(self, what: str, value: Any) -> str:
+        if not isinstance(value, str) or len(value) > _LONGEST or encodable(value) != value:
+            raise self.fault(f"{what} must be a text of {_LONGEST:,} characters at most")
+        return value

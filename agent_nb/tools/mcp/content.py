@@ -1,0 +1,109 @@
+"""The result of an MCP tool as a tool of ours returns it: text or JSON, and pictures.
+
+Rules
+- Structured content counts, and text that only repeats it does not. Text that says more stands
+  before it.
+- Pictures are pictures. Sounds, files and links are described in words: no address is fetched.
+- A result that the server marks as an error is a ToolError, whose text the model reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import ToolError
+from ...wire.json_text import dumps
+from ..base import Pictured
+from ..values import byte_size
+
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_MOST = 20  # pictures of one result
+
+
+def value_of(result: Any) -> Any:
+    """Return the value of the SDK's result of a call. Raises ToolError for an error."""
+    texts: list[str] = []
+    pictures: list[bytes] = []
+    for block in result.content:
+        picture = _picture(block) if len(pictures) < _MOST else None
+        if picture is not None:
+            pictures.append(picture)
+        else:
+            texts.append(_words(block))
+    value = _combined(texts, result.structured_content)
+    if result.is_error:
+        raise ToolError(value if isinstance(value, str) and value else dumps(value))
+    return Pictured(value, pictures) if pictures else value
+
+
+def _combined(texts: list[str], structured: Any) -> Any:
+    said = "\n".join(text for text in texts if text)
+    if structured is None:
+        return said
+    # the SDK for Python puts a result that is not an object below the name `result`
+    inner = structured
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        inner = structured["result"]
+    if not said or any(_same(said, texts, value) for value in (structured, inner)):
+        return inner
+    return f"{said}\n{dumps(structured)}"
+
+
+def _same(said: str, texts: list[str], value: Any) -> bool:
+    """Return whether texts only repeat a JSON value."""
+    if value in (said, texts):
+        return True
+    try:
+        return bool(json.loads(said) == value)
+    except (ValueError, RecursionError):
+        pass
+    if not isinstance(value, list) or len(value) != len(texts):
+        return False
+    return all(_same(text, [], one) for text, one in zip(texts, value, strict=True))
+
+
+def _picture(block: Any) -> bytes | None:
+    """Return the picture in a block, or None."""
+    resource = getattr(block, "resource", None)
+    if block.type == "image":
+        kind, data = block.mime_type, block.data
+    elif resource is not None and hasattr(resource, "blob"):
+        kind, data = resource.mime_type, resource.blob
+    else:
+        return None
+    if kind not in _PICTURES:
+        return None
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _words(block: Any) -> str:
+    if block.type == "text":
+        return str(block.text)
+    return "".join(_parts(block))
+
+
+def _parts(block: Any) -> Iterator[str]:
+    if block.type in ("image", "audio"):
+        yield f"({block.mime_type}, {_size(block.data)})"
+    elif block.type == "resource_link":
+        about = f": {block.description}" if block.description else ""
+        yield f"(a link to {block.name}, {block.uri}{about})"
+    elif block.type == "resource":
+        found = block.resource
+        if hasattr(found, "text"):
+            yield f"{found.uri}:\n{found.text}"
+        else:
+            yield f"({found.uri}, {found.mime_type or 'a file'}, {_size(found.blob)})"
+    else:
+        yield f"(content of the type {block.type})"
+
+
+def _size(data: str) -> str:
+    return byte_size(len(data) * 3 // 4)

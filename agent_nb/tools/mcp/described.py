@@ -1,0 +1,140 @@
+"""A tool of an MCP server as a tool of ours.
+
+Rules
+- Its effect is `outside`, whatever the server says of it: a hint may make a question stricter,
+  never leave it out. One that may destroy is asked about for itself: a yes to the whole run does
+  not count.
+- What the server writes for the model is bounded, and without characters that people cannot see.
+- The server validates the arguments; its message goes to the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import unicodedata
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from ...errors import Cancelled
+from ...models.messages import ToolSpec
+from ...wire.json_text import dumps
+from ...wire.text_limits import cut_end
+from ..base import Tool, ToolContext
+from .content import value_of
+from .elicitation import Asking
+from .hub import HUB
+from .server import Server, exact
+
+LONGEST = 4_000  # characters of a description
+LARGEST = 50_000  # characters of a schema
+_CONTEXT = "agent_nb:context"  # cannot be an argument by accident
+_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_DEEPEST = 30
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """What a server says of one tool, within bounds. `name` is the server's own."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    destructive: bool = False
+    reads: bool = False
+
+
+def offered(tool: Any) -> Offered | None:
+    """Return what the SDK's value says, None if its schema is too large."""
+    hints = tool.annotations
+    schema = _schema(tool.input_schema)
+    if len(dumps(schema)) > LARGEST:
+        return None
+    title = tool.title or (hints.title if hints is not None else "") or ""
+    return Offered(
+        tool.name,
+        cut_end(visible(tool.description or title), LONGEST),
+        schema,
+        destructive=hints is not None and hints.destructive_hint is True,
+        reads=hints is not None and hints.read_only_hint is True,
+    )
+
+
+def as_tool(server: Server, said: Offered, name: str) -> Tool:
+    """Return the tool under the name that models call it by."""
+
+    async def call(**values: Any) -> Any:
+        context: ToolContext = values.pop(_CONTEXT)
+        asking = Asking(asyncio.get_running_loop(), context.host)
+        result = await HUB.call(server, said.name, values, _progress(context), asking)
+        return value_of(result)
+
+    return Tool(
+        spec=ToolSpec(name, said.description, said.parameters),
+        invoke=call,
+        validate=dict,
+        context_parameter=_CONTEXT,
+        effect="outside",
+        timeout=server.timeout,
+        thread="loop",
+        preview=lambda _, __: _about(server, said),
+        each=said.destructive,
+    )
+
+
+def visible(text: str) -> str:
+    """Return `text` without characters that people cannot see, line ends and tabs left in."""
+    return "".join(
+        c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE
+    ).strip()
+
+
+def _schema(given: Any) -> dict[str, Any]:
+    found = _clean(given, 0)
+    schema = found if isinstance(found, dict) else {}
+    properties = schema.get("properties")
+    return {
+        **schema,
+        "type": "object",
+        "properties": properties if isinstance(properties, dict) else {},
+    }
+
+
+def _clean(value: Any, depth: int) -> Any:
+    """Return a schema without invisible characters in its texts for the model."""
+    if depth > _DEEPEST:
+        return {}
+    if isinstance(value, Mapping):
+        return {
+            str(key): visible(one)
+            if key in ("description", "title") and isinstance(one, str)
+            else _clean(one, depth + 1)
+            for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_clean(one, depth + 1) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _about(server: Server, said: Offered) -> str:
+    """Return the words beside a question about a call."""
+    lines = [f"The tool {exact(said.name)} of the MCP server {exact(server.name)}."]
+    if said.destructive:
+        lines.append("The server says that it may change or delete things for good.")
+    elif said.reads:
+        lines.append("The server says that it only reads.")
+    return " ".join(lines)
+
+
+def _progress(context: ToolContext) -> Any:
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        words = visible(message or "")
+        with suppress(Cancelled):  # the call is being cancelled
+            if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
+                context.progress({"done": done, "total": total}, message=words)
+            elif words:
+                context.progress({"message": words})
+
+    return report

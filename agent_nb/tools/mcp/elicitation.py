@@ -1,0 +1,161 @@
+"""Questions of a server to the user (elicitation): a form, asked field by field at the keyboard.
+
+Rules
+- The questions are asked in the kernel's main thread. Where nobody can be asked they are declined.
+- The user first reads which server asks and what for, and may decline. The end of the input and
+  three unclear answers cancel.
+- Texts of the server are shown escaped and bounded. Questions that send the user to an address are
+  declined: this is no place to judge addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ...wire.console import escaped
+from ...wire.json_text import as_dict, as_list
+from ...wire.text_limits import cut_end
+from ..base import Host
+from .sdk import sdk
+
+LONGEST = 2_000  # characters of the server's message
+_SHORT = 200  # characters of a field's description
+_FIELDS = 20
+_ATTEMPTS = 3
+Refusal = Literal["decline", "cancel"]
+_YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """Where the user of a call can be asked: the main thread, through the loop of the call."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    host: Host | None = None
+
+    async def on_main(self, function: Callable[[], Any]) -> Any:
+        """Call a function on the main thread. Raises NotImplementedError if there is none."""
+        if self.loop is None or self.host is None:
+            raise NotImplementedError
+        asked = asyncio.run_coroutine_threadsafe(_called(self.host, function), self.loop)
+        return await asyncio.wrap_future(asked)
+
+
+async def _called(host: Host, function: Callable[[], Any]) -> Any:
+    return await host.call(function)
+
+
+async def answer(server: str, params: Any, asking: Asking | None) -> Any:
+    """Return the SDK's answer to a question of `server`; `asking`: of the call it belongs to."""
+    from mcp_types import ElicitResult
+
+    sdk()
+    schema = getattr(params, "requested_schema", None)
+    if asking is None or not isinstance(schema, Mapping):
+        return ElicitResult(action="decline")
+    try:
+        said: dict[str, Any] | Refusal = await asking.on_main(
+            lambda: put(server, str(params.message), schema)
+        )
+    except NotImplementedError:  # IPython's StdinNotImplementedError is one: nobody can be asked
+        return ElicitResult(action="decline")
+    return (
+        ElicitResult(action=said)
+        if isinstance(said, str)
+        else ElicitResult(action="accept", content=said)
+    )
+
+
+def put(server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | Refusal:
+    """Ask at the keyboard; return the values by name, or `decline` or `cancel`."""
+    fields = as_dict(schema.get("properties"))
+    required = as_list(schema.get("required"))
+    if len(fields) > _FIELDS:
+        return "decline"
+    try:
+        text = f"The MCP server {escaped(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
+        if input(text).strip().lower() not in _YES:
+            return "decline"
+        values = {}
+        for name, field in fields.items():
+            value = _field(name, as_dict(field), needed=name in required)
+            if value is not None:
+                values[name] = value
+    except (EOFError, _UnclearError):
+        return "cancel"
+    return values
+
+
+class _UnclearError(Exception):
+    """No clear answer."""
+
+
+def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
+    """Return the value of one field, None if it is left out. Raises _UnclearError."""
+    default, kind = field.get("default"), _kind(field)
+    about = _shown(str(field.get("description") or field.get("title") or ""), _SHORT)
+    empty = (
+        f"empty: {escaped(json.dumps(default))}"
+        if default is not None
+        else ("" if needed else "empty: leave it out")
+    )
+    notes = "; ".join(note for note in (kind, empty) if note)
+    prompt = f"{_shown(name, _SHORT)}{f' – {about}' if about else ''} ({notes}): "
+    for _ in range(_ATTEMPTS):
+        said = input(prompt).strip()
+        if not said and (default is not None or not needed):
+            return default
+        try:
+            return _value(said, field)
+        except ValueError as fault:
+            prompt = f"{fault} {_shown(name, _SHORT)}: "
+    raise _UnclearError
+
+
+def _choices(field: Mapping[str, Any]) -> list[str]:
+    inner = as_dict(field.get("items")) if field.get("type") == "array" else field
+    titled = as_list(inner.get("oneOf")) or as_list(inner.get("anyOf"))
+    found = as_list(inner.get("enum")) or [as_dict(one).get("const") for one in titled]
+    return [str(one) for one in found if one is not None]
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    choices = ", ".join(_shown(c, _SHORT) for c in _choices(field))
+    if field.get("type") == "array":
+        return f"several of {choices}, with commas" if choices else "texts with commas"
+    if choices:
+        return f"one of {choices}"
+    words = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}
+    return words.get(str(field.get("type")), str(field.get("format") or "a text")[:40])
+
+
+def _value(said: str, field: Mapping[str, Any]) -> Any:
+    """Return what was typed as a value of the field. Raises ValueError with what to type."""
+    kind, choices = field.get("type"), _choices(field)
+    if kind == "array":
+        parts = [part.strip() for part in said.split(",") if part.strip()]
+        return [_chosen(part, choices) for part in parts]
+    if kind == "boolean":
+        if said.lower() not in (*_YES, *_NO):
+            raise ValueError("Please type y or n.")
+        return said.lower() in _YES
+    if kind in ("integer", "number"):
+        try:
+            return int(said) if kind == "integer" else float(said)
+        except ValueError:
+            raise ValueError("Please type a number.") from None
+    return _chosen(said, choices)
+
+
+def _chosen(said: str, choices: list[str]) -> str:
+    if choices and said not in choices:
+        raise ValueError(f"Please type one of {', '.join(_shown(c, _SHORT) for c in choices)}.")
+    return said
+
+
+def _shown(text: str, limit: int) -> str:
+    return cut_end(escaped(text), limit)

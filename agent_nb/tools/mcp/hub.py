@@ -1,0 +1,128 @@
+"""The sessions of this process, shared by all runs.
+
+Rules
+- A session belongs to one entry as it is: a changed entry is another server, and the old one is
+  ended.
+- Nothing starts where only records are played.
+- Every server ends with the process, and when the extension is unloaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ...models import keys
+from ...models.offline import ELSEWHERE, barred
+from . import permissions
+from .background import Background
+from .elicitation import Asking
+from .server import Server, exact
+from .session import Progress, Session
+
+_EXIT = 9.0  # s
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The tools of a server, as the SDK's values; `about`: the server's own name and version."""
+
+    server: Server
+    tools: list[Any]
+    about: str = ""
+
+
+class Hub:
+    """Sessions by the digest of their entry. Its methods take any thread and event loop."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._background = Background(self._close_all, _EXIT)
+
+    def running(self, server: Server) -> bool:
+        """Return whether a server runs."""
+        found = self._sessions.get(server.digest)
+        return found is not None and found.alive
+
+    def states(self) -> Iterator[tuple[Server, str]]:
+        """Yield every server that was started, and how it is now."""
+        for session in list(self._sessions.values()):
+            yield session.server, session.state
+
+    async def listed(self, server: Server) -> Listed:
+        """Return the tools of a server, which starts if need be.
+
+        Raises UsageError if it may not start, and ToolError if it fails.
+        """
+        self._check(server)
+        return await self._background.run(self._list(server))
+
+    async def call(
+        self,
+        server: Server,
+        name: str,
+        arguments: dict[str, Any],
+        progress: Progress,
+        asking: Asking,
+    ) -> Any:
+        """Call a tool and return the SDK's result; cancelling it cancels the call at the server.
+
+        Raises as `listed` does.
+        """
+        self._check(server)
+        session = self._session(server)
+        return await self._background.run(session.call(name, arguments, progress, asking))
+
+    def stop(self, server: Server) -> None:
+        """End a server, if it runs."""
+        session = self._sessions.pop(server.digest, None)
+        if session is not None:
+            self._background.submit(session.close()).result(_EXIT)
+
+    def close(self) -> None:
+        """End all servers. A later call starts them again."""
+        self._background.end()
+
+    async def _list(self, server: Server) -> Listed:
+        await asyncio.gather(*(self._retired(old) for old in self._outdated(server)))
+        session = self._session(server)
+        tools = await session.tools()
+        return Listed(server, tools, session.about)
+
+    def _session(self, server: Server) -> Session:
+        for value in server.secrets.values():
+            if "${" not in value:
+                keys.hide(value)
+        secrets = dict(keys.secrets())
+        return self._sessions.setdefault(server.digest, Session(server, secrets))
+
+    def _outdated(self, server: Server) -> list[Session]:
+        return [
+            session
+            for session in list(self._sessions.values())
+            if server.file
+            and (session.server.file, session.server.name) == (server.file, server.name)
+            and session.server.digest != server.digest
+        ]
+
+    async def _retired(self, session: Session) -> None:
+        self._sessions.pop(session.server.digest, None)
+        await session.close()
+
+    def _check(self, server: Server) -> None:
+        if setting := barred():
+            raise UsageError(
+                f"The MCP server {exact(server.name)} is not started. {ELSEWHERE.format(setting)}"
+            )
+        permissions.check(server)
+
+    async def _close_all(self) -> None:
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        await asyncio.gather(*(session.close() for session in sessions))
+
+
+HUB = Hub()

@@ -1,0 +1,136 @@
+"""Replace the references of a run's tools by the tools that their servers list now.
+
+Rules
+- Every permission is checked before any server starts. The servers start at the same time.
+- A tool keeps its name if no other tool of the run and no built-in or installed one has it;
+  else it is `SERVER_tool`. So a policy's rule for a tool of ours never allows a stranger's.
+- The list of each server is recorded: what the model was offered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError, did_you_mean
+from ..base import Tool
+from ..decorator import clean_name
+from ..toolset import Toolset, installed
+from . import permissions
+from .described import Offered, as_tool, offered
+from .hub import HUB
+from .references import Reference
+from .server import Server, exact
+
+MOST = 128  # tools of one server in one run
+
+
+class _Wanted(msgspec.Struct):
+    """A server and the names of its tools that are asked for; empty: all."""
+
+    server: Server
+    tools: list[str]
+    whole: bool
+
+
+async def opened(
+    toolset: Toolset, folder: str, status: Callable[[str], None]
+) -> tuple[Toolset, list[dict[str, Any]]]:
+    """Return the toolset with the tools of its references, and the lists for the record.
+
+    `status` receives what happens, in words. Raises UsageError for a server that is unknown or may
+    not start, and ToolError for one that fails.
+    """
+    wanted = _wanted(toolset.late, folder)
+    for one in wanted:
+        permissions.check(one.server)
+    asleep = [one.server.name for one in wanted if not HUB.running(one.server)]
+    if asleep:
+        status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
+    found = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
+    chosen = [
+        (one.server, said)
+        for one, listed in zip(wanted, found, strict=True)
+        for said in _chosen(one, filter(None, map(offered, listed.tools)))
+    ]
+    names = _names(chosen, toolset.names)
+    tools = [
+        as_tool(server, said, name) for (server, said), name in zip(chosen, names, strict=True)
+    ]
+    lists = [
+        {
+            "server": one.server.name,
+            "about": listed.about,
+            "tools": [
+                _record(tool, said)
+                for (server, said), tool in zip(chosen, tools, strict=True)
+                if server is one.server
+            ],
+        }
+        for one, listed in zip(wanted, found, strict=True)
+    ]
+    return Toolset([*toolset, *tools]), lists
+
+
+def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
+    found: dict[str, _Wanted] = {}
+    for reference in references:
+        server = reference.found(folder)
+        one = found.setdefault(server.digest, _Wanted(server, [], whole=False))
+        if reference.tool:
+            one.tools.append(reference.tool)
+        else:
+            one.whole = True
+    return list(found.values())
+
+
+def _chosen(wanted: _Wanted, found: Iterable[Offered]) -> Iterator[Offered]:
+    """Yield the tools that are asked for. Raises UsageError for an unknown or one too many."""
+    known = {said.name: said for said in found}
+    server = exact(wanted.server.name)
+    if wanted.whole:
+        if len(known) > MOST:
+            raise UsageError(
+                f"The MCP server {server} has {len(known)} tools; {MOST} are the most for one run. Choose some: -t mcp:{wanted.server.name}/TOOL."
+            )
+        yield from known.values()
+        return
+    for name in dict.fromkeys(wanted.tools):
+        said = known.get(name) or next(
+            (one for one in known.values() if clean_name(one.name) == name), None
+        )
+        if said is None:
+            hint = did_you_mean(name, known)
+            raise UsageError(
+                f"The MCP server {server} has no tool {exact(name)}.{hint} Tools: {', '.join(known) or 'none'}."
+            )
+        yield said
+
+
+def _names(chosen: list[tuple[Server, Offered]], own: Collection[str]) -> list[str]:
+    """Return the names of the tools for the model, each different."""
+    plain = [clean_name(said.name) for _, said in chosen]
+    often, taken = Counter(plain), {*own, *installed()}
+    names: list[str] = []
+    for (server, _), name in zip(chosen, plain, strict=True):
+        if name in taken or often[name] > 1:
+            name = clean_name(f"{server.name}_{name}")  # noqa: PLW2901
+        number, first = 1, name
+        while name in {*taken, *names}:
+            number += 1
+            name = f"{first[:58]}_{number}"  # noqa: PLW2901
+        names.append(name)
+    return names
+
+
+def _record(tool: Tool, said: Offered) -> dict[str, Any]:
+    kept = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
+    if said.name != tool.name:
+        kept["tool"] = said.name
+    if said.destructive:
+        kept["destructive"] = True
+    return kept

@@ -1,0 +1,54 @@
+"""Permission to start the servers of a `.mcp.json`, which is a stranger's command line.
+
+Rules
+- Exactly one entry is allowed: a changed command, address, variable or header asks again.
+- A server made in code needs no permission: who wrote the code runs it.
+- The program that an entry names may change without its entry; a permission covers that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import NotAllowed
+from ...host import trust
+from .server import Server, exact
+
+OPTION = "--trust-mcp"
+
+
+def offer(server: Server) -> trust.Offer:
+    """Return what the entry of a server offers."""
+    return trust.Offer(
+        "server",
+        str(Path(server.file)),
+        f"starts the MCP server {exact(server.name)}: {'; '.join(server.described())}",
+        server.digest,
+        server.name,
+    )
+
+
+def allowed(server: Server) -> bool:
+    """Return whether the server may start."""
+    return not server.file or trust.allowed(offer(server))
+
+
+def check(server: Server) -> None:
+    """Raise NotAllowed if the server may not start."""
+    if allowed(server):
+        return
+    offered = offer(server)
+    raise NotAllowed(
+        f"{offered}. It starts only when you allow it: %agent mcp allow {server.name}, or in a terminal: jupyter agent-nb mcp allow {server.name}; for one run without a person: {OPTION} or {trust.SERVERS}=1",
+        offered,
+    )
+
+
+def allow(server: Server) -> bool:
+    """Allow the entry; return False if that could not be saved and holds in this process only."""
+    return trust.allow([offer(server)])
+
+
+def revoke(server: Server) -> bool:
+    """Withdraw the permission; return whether there was one. Raises UsageError."""
+    return trust.withdraw(offer(server))

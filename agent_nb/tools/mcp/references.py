@@ -1,0 +1,54 @@
+"""Tools of servers that a run asks for by name: `mcp:NAME`, `mcp:NAME/TOOL`.
+
+Why: which tools a server has is known only while it runs. The reference stands for them until a run
+starts live, and in the digests by which a record is found.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from ...errors import UsageError
+from . import config_file
+from .server import Server, exact
+
+PREFIX = "mcp:"
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """All tools of a server, or the one named `tool`. `made`: a server that was made in code."""
+
+    server: str
+    tool: str = ""
+    made: Server | None = None
+
+    @property
+    def name(self) -> str:
+        """The reference as it is written after `-t`."""
+        return f"{PREFIX}{self.server}{f'/{self.tool}' if self.tool else ''}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from other references."""
+        return self.name, self.made.digest if self.made is not None else ""
+
+    def found(self, folder: str | os.PathLike[str]) -> Server:
+        """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
+        return self.made or config_file.read(folder).server(self.server)
+
+
+def is_reference(text: str) -> bool:
+    """Return whether the name of a tool is a reference."""
+    return text.startswith(PREFIX)
+
+
+def parse(text: str) -> Reference:
+    """Return the reference `mcp:NAME` or `mcp:NAME/TOOL`. Raises UsageError."""
+    server, slash, tool = text.removeprefix(PREFIX).partition("/")
+    if not server or (slash and not tool):
+        raise UsageError(
+            f"{exact(text)} names no server: write mcp:NAME for all tools of a server, or mcp:NAME/TOOL."
+        )
+    return Reference(server, tool)

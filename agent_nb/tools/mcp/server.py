@@ -1,0 +1,186 @@
+"""A server as its entry describes it: a command, or the address of an HTTP server.
+
+Rules
+- The entry is a value: nothing is started, looked up or expanded here.
+- The digest covers all that decides what runs and what it receives; a changed entry has another.
+- People read an entry as exact quoted text: control characters, look-alike letters and what
+  reorders a line are escaped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ...errors import UsageError
+from ...wire.json_text import canonical
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
+_SECRET = re.compile(
+    r"(?i)authorization|cookie|key|token|secret|password|passwd|credential|bearer|auth$"
+)
+_SHORTEST = 6  # characters of a value that is worth hiding
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The entry of one server. It has a `command` (stdio) or a `url` (streamable HTTP).
+
+    `cwd` is relative to the folder of `file`, the `.mcp.json` it stands in ("": it was made in
+    code). `timeout`: seconds for one call (None: as for every tool).
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    timeout: float | None = None
+    file: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the entry and its place."""
+        return hashlib.sha256(canonical(msgspec.to_builtins(self)).encode()).hexdigest()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables of this process that the entry asks for, sorted."""
+        return tuple(sorted({m[1] for text in self._texts() for m in VARIABLE.finditer(text)}))
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The values of the entry that look like secrets, by name."""
+        found = {**self.env, **self.headers}
+        return {
+            name: value
+            for name, value in found.items()
+            if _SECRET.search(name) and len(value) >= _SHORTEST
+        }
+
+    def described(self) -> list[str]:
+        """Return what would run and what it would receive, as lines, without secrets."""
+        lines = (
+            [f"address: {exact(self.url)}"]
+            if self.url
+            else [f"command: {' '.join(map(exact, (self.command, *self.args)))}"]
+        )
+        if self.cwd:
+            lines.append(f"folder: {exact(self.cwd)}")
+        for word, values in (("sets", self.env), ("sends the headers", self.headers)):
+            shown = (
+                f"{exact(name)}{'' if name in self.secrets else f'={exact(value)}'}"
+                for name, value in values.items()
+            )
+            if values:
+                lines.append(f"{word}: {', '.join(shown)}")
+        if self.variables:
+            lines.append(f"reads your variables: {', '.join(self.variables)}")
+        return lines
+
+    def expanded(self, environment: Mapping[str, str]) -> Server:
+        """Return the entry with `${NAME}` and `${NAME:-default}` replaced.
+
+        Raises UsageError for a variable that is not set and has no default.
+        """
+
+        def fill(text: str) -> str:
+            return VARIABLE.sub(lambda m: self._value(m, environment), text)
+
+        return msgspec.structs.replace(
+            self,
+            command=fill(self.command),
+            args=tuple(map(fill, self.args)),
+            env={name: fill(value) for name, value in self.env.items()},
+            cwd=fill(self.cwd),
+            url=fill(self.url),
+            headers={name: fill(value) for name, value in self.headers.items()},
+        )
+
+    def _value(self, found: re.Match[str], environment: Mapping[str, str]) -> str:
+        value = environment.get(found[1]) or found[2]
+        if value is None:
+            raise UsageError(
+                f"The MCP server {self.name!r} needs the variable {found[1]}, which is not set. Set it before the kernel starts, or give a default: ${{{found[1]}:-…}}."
+            )
+        return value
+
+    def _texts(self) -> Iterator[str]:
+        yield from (self.command, *self.args, self.cwd, self.url)
+        yield from (*self.env.values(), *self.headers.values())
+
+
+def mcp_server(
+    name: str,
+    command: str = "",
+    args: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str = "",
+    url: str = "",
+    headers: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+) -> Server:
+    """Return an MCP server for `Agent(tools=[…])`, or for `-t` by the name of its variable.
+
+    `command` and `args` start it (stdio; `env` adds to the few variables that every server gets,
+    `cwd` is its folder), or `url` is its address (streamable HTTP; `headers` are sent with each
+    request). `timeout`: seconds for one call. Written in code it needs no permission. Raises
+    UsageError for wrong values.
+    """
+    return checked(
+        Server(
+            name=name,
+            command=command,
+            args=tuple(args),
+            env=dict(env or {}),
+            cwd=cwd,
+            url=url,
+            headers=dict(headers or {}),
+            timeout=timeout,
+        )
+    )
+
+
+def checked(server: Server) -> Server:
+    """Return the server if it can be used. Raises UsageError."""
+    wrong = _problem(server)
+    if wrong:
+        raise UsageError(f"The MCP server {exact(server.name)} cannot be used: {wrong}.")
+    return server
+
+
+def exact(text: str) -> str:
+    """Return a text in double quotes, with everything but printable ASCII escaped."""
+    return json.dumps(text)
+
+
+def _problem(server: Server) -> str:
+    if not _NAME.fullmatch(server.name):
+        return "its name may have 64 letters, digits, spaces and the characters _ - . at most"
+    if bool(server.command) == bool(server.url):
+        return "it needs either a command or a url"
+    if any("\0" in text for text in (*server._texts(), *server.env, *server.headers)):  # noqa: SLF001  (the texts of the value that is checked)
+        return "a text in it contains a null character"
+    if server.url and not _address(server.url):
+        return "its url must begin with http:// or https:// and name a host"
+    if any("=" in name or not name for name in server.env):
+        return "a name in env is empty or contains ="
+    if any("\n" in text or "\r" in text for pair in server.headers.items() for text in pair):
+        return "a header contains a line break"
+    return ""
+
+
+def _address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)

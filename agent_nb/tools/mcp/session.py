@@ -1,0 +1,233 @@
+"""The session with one server: started, used for calls, restarted after a crash, ended.
+
+Rules
+- Everything here runs on the thread of the sessions.
+- A session starts once, however many runs want it. It is bounded in time, and its failure says what
+  the server wrote to stderr.
+- A call that a crash interrupts fails. The next call starts the server again, once.
+- Messages hold no secret of the entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import anyio
+
+from ...errors import ToolError
+from ...wire.redact import Redaction
+from .elicitation import Asking, answer
+from .sdk import sdk
+from .server import Server, exact
+from .stderr_tail import StderrTail
+from .transport import connected
+
+START = 60.0  # s
+_END = 8.0  # s; the SDK asks, terminates and kills within it
+_LAST_WORDS = 0.3  # s to wait for the end of stderr after a crash
+_PAGES, _TOOLS = 100, 500  # most pages and tools of a list
+
+_CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
+_LOST = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+_asker: ContextVar[Asking | None] = ContextVar("agent_nb_mcp_asker", default=None)
+
+
+class Session:
+    """The session with a server, whose entry may have `${…}`. `secrets` are hidden, by name."""
+
+    def __init__(self, server: Server, secrets: dict[str, str]) -> None:
+        self.server = server
+        self.state = "not started"
+        self.about = ""  # the name and version that the server gives itself
+        self._secrets = secrets
+        self._redaction = Redaction(secrets)
+        self._errors: StderrTail | None = None
+        self._client: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._scope = anyio.CancelScope()
+        self._starting = asyncio.Lock()
+        self._asking: list[Asking] = []  # of the running calls, oldest first
+
+    @property
+    def alive(self) -> bool:
+        """Whether calls can be made."""
+        return self._client is not None and not self._ended.is_set()
+
+    async def tools(self) -> list[Any]:
+        """Return the tools that the server lists now, as the SDK's values. Raises ToolError."""
+        found: list[Any] = []
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await self._asked(partial(self._page, cursor), again=True)
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= _TOOLS:
+                break
+        return found[:_TOOLS]
+
+    async def _page(self, cursor: str | None) -> Any:
+        return await self._client.list_tools(cursor=cursor)
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking
+    ) -> Any:
+        """Call a tool and return the SDK's result. Raises ToolError if there is none."""
+        self._asking.append(asking)
+        _asker.set(asking)
+        try:
+            return await self._asked(
+                lambda: self._client.call_tool(name, arguments, progress_callback=progress)
+            )
+        finally:
+            self._asking.remove(asking)
+
+    async def start(self) -> None:
+        """Start the server unless it runs. Raises UsageError, and ToolError if it fails."""
+        async with self._starting:
+            if self.alive:
+                return
+            await self.close()
+            sdk()
+            server = self.server.expanded(os.environ)
+            self._redaction = Redaction({**self._secrets, **server.secrets})
+            self._errors = StderrTail(self._redaction)
+            self._closing, self._ended, self._scope = (
+                asyncio.Event(),
+                asyncio.Event(),
+                anyio.CancelScope(),
+            )
+            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            ready.add_done_callback(lambda done: done.exception())  # perhaps nobody waits any more
+            self.state = "starting"
+            self._task = asyncio.create_task(self._serve(server, self._errors, ready))
+            try:
+                async with asyncio.timeout(START):
+                    await asyncio.shield(ready)
+            except TimeoutError:
+                await self._failed(f"It did not answer within {START:g} seconds")
+            except asyncio.CancelledError:
+                await self.close()
+                raise
+            except Exception as fault:
+                await self._failed(_reason(fault, server))
+
+    async def close(self) -> None:
+        """End the session and its process; bounded in time."""
+        self._closing.set()
+        task, self._task, self._client = self._task, None, None
+        if task is None:
+            return
+        if self.state == "starting":
+            self._scope.cancel()  # unlike the task's own cancel, it lets the process be ended
+        await asyncio.wait([task], timeout=_END)
+        self.state = "stopped"
+
+    async def _asked(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
+        """Make a request; `again`: it does no harm twice, so a crash is not the end of it."""
+        await self.start()
+        ended, errors = self._ended, self._errors
+        code: Any = None
+        try:
+            return await request()
+        except Exception as fault:  # the server's answer, a lost connection, an invalid result
+            code = getattr(fault, "code", None)
+            said = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
+        if not (ended.is_set() or code == _CLOSED or (self.server.url and _LOST in said)):
+            raise ToolError(self._said(said))
+        if self._ended is ended:  # no other call has started it again meanwhile
+            await self.close()
+        if again:
+            return await self._asked(request)
+        what = "closed the connection" if self.server.url else "ended"
+        raise ToolError(
+            self._said(
+                f"The MCP server {exact(self.server.name)} {what} during the call. The next call starts it again",
+                errors,
+            )
+        )
+
+    async def _serve(self, server: Server, errors: StderrTail, ready: asyncio.Future[None]) -> None:
+        """Hold the connection until it is closed or ends; tell `ready` how the start went."""
+        mcp, closing, ended = sdk(), self._closing, self._ended
+        why: BaseException = ConnectionError("it ended before it had answered")
+        try:
+            with self._scope:
+                async with mcp.Client(
+                    connected(server, errors, ended),
+                    client_info=mcp.Implementation(name="agent_nb", version=_version()),
+                    elicitation_callback=self._elicit,
+                ) as client:
+                    info = client.server_info
+                    self.about = self._said(f"{info.name} {info.version}".strip()) if info else ""
+                    self._client, self.state = client, "running"
+                    ready.set_result(None)
+                    await _first(closing, ended)
+        except Exception as fault:
+            why = fault
+        finally:
+            ended.set()
+            errors.started()
+            if self._ended is ended:
+                self._client = None
+                self.state = "stopped" if closing.is_set() else "crashed"
+            if not ready.done():
+                ready.set_exception(why)
+
+    async def _failed(self, why: str) -> None:
+        await self.close()
+        self.state = "failed"
+        raise ToolError(
+            self._said(
+                f"The MCP server {exact(self.server.name)} could not be started. {why}",
+                self._errors,
+            )
+        )
+
+    def _said(self, text: str, errors: StderrTail | None = None) -> str:
+        """Return a message without secrets; `errors`: with what the server wrote to stderr last."""
+        shown: str = self._redaction.value(text)
+        if errors is None:
+            return shown
+        last = errors.text(_LAST_WORDS)
+        return f"{shown}. It wrote to stderr:\n{last}" if last else f"{shown}."
+
+    async def _elicit(self, _: Any, params: Any) -> Any:
+        """Answer a question of the server: the user of its call is asked, else of the newest."""
+        newest = self._asking[-1] if self._asking else None
+        return await answer(self.server.name, params, _asker.get() or newest)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _reason(fault: BaseException, server: Server) -> str:
+    while isinstance(fault, BaseExceptionGroup):
+        fault = fault.exceptions[0]
+    if isinstance(fault, FileNotFoundError):
+        return f"The command {exact(server.command)} or its folder was not found"
+    if isinstance(fault, PermissionError):
+        return f"The command {exact(server.command)} may not be executed"
+    if getattr(fault, "code", None) == _CLOSED:
+        return "It ended before it had answered"
+    return f"{type(fault).__name__}: {fault}".rstrip(". ")
+
+
+def _version() -> str:
+    from ... import __version__
+
+    return __version__

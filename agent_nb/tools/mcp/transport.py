@@ -1,0 +1,84 @@
+"""The connection to a server: its process and pipes, or its address.
+
+Rules
+- A process gets the SDK's default variables (home, path, user and the like) and those of its entry,
+  nothing else of this process: no key of ours.
+- The SDK starts it in a process group of its own and ends the whole group.
+- The end of the connection is noted when it happens, not when the next call fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from .sdk import sdk
+from .server import Server
+from .stderr_tail import StderrTail
+
+_CONNECT, _READ = 30.0, 600.0  # s
+
+
+class Incoming:
+    """The messages of a server; sets `ended` when no more can come."""
+
+    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+        self._stream, self._ended = stream, ended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> Any:
+        return aiter(self._stream)
+
+    async def __aenter__(self) -> Incoming:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> Any:
+        self._ended.set()
+        return await self._stream.__aexit__(*raised)
+
+
+@asynccontextmanager
+async def connected(
+    server: Server, errors: StderrTail, ended: asyncio.Event
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Connect to a server whose entry is expanded; yield its streams. Raises what the SDK raises.
+
+    `errors` takes what a process writes to stderr. `ended` is set when the connection has ended.
+    """
+    opened = _over_http(server) if server.url else _process(server, errors)
+    async with opened as (incoming, outgoing):
+        errors.started()
+        yield Incoming(incoming, ended), outgoing
+
+
+def _process(server: Server, errors: StderrTail) -> Any:
+    mcp = sdk()
+    folder = Path(server.file).parent if server.file else Path(os.curdir)
+    parameters = mcp.StdioServerParameters(
+        command=server.command,
+        args=list(server.args),
+        env=dict(server.env),
+        cwd=folder / Path(server.cwd).expanduser() if server.cwd or server.file else None,
+    )
+    return mcp.stdio_client(parameters, errlog=errors.pipe)
+
+
+@asynccontextmanager
+async def _over_http(server: Server) -> AsyncIterator[tuple[Any, Any]]:
+    sdk()
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    timeout = httpx2.Timeout(_CONNECT, read=_READ)
+    async with (
+        httpx2.AsyncClient(headers=server.headers, timeout=timeout) as client,
+        streamable_http_client(server.url, http_client=client) as streams,
+    ):
+        yield streams

@@ -1,0 +1,56 @@
+"""Small MCP servers for the tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import mcp_servers
+from helpers.mcp_runs import says
+
+from agent_nb import Agent, mcp_server
+from agent_nb.tools.mcp.hub import HUB
+
+PROGRAM = str(Path(mcp_servers.__file__))
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    """Keep permissions of other tests and of the user out, and leave no server behind."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("AGENT_NB_TRUST_MCP", raising=False)
+    yield
+    HUB.close()
+
+
+@pytest.fixture(scope="session")
+def program():
+    """The command of the small server."""
+    return [sys.executable, PROGRAM]
+
+
+@pytest.fixture
+def small(program):
+    """The small server, made in code."""
+    return mcp_server("small", program[0], program[1:])
+
+
+@pytest.fixture
+def ask():
+    """Run one batch of calls and return the run."""
+
+    def run(tools, *calls, approve="auto", **options):
+        agent = Agent(says(calls), tools=tools, approve=approve, **options)
+        return agent.run_sync("go", check=False)
+
+    return run
+
+
+@pytest.fixture
+def one(ask):
+    """Run one call and return its result."""
+
+    def run(tools, name, args=None, **options):
+        found = ask(tools, (name, args or {}), **options)
+        return found.log.of("result")[0]
+
+    return run
