@@ -131,7 +131,7 @@ async def _opened(
     agent: Configured,
     redaction: Redaction,
     again: Callable[[Configured, Sequence[State]], Plan],
-    status: Callable[[str], None],
+    status: Callable[[str], object],
 ) -> Plan:
     """Return the plan with the tools of the MCP servers that the agent refers to.
 

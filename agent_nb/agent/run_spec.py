@@ -45,4 +45,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: Sequence[str | State] = ()
     warnings: Sequence[str] = ()
     context: Context = Context()
-    late: Callable[[Callable[[str], None]], Awaitable[Plan]] | None = None
+    late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None

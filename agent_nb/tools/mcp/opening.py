@@ -38,7 +38,7 @@ class _Wanted(msgspec.Struct):
 
 
 async def opened(
-    toolset: Toolset, folder: str, status: Callable[[str], None]
+    toolset: Toolset, folder: str, status: Callable[[str], object]
 ) -> tuple[Toolset, list[dict[str, Any]]]:
     """Return the toolset with the tools of its references, and the lists for the record.
 
