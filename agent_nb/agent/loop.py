@@ -37,7 +37,7 @@ from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
-from .readiness import equipped, loading_shown, name_of
+from .readiness import equipped, loading_shown, name_of, waiting_shown
 from .request import Prompt, digest
 from .retry import Retry, retry_of
 from .run_spec import Plan
@@ -281,7 +281,7 @@ class Loop:
     ) -> None:
         log, turn = self._log, pipeline.turn
         tail = anyio.CancelScope()
-        with tail, loading_shown(self._plan.model, log):
+        with tail, loading_shown(self._plan.model, log), waiting_shown(log):
             async with aclosing(self._plan.model.stream(request)) as stream:
                 async for batch in stream:
                     for event in pipeline.feed(batch):

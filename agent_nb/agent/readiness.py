@@ -1,5 +1,5 @@
-"""What some runs need before a model answers: its name from its server, its loaded weights, the MCP
-servers of the tools.
+"""What some runs need before a model answers: its name from its server, its loaded weights, a free
+place at its endpoint, the MCP servers of the tools.
 
 Rules: a run that needs none of it does not wait at all.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from .. import events
 from ..events.log import EventLog
 from ..models.base import Model
+from ..models.http.limiter import reporting
 from .run_spec import Plan
 
 
@@ -34,6 +35,13 @@ async def equipped(plan: Plan, log: EventLog) -> Plan:
     if plan.late is None:
         return plan
     return await plan.late(lambda words: log.append(events.Delta(of="status", text=words)))
+
+
+@contextmanager
+def waiting_shown(log: EventLog) -> Iterator[None]:
+    """Log, in words, that a request waits for its place at a limited endpoint."""
+    with reporting(lambda words: log.append(events.Delta(of="status", text=words))):
+        yield
 
 
 @contextmanager

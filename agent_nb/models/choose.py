@@ -175,6 +175,8 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
         "prices": by_model(endpoint.prices),
         "cache": endpoint.cache,
         "vision": endpoint.vision,
+        "rpm": endpoint.rpm,
+        "concurrency": endpoint.concurrency,
     }
 
 

@@ -17,6 +17,8 @@ AGENT_NB_CONFIG names:
     vision = false                      # its models see no pictures (default: ask the server)
     headers = { "x-team" = "blue" }
     timeouts = { first_byte = 300 }     # seconds: connect, first_byte, idle
+    rpm = 60                            # requests per minute, of all agents of this process
+    concurrency = 4                     # requests at once
     cache = false                       # anthropic only: mark nothing for the provider's cache
     prices = { input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }
                                         # US dollars per million tokens; by default tokens of a
@@ -42,6 +44,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -66,6 +69,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     vision: bool | None = None
     prices: dict[str, float | Prices] = {}
     cache: bool = True
+    rpm: Annotated[int, msgspec.Meta(ge=0)] = 0
+    concurrency: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def __post_init__(self) -> None:
         by_model(self.prices)

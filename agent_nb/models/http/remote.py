@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from ..parts import Part
 from ..prices import Prices, Tariff, tariff_at
 from .client import Http
 from .errors import Peer, key_hint
+from .limiter import limiter_of
 from .reply import Timeouts
 from .stream import Call, StreamDecoder, answer
 
@@ -48,7 +49,8 @@ class Remote:
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses (by
     default `label`), `variables` where that key may be, `needs_key` whether it is required.
-    `prices` are those of the endpoint, `cache` whether requests mark what the provider may cache.
+    `prices` are those of the endpoint, `cache` whether requests mark what the provider may cache,
+    `rpm` and `concurrency` its limits (`limiter`).
     """
 
     dialect = "native"
@@ -73,6 +75,8 @@ class Remote:
         prices: Mapping[str, Prices] | None = None,
         cache: bool = True,
         vision: bool | None = None,
+        rpm: int = 0,
+        concurrency: int = 0,
     ) -> None:
         self.model = model
         self.name = f"{label}/{model}"
@@ -87,6 +91,8 @@ class Remote:
         self.cache = cache
         self._prices = dict(prices or {})
         self._http = Http(base_url, timeouts)
+        endpoint = f"{label} {self._http.base_url}"
+        self._limiter = limiter_of(endpoint, self._http.host, rpm, concurrency)
 
     @property
     def address(self) -> str:
@@ -184,7 +190,10 @@ class Remote:
             images=any(mark in encoded for mark in _IMAGES),
         )
         try:
-            async with aclosing(answer(self._http, call, decoder_of)) as batches:
+            async with (
+                self._limiter.admit() if self._limiter else nullcontext(),
+                aclosing(answer(self._http, call, decoder_of)) as batches,
+            ):
                 async for batch in batches:
                     yield batch
         except ModelError as fault:

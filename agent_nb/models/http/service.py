@@ -47,6 +47,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         prices: Mapping[str, Prices] | None = None,
         cache: bool = True,
         vision: bool | None = None,
+        rpm: int = 0,
+        concurrency: int = 0,
         **_: Any,
     ) -> dict[str, Any]:
         """Return the keyword arguments of `Remote` for a model's options; ignore unknown ones."""
@@ -73,4 +75,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
             "prices": prices,
             "cache": cache,
             "vision": vision,
+            "rpm": rpm,
+            "concurrency": concurrency,
         }
