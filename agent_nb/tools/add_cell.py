@@ -26,7 +26,12 @@ LONGEST = 20_000  # characters of a cell; a card shows that many
 _STATE = "cells offered"
 
 
-@tool(name=NAME, effect="none", icon="add_cell")
+def for_people(said: str) -> dict[str, str]:
+    """Return what the card shows of a result: how to get the cell later."""
+    return {"text/plain": f"{said[said.rindex('%agent') : said.rindex(')')]} inserts it"}
+
+
+@tool(name=NAME, effect="none", icon="add_cell", render=for_people)
 async def add_cell(
     code: Annotated[str, Field(max_length=LONGEST)],
     why: Annotated[str, Field(max_length=500)] = "",

@@ -3,8 +3,8 @@
 Rules
 - One question at a time, in call order.
 - An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
-  yes until the kernel restarts is kept in `standing`; events record it with the scope `tool`, since
-  a record must not carry a permission.
+  yes for the notebook is kept in `standing` until its kernel restarts; events record it with the
+  scope `tool`, since a record must not carry a permission.
 - A yes for the run does not cover a tool that asks for `each` of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
@@ -33,7 +33,7 @@ _EVERYTHING = ""
 class Approver:
     """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `standing`: what is allowed until the kernel restarts (None: this run neither uses nor extends
+    `standing`: what is allowed for this notebook (None: this run neither uses nor extends
     it).
     """
 
@@ -74,13 +74,9 @@ class Approver:
         return decision
 
     def _lasting(self, tool: Tool) -> Decision | None:
-        """Return a yes that holds until the kernel restarts, or None."""
+        """Return a yes that holds for this notebook, or None."""
         allowed = self._standing is not None and self._standing.allows(tool)
-        return (
-            Decision(True, by="click", reason="allowed until the kernel restarts")
-            if allowed
-            else None
-        )
+        return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
         """Return the decision, or a denial if the policy denies its edited arguments."""

@@ -1,4 +1,4 @@
-"""The tools that the user has allowed until the kernel restarts.
+"""The tools that the user has allowed for this notebook: until its kernel restarts.
 
 Why separate from a run's approvals: only this permission outlives a run, so it can be listed and
 revoked.

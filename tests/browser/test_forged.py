@@ -58,7 +58,7 @@ def test_a_strangers_call_is_asked_about_with_its_arguments_and_a_no_is_a_no(fro
     front.sees(index, "This code comes from a record that you have not signed.")
     front.sees(index, ASKED)
     assert front.output(index).get_by_role("button", name="Approve all note calls").count() == 0
-    assert front.output(index).get_by_role("button", name="until the kernel restarts").count() == 0
+    assert front.output(index).get_by_role("button", name="for this notebook").count() == 0
     front.shot("forged-question")
     front.button(index, "Deny").click()
     front.wait(index)

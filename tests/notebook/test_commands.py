@@ -110,17 +110,16 @@ def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
     assert "stopped at the limit of 1 turn" in ask("status")
 
 
-def test_what_is_allowed_until_the_kernel_restarts_is_listed_and_revoked(ask, loaded):
+def test_what_is_allowed_for_this_notebook_is_listed_and_revoked(ask, loaded):
     STANDING.allow(resolve(["write"])["write"])
     try:
-        assert "Allowed until the kernel restarts: write (%agent revoke TOOL takes it back)" in ask(
-            "status"
-        )
+        line = "Allowed for this notebook, until its kernel restarts: write (%agent revoke TOOL takes it back)"
+        assert line in ask("status")
         with pytest.raises(AgentCellError, match="Did you mean write"):
             ask("revoke wriet")
         assert ask("revoke write") == "write: asked about again.\n"
         assert "Allowed" not in ask("status")
-        assert ask("revoke") == "No tool is allowed until the kernel restarts.\n"
+        assert ask("revoke") == "No tool is allowed for this notebook.\n"
     finally:
         STANDING.revoke("write")
 

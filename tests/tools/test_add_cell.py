@@ -18,6 +18,7 @@ def test_an_offer_has_a_number_and_needs_no_approval():
     assert (first.status, second.status) == ("ok", "ok")
     assert first.content.startswith("Offered as cell 1.")
     assert second.content.startswith("Offered as cell 2.")
+    assert second.display == {"text/plain": "%agent cell 2 inserts it"}
 
 
 def test_a_refused_offer_takes_no_number():

@@ -151,7 +151,7 @@ def test_an_answer_holds_for_its_scope(
     assert {d["by"] for d in record.of("decided")} == {"click"}
 
 
-class TestUntilTheKernelRestarts:
+class TestForThisNotebook:
     def gate(self, mode: str, ask: Any, standing: Standing) -> Approver:
         return Approver(load(mode), ask, standing)
 

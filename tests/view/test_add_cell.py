@@ -19,6 +19,7 @@ def offered(begun, *codes, status="ok"):
             {"code": code, "why": "By <b>town</b>."},
             status=status,
             content=f"Offered as cell {number}.",
+            display={"text/plain": f"%agent cell {number} inserts it"},
         )
     return begun.seen
 
@@ -50,7 +51,7 @@ def test_the_page_shows_the_whole_code_escaped_and_one_click_selects_it(begun):
     assert "user-select:all" in page["text/html"]
     assert "<script>" not in page["text/html"]
     assert "<b>town" not in page["text/html"]
-    assert "Offered as cell 1." in page["text/html"]
+    assert "%agent cell 1 inserts it" in page["text/html"]
     assert CODE in page["text/plain"].replace("    ", "")
 
 

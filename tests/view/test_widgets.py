@@ -352,7 +352,7 @@ def test_a_lasting_approval_is_offered_where_it_can_be_kept(begun):
         asked(begun),
     )
     painter.paint(view, 0.0)
-    button(painter, "Approve write until the kernel restarts").click()
+    button(painter, "Approve write for this notebook").click()
     assert acts == [{"call_id": "k", "scope": "kernel"}]
     painter.close()
 

@@ -36,7 +36,7 @@ ANSWERS = {
     "a": Decision(True, scope="tool", by="stdin"),
     "all": Decision(True, scope="tool", by="stdin"),
     "k": Decision(True, scope="kernel", by="stdin"),
-    "kernel": Decision(True, scope="kernel", by="stdin"),
+    "keep": Decision(True, scope="kernel", by="stdin"),
     "n": Decision(False, by="stdin", reason="the user said no"),
     "no": Decision(False, by="stdin", reason="the user said no"),
 }
@@ -179,7 +179,7 @@ def wording(question: Question) -> str:
     always = (
         ""
         if question.exact
-        else f", [a]lways {printable(question.name)} in this run, or until the [k]ernel restarts"
+        else f", [a]lways {printable(question.name)} in this run, [k]eep allowing it in this notebook"
     )
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
 

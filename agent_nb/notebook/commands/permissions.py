@@ -1,4 +1,7 @@
-"""The tools allowed until the kernel restarts: `%agent revoke`, and a line of `%agent status`."""
+"""The tools allowed for this notebook: `%agent revoke`, and a line of `%agent status`.
+
+Rule: until its kernel restarts; the line says so.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,25 @@ def allowed() -> str:
     """Return a line that names the allowed tools, "" if there are none."""
     names = ", ".join(STANDING.names)
     return (
-        f"Allowed until the kernel restarts: {names} (%agent revoke TOOL takes it back)"
+        f"Allowed for this notebook, until its kernel restarts: {names} (%agent revoke TOOL takes it back)"
         if names
         else ""
     )
 
 
 def revoke(session: Session, arguments: list[str]) -> None:
-    """TOOL …: ask again about tools that were allowed until the kernel restarts"""
+    """[TOOL …]: the tools allowed for this notebook; with names, ask about them again"""
     known = STANDING.names
     wrong = [name for name in arguments if name not in known]
     if wrong:
         hint = did_you_mean(wrong[0], known)
         raise UsageError(
-            f"The tool {wrong[0]!r} is not allowed until the kernel restarts.{hint} Allowed: {', '.join(known) or 'none'}."
+            f"The tool {wrong[0]!r} is not allowed for this notebook.{hint} Allowed: {', '.join(known) or 'none'}."
         )
     for name in arguments:
         STANDING.revoke(name)
     say(
         f"{', '.join(arguments)}: asked about again."
         if arguments
-        else allowed() or "No tool is allowed until the kernel restarts."
+        else allowed() or "No tool is allowed for this notebook."
     )

@@ -124,10 +124,10 @@ def _answer(state: CallCard, context: Context) -> Node:
         {**call, "scope": "tool"},
         busy="Approved",
     )
-    hint = f"No call of {state.name} is asked about until the kernel restarts; %agent revoke {state.name} takes it back."
+    hint = f"No call of {state.name} is asked about in this notebook until its kernel restarts; %agent revoke {state.name} takes it back."
     lasting = Button(
         "approve_lasting",
-        f"Approve {state.name} until the kernel restarts",
+        f"Approve {state.name} for this notebook",
         {**call, "scope": "kernel"},
         busy="Approved",
         hint=hint,

@@ -51,7 +51,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `now`: epoch seconds, or None for a page that is not drawn again; `live`: a run is being
     watched; `can_click`: clicks arrive while the cell runs; `pressed`: keys of pressed buttons;
     `editing`: ids of calls whose arguments are being edited; `notes`: what is wrong with the edited
-    arguments of a call; `lasting`: an approval can last until the kernel restarts; `inserting`: an
+    arguments of a call; `lasting`: an approval can be for the notebook; `inserting`: an
     offered cell can be inserted when the run ends; `chosen`: the key of the button of that cell.
     """
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from ..format import clip, icon
-from ..nodes import Box, Button, Buttons, Code, Node, Row, T
+from ..nodes import Button, Buttons, Code, Node, Row, Stack, T
 from ..state.cards import CallCard
 from ..values import bounded
 from .base import Context
@@ -34,20 +34,20 @@ def card(state: CallCard, context: Context) -> Node | None:
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T("A cell for you", bold=True),
     )
-    said = state.content if isinstance(state.content, str) else ""
-    return Box(
+    return Stack(
         (
             Row((*head, *((T(f"  {words}"),) if words else ())), wrap=True),
             Code(bounded(code), "python", whole=True),
-            *_below(state, code, said, context),
+            *_below(state, code, context),
         )
     )
 
 
-def _below(state: CallCard, code: str, said: str, context: Context) -> tuple[Node, ...]:
+def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
     """Return the button, or how to get the cell where a press does not count."""
     if not (context.live and context.inserting and context.can_click):
-        return (Row((T(clip(said, 200), tone="muted"),), wrap=True),) if said else ()
+        later = (state.display or {}).get("text/plain")
+        return (Row((T(clip(later, 80), tone="muted"),)),) if isinstance(later, str) else ()
     button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
     chosen = context.chosen == button.key
     return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)
