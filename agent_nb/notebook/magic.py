@@ -19,6 +19,7 @@ from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, val
 from ..agent.context import MODES
 from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish
+from .completion import registration as completion
 
 if TYPE_CHECKING:
     from .cell.run import CellRun
@@ -153,6 +154,7 @@ def load(shell: Any) -> None:
     kernel_interrupts.install(shell)
     executions.install(shell)
     publish.guard(shell)
+    completion.install(shell, lambda: _loaded(shell).session)
 
 
 def unload(shell: Any) -> None:
@@ -161,6 +163,7 @@ def unload(shell: Any) -> None:
     kernel_interrupts.uninstall(shell)
     executions.uninstall(shell)
     publish.unguard(shell)
+    completion.uninstall(shell)
     ours = _loaded(shell)
     if ours is None:
         return

@@ -53,6 +53,7 @@ class Session:
         # by key: each agent cell as it ran last, and when (epoch s)
         self.begun: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
+        self.offered: dict[str, list[str]] = {}  # the models that servers listed, by provider
         self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
 
     def keep(self, cell: Cell, run: Run, variable: str) -> None:

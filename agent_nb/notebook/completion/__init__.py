@@ -1,0 +1,1 @@
+"""Completion of the lines of `%%agent` and `%agent`, for IPython's matchers."""

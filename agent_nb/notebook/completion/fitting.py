@@ -1,0 +1,154 @@
+"""From what is typed to the names that fit: tables of options and commands, and what they take.
+
+Rule: one entry completes an option or a command; options with choices need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .. import option_table
+from . import names
+from .line import Typed, typed
+from .names import Source, files, fixed
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+class Words(msgspec.Struct, frozen=True):
+    """Where the words come from, and what they are called beside the list."""
+
+    kind: str
+    source: Source
+
+
+_FILE = Words("file", files())
+_RUN = Words("run", names.runs)
+# by the option's destination; `choices` of the option table need no entry
+VALUES: dict[str, Words] = {
+    "model": Words("model", names.models),
+    "tools": Words("tool", names.tools),
+    "dialect": Words("dialect", names.dialects),
+    "output": Words("variable", names.variables),
+    "conversation": Words("conversation", names.conversations),
+    "approve": Words(
+        "approval", lambda s, b: ["ask", "auto", "deny", *files(".toml", ".json")(s, b)]
+    ),
+    "attach": Words("image", names.images),
+    "source": _FILE,
+    "codec": Words("codec", names.codecs),
+    "reasoning": Words("effort", fixed(*option_table.EFFORTS.partition(",")[0].split("|"))),
+}
+LISTS = ("tools", "thought_tags")  # options whose values are separated by commas
+# the arguments of a command in order; the last entry also counts for what follows it, unless None
+ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
+    "models": (Words("provider", names.providers), None),
+    "key": (Words("provider", names.providers), Words("option", fixed("--keyring")), None),
+    "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files()(s, b)]),),
+    "revoke": (Words("tool", names.allowed_tools),),
+    "reset": (Words("conversation", names.conversations), None),
+    "show": (_RUN, None),
+    "events": (_RUN, None),
+    "attach": (Words("option", fixed("-o", "--token", "--no-record")),),
+    "recover": (Words("run", fixed("all")), None),
+    "forget": (Words("cell", lambda s, b: ["all", *names.cells(s, b)]), None),
+    "cell": (Words("cell", names.offered_cells), _RUN, None),
+    "export": (Words("file", files(".ndjson", ".jsonl", ".md", ".html", ".txt")), _RUN, None),
+}
+
+
+class Option(msgspec.Struct, frozen=True):
+    """An option of the table, as far as completion needs it; `again`: it may be given again."""
+
+    destination: str
+    takes_value: bool
+    again: bool
+    choices: tuple[str, ...]
+
+
+def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
+    long = next(flag for flag in flags if flag.startswith("--"))
+    action = keywords.get("action", "store")
+    return Option(
+        keywords.get("dest") or long.lstrip("-").replace("-", "_"),
+        action in ("store", "append"),
+        action == "append",
+        tuple(keywords.get("choices", ())),
+    )
+
+
+_OPTIONS = {
+    name: _option(flags, keywords) for flags, keywords in option_table.OPTIONS for name in flags
+}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The names that fit, what they are, and the text before the cursor that they replace."""
+
+    names: tuple[str, ...] = ()
+    kind: str = ""
+    begun: str = ""
+
+
+def complete(session: Session, text: str, line: int, column: int) -> Found:
+    """Return what fits at a line and column of a cell."""
+    at = typed(text, line, column)
+    if at is None:
+        return Found()
+    return _cell(session, at) if at.magic == "cell" else _command(session, at)
+
+
+def _cell(session: Session, at: Typed) -> Found:
+    option, equals, value = at.begun.partition("=")
+    if equals and option in _OPTIONS:
+        return _value(session, _OPTIONS[option], value)
+    before = _OPTIONS.get(at.words[-1]) if at.words else None
+    if before is not None and before.takes_value:
+        return _value(session, before, at.begun)
+    if at.begun and not at.begun.startswith("-"):
+        return Found()
+    given = {_OPTIONS[word].destination for word in at.words if word in _OPTIONS}
+    offered = [
+        name
+        for name, found in _OPTIONS.items()
+        if (name.startswith("--") or at.begun) and (found.again or found.destination not in given)
+    ]
+    return _fitting(offered, "option", at.begun)
+
+
+def _value(session: Session, option: Option, begun: str) -> Found:
+    """Return the values of an option that begin so; of a list, those of its last item."""
+    if option.choices:
+        return _fitting(option.choices, "choice", begun)
+    destination = option.destination
+    words = VALUES.get(destination)
+    if words is None:
+        return Found()
+    if destination not in LISTS:
+        return _fitting(words.source(session, begun), words.kind, begun)
+    *chosen, last = begun.split(",")
+    left = (name for name in words.source(session, last) if name not in chosen)
+    return _fitting(left, words.kind, last)
+
+
+def _command(session: Session, at: Typed) -> Found:
+    from ..commands import COMMANDS
+
+    if not at.words:
+        return _fitting(COMMANDS, "command", at.begun)
+    wanted = ARGUMENTS.get(at.words[0], (None,))
+    words = wanted[min(len(at.words), len(wanted)) - 1]
+    if words is None:
+        return Found()
+    left = (n for n in words.source(session, at.begun) if n not in at.words[1:])
+    return _fitting(left, words.kind, at.begun)
+
+
+def _fitting(candidates: Iterable[str], kind: str, begun: str) -> Found:
+    fitting = dict.fromkeys(name for name in candidates if name.startswith(begun))
+    return Found(tuple(islice(fitting, names.MOST)), kind, begun)

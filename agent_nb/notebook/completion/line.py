@@ -1,0 +1,60 @@
+"""What is being typed: which magic, the words before the cursor, and the word under it.
+
+Rules
+- Only the first line of a `%%agent` cell is completed: below it stands the prompt.
+- Words are split as the options are read (`options.words`); inside quotes nothing is completed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+CELL = "%%agent"
+_LINE = re.compile(r"\s*(?:[^=#'\"]+=\s*)?%agent(?=\s)")
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """The magic, its words before the cursor, and the beginning of the word under the cursor."""
+
+    magic: Literal["cell", "line"]
+    words: tuple[str, ...]
+    begun: str
+
+
+def typed(text: str, line: int, column: int) -> Typed | None:
+    """Return what is typed at a line and column of a cell, None where there is no magic of ours."""
+    lines = text.split("\n")
+    if not 0 <= line < len(lines):
+        return None
+    first = next((n for n, one in enumerate(lines) if one.strip()), 0)
+    before = lines[line][:column]
+    cell = _is_cell(lines[first])
+    if cell and line == first:
+        return _split("cell", before.lstrip()[len(CELL) :])
+    found = None if cell else _LINE.match(before)
+    return _split("line", before[found.end() :]) if found else None
+
+
+def _is_cell(line: str) -> bool:
+    return line.lstrip().split(None, 1)[:1] == [CELL]
+
+
+def _split(magic: Literal["cell", "line"], text: str) -> Typed | None:
+    if not text[:1].isspace():  # the name of the magic itself
+        return None
+    words, word, quote = [], "", ""
+    for letter in text:
+        if quote or letter in "'\"":
+            quote = "" if letter == quote else quote or letter
+            word += letter
+        elif letter.isspace():
+            words += [word] if word else []
+            word = ""
+        else:
+            word += letter
+    if quote or set(word) & {"'", '"'}:
+        return None
+    return Typed(magic, tuple(w.replace("'", "").replace('"', "") for w in words), word)

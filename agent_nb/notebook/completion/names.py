@@ -1,0 +1,173 @@
+"""The names that a line can mean: models, tools, variables, conversations, runs, files …
+
+Rules
+- No network, no key and no import of another package: only what this process, its configuration
+  and the folder know.
+- No foreign object is asked for anything: variables are looked at by `tools.looks`.
+- Every list is short: `MOST` names, of files those of one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AgentError
+from ...host import plugins
+from ...models import choose, config
+from ...tools.base import Tool
+from ...tools.describe import user_variables
+from ...tools.looks import defines, entries, exactly
+from ...tools.standing import STANDING
+from ...tools.toolset import of_plugin
+from ..cell.offered_cells import offers
+from ..option_table import DEFAULT_CONVERSATION
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+MOST = 200
+_OURS = __name__.partition(".")[0]
+ENTRIES = 2_000  # of a folder that is looked through
+IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+Source = Callable[["Session", str], Iterable[str]]
+
+
+def fixed(*words: str) -> Source:
+    """Return a source of these words."""
+    return lambda session, begun: words
+
+
+def models(session: Session, begun: str) -> Iterator[str]:
+    """Yield variables that hold a model, what is configured, and providers with their slash; after
+    a slash the models of that provider that are known here.
+    """
+    file = _config()
+    if "/" not in begun:
+        yield from (name for name, value in _named(session) if defines(value, "stream"))
+        chosen = (session.defaults()["model"], os.environ.get("AGENT_NB_MODEL", ""), file.model)
+        yield from (name for name in chosen if "/" in name)
+        yield from (f"{provider}/" for provider in providers(session, begun))
+        return
+    yield from (f"{name}/{model}" for name, model in choose.DEFAULTS.items())
+    ends = {**config.KNOWN, **file.endpoints}
+    yield from (f"{name}/{end.model}" for name, end in ends.items() if end.model)
+    yield choose.LOCAL
+    for name, listed in session.offered.items():
+        yield from (f"{name}/{model}" for model in listed)
+
+
+def providers(session: Session, begun: str) -> list[str]:
+    """Return the providers and the configured endpoints."""
+    try:
+        return choose.providers()
+    except AgentError:  # the configuration is wrong, which its use reports
+        return sorted({*plugins.names("models"), *config.KNOWN})
+
+
+def _config() -> config.Config:
+    try:
+        return config.load()
+    except AgentError:
+        return config.Config()
+
+
+def tools(session: Session, begun: str) -> Iterator[str]:
+    """Yield functions and agents of the notebook, then built-in and installed tools."""
+    yield from (name for name, value in _named(session) if _usable(value))
+    ours = plugins.builtin("tools")
+    yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
+    yield from (name for name in plugins.names("tools") if name not in ours)
+
+
+def _usable(value: Any) -> bool:
+    """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
+    if exactly(value, (types.FunctionType,)):
+        return str(value.__module__).partition(".")[0] != _OURS
+    return exactly(value, (Tool,)) or defines(value, "as_tool")
+
+
+def _named(session: Session) -> Iterator[tuple[str, Any]]:
+    """Yield the user's variables, ours among them."""
+    hidden = session.shell.user_ns_hidden
+    for name, value in entries(session.shell.user_ns):
+        if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
+            yield name, value
+
+
+def variables(session: Session, begun: str) -> Iterable[str]:
+    """Return the variables that hold data."""
+    shell = session.shell
+    found = user_variables(shell.user_ns, shell.user_ns_hidden)
+    return [n for n, v in found.items() if not exactly(v, (types.FunctionType, type))]
+
+
+def images(session: Session, begun: str) -> Iterator[str]:
+    """Yield variables that hold a picture, and files of pictures."""
+    for name, value in _named(session):
+        shows = ("savefig", "_repr_png_", "_repr_image_")
+        if exactly(value, (bytes,)) or any(defines(value, method) for method in shows):
+            yield name
+    yield from files(*IMAGES)(session, begun)
+
+
+def conversations(session: Session, begun: str) -> list[str]:
+    """Return the conversations of this kernel."""
+    return [DEFAULT_CONVERSATION, *(c.name for c in session.conversations)]
+
+
+def dialects(session: Session, begun: str) -> list[str]:
+    """Return the dialects."""
+    return plugins.names("dialects")
+
+
+def codecs(session: Session, begun: str) -> list[str]:
+    """Return the formats of runs of other systems."""
+    return plugins.names("codecs")
+
+
+def runs(session: Session, begun: str) -> list[str]:
+    """Return the ids of the runs of this kernel, the newest of each cell first."""
+    return [run.id for listed in session.runs.values() for run in listed]
+
+
+def cells(session: Session, begun: str) -> list[str]:
+    """Return the ids of the cells that ran an agent in this kernel."""
+    return list(session.runs)
+
+
+def offered_cells(session: Session, begun: str) -> list[str]:
+    """Return the numbers of the cells that the latest run offered."""
+    count = len(offers(session.latest.log)) if session.latest is not None else 0
+    return [str(n) for n in range(1, count + 1)]
+
+
+def allowed_tools(session: Session, begun: str) -> list[str]:
+    """Return the tools that are allowed for this notebook."""
+    return STANDING.names
+
+
+def files(*endings: str) -> Source:
+    """Return a source of folders, and of files with these endings (none: all), from one folder."""
+
+    def source(session: Session, begun: str) -> Iterator[str]:
+        head, slash, tail = begun.rpartition("/")
+        folder = f"{head}{slash}"
+        try:
+            with os.scandir(os.path.expanduser(folder) or ".") as found:
+                items = sorted(islice(found, ENTRIES), key=lambda item: item.name)
+                for item in items:
+                    hidden = item.name.startswith(".") and not tail.startswith(".")
+                    if hidden or any(c.isspace() or c in "'\"" for c in item.name):
+                        continue
+                    if item.is_dir():
+                        yield f"{folder}{item.name}/"
+                    elif not endings or item.name.lower().endswith(endings):
+                        yield f"{folder}{item.name}"
+        except OSError:
+            return
+
+    return source

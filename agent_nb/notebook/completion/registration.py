@@ -1,0 +1,66 @@
+"""The matcher that IPython asks for completions, added to a shell and removed.
+
+Rules
+- Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
+- Where we know what belongs, Python's own completions stay away.
+- A completion that fails offers nothing; it prints nothing into what is being typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+IDENTIFIER = "agent_nb"
+PRIORITY = 100.0  # before Python's matchers, which then need not look
+
+
+def matcher(session: Callable[[], Session]) -> Any:
+    """Return a matcher for `IPCompleter.custom_matchers`."""
+    from IPython.core.completer import SimpleCompletion, context_matcher
+
+    @context_matcher(identifier=IDENTIFIER, priority=PRIORITY)  # type: ignore[untyped-decorator]
+    def agent_nb_matcher(context: Any) -> dict[str, Any]:
+        from .fitting import Found, complete
+
+        try:
+            found = complete(
+                session(), context.full_text, context.cursor_line, context.cursor_position
+            )
+        except Exception:  # a traceback in the middle of typing helps nobody
+            found = Found()
+        completions = [SimpleCompletion(name, type=found.kind) for name in found.names]
+        return {
+            "completions": completions,
+            "matched_fragment": found.begun,
+            "suppress": bool(completions),
+            "ordered": True,
+        }
+
+    return agent_nb_matcher
+
+
+def install(shell: Any, session: Callable[[], Session]) -> None:
+    """Add the matcher to a shell; installing twice changes nothing."""
+    matchers = _matchers(shell)
+    if matchers is not None and not any(_ours(one) for one in matchers):
+        matchers.append(matcher(session))
+
+
+def uninstall(shell: Any) -> None:
+    """Remove the matcher."""
+    matchers = _matchers(shell)
+    if matchers is not None:
+        matchers[:] = [one for one in matchers if not _ours(one)]
+
+
+def _matchers(shell: Any) -> list[Any] | None:
+    found = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
+    return found if isinstance(found, list) else None
+
+
+def _ours(one: Any) -> bool:
+    return getattr(one, "matcher_identifier", "") == IDENTIFIER

@@ -1,0 +1,72 @@
+"""What JupyterLab and Notebook 7 offer while an agent's line is typed."""
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+SETUP = """
+%load_ext agent_nb
+from agent_nb import Scripted, tool
+model = Scripted(["Hello."])
+
+@tool
+def visitors(town: str) -> int:
+    "Return how many people visited a town."
+    return len(town)
+"""
+ITEMS = ".jp-Completer-item"
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def front(request, opened):
+    notebook = opened(request.param, cells=(SETUP,), name=f"completion-{request.param}")
+    notebook.start(0)
+    notebook.wait(0)
+    yield notebook
+    notebook.close()
+
+
+def offered(front, text, name=""):
+    """Type a text into a new cell, ask for completions, and return what is offered."""
+    cell = front.add("")
+    front.select(cell, column=0)
+    front.page.keyboard.type(text)
+    front.page.keyboard.press("Tab")
+    front.page.locator(ITEMS).first.wait_for()
+    if name:
+        front.shot(f"{front.app}-{name}")
+    found = front.page.locator(f"{ITEMS} .jp-Completer-match").all_inner_texts()
+    front.page.keyboard.press("Escape")
+    return found
+
+
+def test_options_are_offered(front):
+    assert {"--model", "--tools", "--approve"} <= set(offered(front, "%%agent --", "options"))
+
+
+def test_a_model_is_offered_as_a_variable_or_a_provider(front):
+    found = offered(front, "%%agent -m ", "models")
+    assert found[0] == "model"
+    assert "openai/" in found
+
+
+def test_tools_are_offered_after_the_last_comma(front):
+    found = offered(front, "%%agent -t list,", "tools")
+    assert found[0] == "visitors"
+    assert not {"list", "tool"} & set(found)
+
+
+def test_commands_are_offered(front):
+    assert "status" in offered(front, "%agent ", "commands")
+
+
+def test_what_is_chosen_is_put_in(front):
+    cell = front.add("")
+    front.select(cell, column=0)
+    front.page.keyboard.type("%%agent -m model -t vis")
+    front.page.keyboard.press("Tab")
+    front.page.locator(ITEMS).first.wait_for()
+    front.page.keyboard.press("Enter")
+    front.page.wait_for_function(
+        "i => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource().endsWith('-t visitors')",
+        arg=cell,
+    )
