@@ -89,5 +89,6 @@ COMMANDS: dict[str, tuple[Command, Describe]] = {
     "sign": (signing.sign, signing.sign_options),
     "trust": (signing.trust, signing.trust_options),
     "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
+    "mcp": (trusting.mcp, trusting.mcp_options),
     "doctor": (doctor.doctor, doctor.doctor_options),
 }

@@ -40,7 +40,12 @@ def run(arguments: Arguments) -> int:
 
     def wants(path: Path) -> Wanted:
         return wanted(
-            path, load(path), arguments.kernel, trust_folder=arguments.trust_folder, rerun=rerun
+            path,
+            load(path),
+            arguments.kernel,
+            trust_folder=arguments.trust_folder,
+            trust_mcp=arguments.trust_mcp,
+            rerun=rerun,
         )
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
@@ -70,6 +75,7 @@ def run(arguments: Arguments) -> int:
                 rerun=rerun,
                 trust=arguments.trust_record,
                 trust_folder=arguments.trust_folder,
+                trust_mcp=arguments.trust_mcp,
                 timeout=arguments.timeout,
                 kernel=arguments.kernel,
                 on_cell=on_cell,
@@ -115,6 +121,11 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     modes = "auto plays what has not changed (the default), replay plays or fails"
     how.add_argument("--rerun", choices=("auto", "live", "replay"), default="", help=modes)
     trust_option(sub)
+    sub.add_argument(
+        "--trust-mcp",
+        action="store_true",
+        help="let the servers of the folder's .mcp.json start: programs that its author chose",
+    )
     sub.add_argument("--model", default="", metavar="MODEL", help="use this model in every cell")
     kernel_options(sub)
     sub.add_argument(

@@ -1,9 +1,10 @@
-"""The command `trust-folder`: what notebooks' folders may do."""
+"""The commands `trust-folder` and `mcp`: what notebooks' folders may do."""
 
 from __future__ import annotations
 
 import argparse
 
+from ..notebook.notices import printable
 from .shared import OK, Arguments
 
 
@@ -33,3 +34,20 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--revoke", action="store_true", help="allow nothing any more to the folders that are named"
     )
+
+
+def mcp(arguments: Arguments) -> int:
+    """list the MCP servers of this folder's .mcp.json, or let one start after showing what it is"""
+    from ..notebook.mcp_servers import work
+
+    words = [arguments.verb, *arguments.names] if arguments.verb else []
+    print(printable(work(words)))
+    return OK
+
+
+def mcp_options(sub: argparse.ArgumentParser) -> None:
+    """Add the options of `mcp`."""
+    sub.add_argument(
+        "verb", nargs="?", choices=("allow", "revoke"), help="what to do (default: list them)"
+    )
+    sub.add_argument("names", nargs="*", metavar="NAME", help="servers")

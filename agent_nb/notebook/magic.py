@@ -5,11 +5,13 @@ Rules
 - Adapters only: a magic parses and delegates. Slow imports wait until the first cell runs.
 - `%%agent` returns a coroutine; the input transformer makes the cell await it. Called by code
   outside an event loop it runs to its end; inside one, the caller awaits it.
-- Unloading restores the shell as it was before loading; runs in the namespace stay.
+- Unloading restores the shell as it was before loading, and ends the MCP servers; runs in the
+  namespace stay.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +166,8 @@ def unload(shell: Any) -> None:
     executions.uninstall(shell)
     publish.unguard(shell)
     completion.uninstall(shell)
+    if (hub := sys.modules.get("agent_nb.tools.mcp.hub")) is not None:
+        hub.HUB.close()
     ours = _loaded(shell)
     if ours is None:
         return

@@ -51,7 +51,7 @@ def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_
     asked = {}
     for name, source in sources.items():
         index = notebook.begin(source)
-        if name in ("policy-all", "policy-one", "key", "key-other"):
+        if name in ("policy-all", "policy-one", "key", "key-other", "mcp-allow"):
             asked[name] = answer(notebook, index, "n") if name != "key-other" else ""
         if name.startswith("policy-"):
             deny(notebook, index)
@@ -67,6 +67,8 @@ def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_
         f".env in {folder} has OPENAI_API_KEY and ANTHROPIC_API_KEY. A yes counts in this folder, from now on."
         in asked["key"]
     )
+    assert 'would start the MCP server "evil":' in asked["mcp-allow"]
+    assert f'command: "touch" "{marks}/config-mcp"' in asked["mcp-allow"]
     assert "stranger" not in "".join(asked.values())
     assert os.listdir(marks) == []
     assert requests.count == []

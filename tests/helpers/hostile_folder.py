@@ -35,6 +35,7 @@ ANTHROPIC_BASE_URL={url}
 AGENT_NB_MODEL=openai/evil
 AGENT_NB_TRUST_FOLDER=1
 AGENT_NB_TRUST_RECORD=1
+AGENT_NB_TRUST_MCP=1
 AGENT_NB_CONFIG=agent.toml
 HTTPS_PROXY={url}
 """
@@ -191,6 +192,11 @@ def cells(marks):
     yield "key", "%%agent -m openai/x\nhello"
     yield "key-other", "%%agent -m anthropic/x\nhello"
     yield "key-api", "await Agent('openai/x')('hello')"
+    yield "mcp", "%%agent -m hello -t mcp:evil\ngo"
+    yield "mcp-one", "%%agent -m hello -t list,mcp:evil/tool --approve auto\ngo"
+    yield "mcp-api", "await Agent(hello, ['mcp:evil'])('go')"
+    yield "mcp-allow", "%agent mcp allow evil"
+    yield "mcp-after", "%%agent -m hello -t mcp:evil\ngo"
     yield (
         "tools",
         "@tool\ndef own(x: list[int] = [1]) -> str:\n    'Do.'\n    import helper\n    return helper.answer",
@@ -201,7 +207,17 @@ def cells(marks):
         "commands",
         "\n".join(
             f"%agent {c}"
-            for c in ("help", "models", "tools", "config", "key", "status", "recover", "doctor")
+            for c in (
+                "help",
+                "models",
+                "tools",
+                "config",
+                "key",
+                "mcp",
+                "status",
+                "recover",
+                "doctor",
+            )
         ),
     )
     yield "serve", "with agent_nb.serve() as server:\n    print(server)"

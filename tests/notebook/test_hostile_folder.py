@@ -182,6 +182,19 @@ def test_with_a_yes_the_policies_and_the_keys_count_and_nothing_else(executed):
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"
 
 
+@pytest.mark.parametrize(("yes", "left"), [("", set()), ("yes", {"config-mcp"})])
+def test_a_server_of_the_folder_starts_only_after_a_yes_of_its_own(executed, yes, left):
+    def sources(marks):
+        return [
+            ("a", "%load_ext agent_nb\nfrom agent_nb import Scripted\nhello = Scripted(['hi'])"),
+            ("b", "%%agent -m hello -t mcp:evil\ngo"),
+        ]
+
+    environment = {"AGENT_NB_TRUST_FOLDER": "yes", "AGENT_NB_TRUST_MCP": yes}
+    found, _ = executed(f"mcp{yes}", plainly, sources=sources, **environment)
+    assert found == left
+
+
 @pytest.mark.parametrize(("yes", "requests"), [("", False), ("yes", True)])
 def test_a_configuration_by_a_relative_path_counts_after_a_yes(executed, yes, requests):
     def sources(marks):

@@ -15,7 +15,7 @@ from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
 from ..notices import table
 from ..options import words
-from . import cells, permissions, records, runs, setup
+from . import cells, mcp, permissions, records, runs, setup
 from .output import Command, say
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
     "config": setup.config,
     "key": setup.key,
     "trust-folder": setup.trust_folder,
+    "mcp": mcp.mcp,
     "revoke": permissions.revoke,
     "reset": runs.reset,
     "show": runs.show,

@@ -65,6 +65,7 @@ def execute(
     rerun: str = "",
     trust: bool = False,
     trust_folder: bool = False,
+    trust_mcp: bool = False,
     timeout: float | None = None,
     kernel: str = "",
     on_cell: OnCell = lambda *_: None,
@@ -83,6 +84,7 @@ def execute(
     rerun: live, replay or auto ("": as the cells say).
     trust: code of records that this user has not signed may run again.
     trust_folder: the folder may give keys, and its policies may allow calls.
+    trust_mcp: the MCP servers of the folder may start.
     timeout: seconds per cell (None: unlimited).
     on_cell: called with index, number of cells and source before each code cell.
     prepare: may change the notebook before it runs.
@@ -101,7 +103,14 @@ def execute(
     prepare(nb)
     where = path.resolve()
     need = wanted(
-        path, nb, kernel, trust_folder=trust_folder, strict=strict, zone=zone, rerun=rerun
+        path,
+        nb,
+        kernel,
+        trust_folder=trust_folder,
+        trust_mcp=trust_mcp,
+        strict=strict,
+        zone=zone,
+        rerun=rerun,
     )
     say(path, nb, kernel)
     client = Client(

@@ -30,7 +30,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 from ...errors import UsageError
 from ...host import launch
-from ...host.trust import OPTION, VARIABLE
+from ...host.trust import OPTION, SERVERS, VARIABLE
 from ...wire.json_text import as_dict
 from ..files.notebook_path import SESSION
 from ..notices import warn
@@ -170,6 +170,7 @@ def wanted(
     kernel: str = "",
     *,
     trust_folder: bool = False,
+    trust_mcp: bool = False,
     strict: bool = False,
     zone: str = "",
     rerun: str = "",
@@ -184,6 +185,7 @@ def wanted(
     )  # runs of Python code obey only the environment
     wished = {
         VARIABLE: OPTION if trust_folder else "",
+        SERVERS: "1" if trust_mcp else "",
         launch.STRICT: "1" if strict else "",
         launch.RERUN: replays,
         "TZ": zone,

@@ -41,6 +41,7 @@ def _head(state: CallCard) -> tuple[T, ...]:
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
+        *((T(f" · {clip(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
     return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
 

@@ -10,6 +10,7 @@ import msgspec
 from ...events import Approval, Call, Delta, Error, Execute, Progress, Result, Started
 from ...events.event_json import decode_event
 from ...events.tool_events import Meaning, meaning
+from ...wire.json_text import as_dict, as_list
 from ..format import plural
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
@@ -24,6 +25,7 @@ class Calls:
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self._calls: dict[str, CallCard] = {}
+        self._servers: dict[str, str] = {}  # of tools, by name
 
     def get(self, call_id: str) -> CallCard | None:
         """Return the card of a call, or None."""
@@ -32,6 +34,11 @@ class Calls:
     def open(self) -> list[CallCard]:
         """Return the cards of calls without a result."""
         return [c for c in self._calls.values() if c.open]
+
+    def listed(self, said: dict[str, Any]) -> None:
+        """Take the list of tools of an MCP server: cards name the server."""
+        for tool in as_list(said.get("tools")):
+            self._servers[str(as_dict(tool).get("name"))] = str(said.get("server"))
 
     def error(self, event: Error) -> bool:
         """Take an error of a call; return False if it belongs to no call of this view."""
@@ -75,6 +82,7 @@ class Calls:
             self._cards.add(card)
         card.call_id = event.call_id or event.block or card.key
         card.name, card.args = event.name, event.args
+        card.server = self._servers.get(event.name, "")
         card.raw = Text(event.raw_args)
         card.incomplete, card.status = event.incomplete, "queued"
         self._calls[card.call_id] = card

@@ -118,6 +118,7 @@ class CallCard(Card):
         super().__init__(key)
         self.call_id = ""
         self.name = ""
+        self.server = ""  # the MCP server that the tool belongs to
         self.args: dict[str, Any] = {}
         self.raw = Text()
         self.status = "writing"

@@ -263,6 +263,9 @@ class RunView:
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
             self._notes.context(event)
             return
+        if event.kind == "mcp":
+            self._calls.listed(said)
+            return
         if event.kind == "window" and said:
             self.left_out = str(said.get("note") or "")
             if not said.get("text"):

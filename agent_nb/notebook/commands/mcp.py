@@ -1,0 +1,19 @@
+"""`%agent mcp`: the MCP servers of this folder and of this kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .output import say
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+def mcp(_: Session, arguments: list[str]) -> None:
+    """[allow|revoke|stop NAME]: the MCP servers of .mcp.json and what they may; allow one after
+    reading what it starts
+    """
+    from ..mcp_servers import work
+
+    say(work(arguments))

@@ -1,0 +1,96 @@
+"""The MCP servers of a folder: listed, allowed and revoked, in a cell (`%agent mcp`) or a terminal.
+
+Rules
+- A permission needs a clear yes at a keyboard, after what would start was shown exactly. So no cell
+  of a notebook that runs by itself can grant it.
+- Listing starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..host import trust
+from ..host.paths import tilde
+from ..tools.mcp import config_file, permissions
+from ..tools.mcp.hub import HUB
+from ..tools.mcp.server import Server, exact
+from .notices import printable, table
+from .yes_no import NO, confirmed
+
+USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
+
+
+def work(words: Sequence[str], folder: str = ".") -> str:
+    """Do `mcp` with these words and return its message. Raises UsageError."""
+    if not words:
+        return listing(folder)
+    verb, *names = words
+    if verb not in VERBS or not names:
+        raise UsageError(f"{USAGE} It got: {' '.join(words)}.")
+    return "\n".join(VERBS[verb](_server(name, folder)) for name in names)
+
+
+def listing(folder: str = ".") -> str:
+    """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
+    found = config_file.read(folder)
+    states = {server.digest: state for server, state in HUB.states()}
+    rows = [
+        (name, states.get(server.digest) or _permission(server), "; ".join(server.described()))
+        for name, server in found.servers.items()
+    ]
+    rows += [(name, "faulty", fault) for name, fault in found.faults.items()]
+    file = [server.digest for server in found.servers.values()]
+    rows += [
+        (server.name, state, "; ".join(server.described()))
+        for server, state in HUB.states()
+        if server.digest not in file
+    ]
+    where = f"Servers of {tilde(found.path)}" if found.path else f"There is no {config_file.NAME}."
+    if trust.everywhere(trust.SERVERS):
+        where += f"\n{trust.SERVERS} is set: in this process every server may start"
+    return "\n".join([where, *([table(rows)] if rows else [])])
+
+
+def _permission(server: Server) -> str:
+    return "allowed" if permissions.allowed(server) else "not allowed"
+
+
+def _server(name: str, folder: str) -> Server:
+    """Return the server of a name: made in code and running, else of the folder's file."""
+    made = {server.name: server for server, _ in HUB.states() if not server.file}
+    return made.get(name) or config_file.read(folder).server(name)
+
+
+def _allow(server: Server) -> str:
+    if permissions.allowed(server):
+        return f"The MCP server {server.name} may start already."
+    lines = [f"{tilde(Path(server.file))} would start the MCP server {exact(server.name)}:"]
+    lines += [f"  {line}" for line in server.described()]
+    lines += [
+        "A yes counts as long as this entry stays as it is; the program itself may change.",
+        "Allow it? [y]es, [n]o: ",
+    ]
+    if not confirmed(printable("\n".join(lines)), (*NO, "")):
+        return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
+    kept = permissions.allow(server)
+    return f"allowed: the MCP server {server.name}" + (
+        "" if kept else "\nIt could not be saved and holds until this process ends."
+    )
+
+
+def _revoke(server: Server) -> str:
+    had = permissions.revoke(server)
+    HUB.stop(server)
+    return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
+
+
+def _stop(server: Server) -> str:
+    ran = HUB.running(server)
+    HUB.stop(server)
+    return f"{server.name}: {'stopped' if ran else 'did not run'}"
+
+
+VERBS = {"allow": _allow, "revoke": _revoke, "stop": _stop}

@@ -1,0 +1,243 @@
+"""MCP servers in a notebook: listed, allowed, revoked; runs are recorded with them and replayed
+without.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from helpers import mcp_servers
+from helpers.mcp_runs import alive, written
+from helpers.paths import python_path
+from IPython.core.error import StdinNotImplementedError
+
+from agent_nb import Scripted
+from agent_nb.cli.main import main
+from agent_nb.errors import UsageError
+from agent_nb.host import trust
+from agent_nb.notebook import magic
+from agent_nb.notebook.cell.failure import AgentCellError
+from agent_nb.notebook.mcp_servers import work
+from agent_nb.tools.mcp.hub import HUB
+
+PROGRAM = Path(mcp_servers.__file__)
+ECHO = '<execute>[{"name": "echo", "args": {"text": "hi"}}]</execute>'
+
+
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch, tmp_path):
+    """Nothing was allowed in this process yet, nor by this user."""
+    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv(trust.SERVERS, raising=False)
+    yield
+    HUB.close()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working folder, with a `.mcp.json` of one server, and the server's program."""
+    place = tmp_path / "project"
+    place.mkdir()
+    (place / ".git").mkdir()
+    (place / "server.py").write_text(PROGRAM.read_text())
+    written(place, "small", [sys.executable, "server.py"])
+    monkeypatch.chdir(place)
+    return place
+
+
+def test_a_permission_needs_a_yes_after_the_command_was_shown(folder, answer):
+    asked = answer("y")
+    assert work(["allow", "small"]) == "allowed: the MCP server small"
+    assert f'command: "{sys.executable}" "server.py"' in asked[0]
+    assert "A yes counts as long as this entry stays as it is" in asked[0]
+    assert "small  allowed" in work([])
+    assert work(["allow", "small"]) == "The MCP server small may start already."
+
+
+@pytest.mark.parametrize(
+    "said", [["n"], [""], ["perhaps", "hm", "yep"], [EOFError()], [StdinNotImplementedError("no")]]
+)
+def test_what_is_not_clearly_a_yes_allows_nothing(folder, answer, said):
+    answer(*said)
+    assert work(["allow", "small"]).startswith("Not allowed.")
+    assert "small  not allowed" in work([])
+
+
+def test_a_changed_entry_asks_again(folder, answer):
+    answer("y")
+    work(["allow", "small"])
+    written(folder, "small", [sys.executable, "-u", "server.py"])
+    assert "small  not allowed" in work([])
+
+
+def test_another_process_knows_the_permission_until_it_is_revoked(folder, answer, monkeypatch):
+    answer("y")
+    work(["allow", "small"])
+    monkeypatch.setattr(trust, "_here", set())
+    assert "small  allowed" in work([])
+    assert work(["revoke", "small"]) == "small: may not start any more"
+    assert "small  not allowed" in work([])
+    assert work(["revoke", "small"]) == "small: was not allowed"
+
+
+def test_trusting_the_folder_allows_no_server_and_a_server_not_the_folder(
+    folder, answer, monkeypatch
+):
+    monkeypatch.setenv(trust.VARIABLE, "1")
+    assert "small  not allowed" in work([])
+    monkeypatch.delenv(trust.VARIABLE)
+    answer("y")
+    work(["allow", "small"])
+    assert list(trust.listed()) == [(str(folder), "start the MCP server small")]
+
+
+def test_the_folders_own_env_file_does_not_allow_its_servers(folder, monkeypatch):
+    monkeypatch.setenv(trust.SERVERS, "1")
+    assert f"{trust.SERVERS} is set" in work([])
+    (folder / ".env").write_text(f"{trust.SERVERS}=1")
+    assert "small  not allowed" in work([])
+
+
+def test_what_an_entry_says_is_shown_escaped(folder, answer):
+    written(folder, "small", ["\x1b[2Jnpx", "\u202e\u200b\U000e0041"])
+    asked = answer("n")
+    assert '"\\u001b[2Jnpx" "\\u202e\\u200b\\udb40\\udc41"' in work([])
+    work(["allow", "small"])
+    assert all(c.isprintable() or c == "\n" for c in asked[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["allow"], "Write mcp, mcp allow NAME"),
+        (["permit", "small"], "Write mcp, mcp allow NAME"),
+        (["allow", "smal"], "Did you mean small"),
+    ],
+)
+def test_a_wrong_word_changes_nothing(folder, words, said):
+    with pytest.raises(UsageError, match=said):
+        work(words)
+
+
+def test_a_faulty_entry_is_listed_with_its_fault(folder):
+    (folder / ".mcp.json").write_text('{"mcpServers": {"odd": {"command": 3}}}')
+    assert "odd  faulty" in work([])
+    assert "command must be a text" in work([])
+
+
+def test_the_terminal_lists_and_allows_as_well(folder, answer, capsys):
+    answer("y")
+    assert main(["mcp", "allow", "small"]) == 0
+    assert main(["mcp"]) == 0
+    assert "small  allowed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_cell_runs_with_a_server_once_it_is_allowed(loaded, folder, answer, capsys):
+    loaded.user_ns["m"] = Scripted([ECHO, "done"])
+    with pytest.raises(AgentCellError, match=r"%agent mcp allow small"):
+        loaded.run_cell_magic("agent", "-m m -t mcp:small --approve auto", "go")
+    assert list(HUB.states()) == []
+    answer("y")
+    loaded.run_line_magic("agent", "mcp allow small")
+    loaded.run_cell_magic("agent", "-m m -t mcp:small --approve auto --live", "go")
+    run = loaded.user_ns["_agent"]
+    assert run.log.of("result")[0].content == "hi"
+    capsys.readouterr()
+    loaded.run_line_magic("agent", "mcp")
+    assert "small  running" in capsys.readouterr().out
+    loaded.run_line_magic("agent", "mcp revoke small")
+    loaded.run_line_magic("agent", "mcp")
+    assert "small  not allowed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_unloading_the_extension_ends_the_servers(loaded, program):
+    loaded.user_ns["small"] = program
+    loaded.user_ns["m"] = Scripted(['<execute>[{"name": "process", "args": {}}]</execute>', "done"])
+    loaded.run_cell_magic("agent", "-m m -t small --approve auto", "go")
+    process = loaded.user_ns["_agent"].log.of("result")[0].content
+    assert alive(process)
+    magic.unload(loaded)
+    assert not alive(process)
+
+
+@pytest.fixture
+def program():
+    from agent_nb import mcp_server
+
+    return mcp_server("small", sys.executable, [str(PROGRAM)])
+
+
+SETUP = """%load_ext agent_nb
+from agent_nb import Scripted
+import sys
+def calls(name, args="{}"):
+    return Scripted([f'<execute>[{{"name": "{name}", "args": {args}}}]</execute>', "done"])
+m = calls("picture")
+wrong = calls("echo", '{"text": "hi"}')
+"""
+CELLS = (
+    "%%agent -m m -t mcp:small --approve auto\nShow me.",
+    "print(_agent.log.of('result')[0].content, 'mcp' in sys.modules)",
+)
+
+
+def notebook(folder, *cells):
+    nb = nbformat.v4.new_notebook()
+    nb.cells = [nbformat.v4.new_code_cell(c, id=f"c{n}") for n, c in enumerate((SETUP, *cells))]
+    path = folder / "n.ipynb"
+    nbformat.write(nb, path)
+    return path
+
+
+def outputs(path):
+    cells = json.loads(path.read_text())["cells"]
+    return ["".join("".join(o.get("text", "")) for o in cell["outputs"]) for cell in cells]
+
+
+@pytest.mark.kernel
+def test_a_recorded_notebook_replays_without_server_entry_and_sdk(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    path = notebook(folder, *CELLS)
+    assert main(["run", "--live", "--inplace", "--trust-mcp", str(path)]) == 0
+    assert outputs(path)[2] == "two by two True\n"
+    (folder / "server.py").unlink()
+    (folder / ".mcp.json").unlink()
+    lacking = tmp_path / "lacking"
+    lacking.mkdir()
+    (lacking / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(lacking), python_path())))
+    capsys.readouterr()
+    assert main(["test", str(path)]) == 0, capsys.readouterr()
+    assert "1 run replayed" in capsys.readouterr().out
+    assert main(["run", "--inplace", str(path)]) == 0
+    assert outputs(path)[2] == "two by two True\n"  # None is in sys.modules
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("command", [["run", "--live"], ["run", "--live", "--trust-folder"]])
+def test_without_a_yes_a_headless_run_starts_nothing(folder, monkeypatch, command, capsys):
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    mark = folder / "started"
+    written(folder, "small", ["touch", str(mark)])
+    assert main([*command, "--inplace", str(notebook(folder, *CELLS))]) == 1
+    assert not mark.exists()
+    assert "It starts only when you allow it" in capsys.readouterr().err
+
+
+@pytest.mark.kernel
+def test_a_test_starts_no_server_even_if_it_may(folder, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    monkeypatch.setenv(trust.SERVERS, "1")
+    mark = folder / "started"
+    written(folder, "small", ["touch", str(mark)])
+    direct = "from agent_nb import Agent\nawait Agent(m, ['mcp:small'], approve='auto')('go')"
+    assert main(["test", "--keep-going", str(notebook(folder, CELLS[0], direct))]) == 1
+    assert not mark.exists()
