@@ -200,16 +200,3 @@ def _example(head: str) -> str:
         "",
     )
     return f"{provider}/{head}" if provider else f"openai/{DEFAULTS['openai']}"
-
-
-async def list_models(provider: str) -> list[str]:
-    """Return the models that a provider's server offers. Raises UsageError and ModelError."""
-    if provider == "scripted":
-        raise UsageError("The models of scripted are files: scripted/FILE.")
-    model = make(LOCAL if provider == "local" else f"{provider}/?")
-    ask = getattr(model, "models", None)
-    try:
-        names: list[str] = await ask() if ask else []
-    finally:
-        await model.aclose()
-    return names

@@ -239,8 +239,8 @@ class Question(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True):
     """The answer to a question: the approved, perhaps edited, `args`, who decided, and why.
 
-    `scope`: this call (once), this tool in this run (tool), the whole run (run), or this tool until
-    the kernel restarts (kernel).
+    `scope`: this call (once), this tool in this run (tool), the whole run (run), or this tool in
+    this notebook (kernel).
     """
 
     allow: bool

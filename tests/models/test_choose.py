@@ -349,32 +349,6 @@ def test_without_a_configuration_there_is_an_empty_one():
     assert config.load() == config.Config()
 
 
-def test_the_models_of_an_endpoint_are_listed(serve, configure):
-    server = serve(lambda peer: peer.reply(200, '{"data": [{"id": "qwen3"}]}'))
-    configure(f'[endpoints.lab]\nbase_url = "{server.url}"')
-    assert anyio.run(choose.list_models, "lab") == ["qwen3"]
-
-
-def test_the_embedded_model_is_listed(monkeypatch):
-    monkeypatch.setattr(
-        choose, "make", lambda name: types.SimpleNamespace(models=_one, aclose=_nothing)
-    )
-    assert anyio.run(choose.list_models, "local") == ["smollm2"]
-
-
-async def _one():
-    return ["smollm2"]
-
-
-async def _nothing():
-    return None
-
-
-def test_scripts_are_not_listed():
-    with pytest.raises(UsageError, match="scripted/FILE"):
-        anyio.run(choose.list_models, "scripted")
-
-
 # --- keys
 
 

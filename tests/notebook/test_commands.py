@@ -59,6 +59,31 @@ def test_models_says_what_would_be_used_and_why(ask, monkeypatch):
     assert ask("models").startswith("lab/qwen (from AGENT_NB_MODEL)")
 
 
+def test_models_lists_configured_endpoints_with_their_servers_and_keys(ask, tmp_path, monkeypatch):
+    file = tmp_path / "config.toml"
+    file.write_text('[endpoints.lab]\nbase_url = "http://lab:8000/v1"\nkey = "LAB_TOKEN"\n')
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(file))
+    monkeypatch.setenv("GROQ_API_KEY", "gsk_abcdefghijklmnop1234")
+    text = ask("models")
+    assert re.search(r"lab +http://lab:8000/v1 +no key: set LAB_TOKEN", text)
+    assert re.search(r"groq +https://api.groq.com/openai/v1 +key from GROQ_API_KEY", text)
+    assert "gsk_" not in text
+
+
+def test_the_models_that_a_server_offers_are_listed_and_known_from_then_on(
+    ask, loaded, monkeypatch
+):
+    async def names(provider):
+        return [f"model{n}" for n in range(1_002)]
+
+    monkeypatch.setattr("agent_nb.models.listing.names", names)
+    text = ask("models lab/")
+    assert text.startswith("lab/model0\nlab/model1\n")
+    assert text.endswith("lab/model999\n… and 2 more models\n")
+    session = loaded.magics_manager.registry["AgentMagics"].session
+    assert session.offered["lab"][0] == "model0"
+
+
 def test_tools_lists_the_built_in_ones_with_their_effect(ask):
     assert "python" in ask("tools")
     assert "kernel" in ask("tools")

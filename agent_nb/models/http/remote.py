@@ -133,12 +133,36 @@ class Remote:
 
     async def models(self) -> list[str]:
         """Return the names of the server's models. Raises ModelError if it does not list them."""
-        return sorted(await self._listed())
+        try:
+            return sorted(await self._listed())
+        except ModelError as fault:
+            if fault.status in (401, 403):
+                todo = key_hint(self._peer(None))
+            elif fault.code in ("no_key", "offline"):
+                raise
+            else:
+                todo = f"It lists no models then; a model can still be named: -m {self.label}/NAME."
+            raise ModelError(f"{fault} {todo}", status=fault.status, code=fault.code) from None
+
+    @property
+    def access(self) -> str:
+        """Where its key comes from, or what is missing. Raises UsageError for a key that cannot be
+        one.
+        """
+        key = keys.find(self._key_of, self._variables)
+        if key is not None:
+            return f"key from {key.source}"
+        variable = next(iter(self._variables), "")
+        return f"no key: set {variable}" if self._needs_key else "needs no key"
 
     async def _listed(self) -> list[str]:
         """Return the names in the server's own order."""
         listed = await self._http.get_json(self.models_path, self._headers(self._key()))
-        items = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
+        items = listed.get("data", listed.get("models", "")) if isinstance(listed, dict) else listed
+        if not isinstance(items, list | None):
+            raise ModelError(
+                f"{self._http.host} answered without a list of models.", code="garbage"
+            )
         found = [
             item.get("id") or item.get("name") if isinstance(item, dict) else item
             for item in items or ()

@@ -14,13 +14,15 @@ from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
 from ...host.paths import tilde
 from ...host.trust import allowed
+from ...view.format import plural
 from ..notices import printable, table
 from ..options import LIMITS
-from .output import say
+from .output import say, show
 
 if TYPE_CHECKING:
     from ..session import Session
 
+MOST = 1_000  # models that are listed
 UNSET = {  # the effect of an option that is not set
     "approve": "'ask'",
     "rerun": "'auto'",
@@ -32,26 +34,31 @@ UNSET = {  # the effect of an option that is not set
 
 
 def models(session: Session, arguments: list[str]) -> None:
-    """[PROVIDER]: the model a cell would use now, and the providers; with a provider, the models it
-    offers
+    """[PROVIDER]: the model a cell would use now, the providers and configured endpoints and their
+    keys; with one of them, the models it offers
     """
     from ...models import choose
+    from ...models.listing import providers
 
     if arguments:
-        say(
-            "\n".join(
-                f"{arguments[0]}/{name}"
-                for name in _on_thread(lambda: choose.list_models(arguments[0]))
-            )
-            or "(none)"
-        )
+        _offered(session, arguments[0].rstrip("/"))
         return
     try:
-        name, where = choose.choose("", session.defaults()["model"])
-        say(f"{name} ({where})")
+        used = "{} ({})".format(*choose.choose("", session.defaults()["model"]))
     except UsageError as fault:
-        say(str(fault))
-    say(f"Providers: {', '.join(choose.providers())}")
+        used = str(fault)
+    rows = [("provider", "server", "key"), *providers()]
+    show(session, used, rows, "%agent models PROVIDER lists the models that it offers.")
+
+
+def _offered(session: Session, provider: str) -> None:
+    """List the models of a provider; completion knows them from now on."""
+    from ...models.listing import names
+
+    found = _on_thread(lambda: names(provider))
+    session.offered[provider] = found[:MOST]
+    more = f"\n… and {plural(len(found) - MOST, 'more model')}" if len(found) > MOST else ""
+    say("\n".join(f"{provider}/{name}" for name in found[:MOST]) + more or "It offers none.")
 
 
 def tools(session: Session, _: list[str]) -> None:
@@ -186,7 +193,11 @@ def doctor(session: Session, _: list[str]) -> None:
 def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:
     """Run a coroutine function to its end on another thread's event loop and return its value.
 
-    A magic is synchronous, and the event loop of its own thread is running.
+    A magic is synchronous, and the event loop of its own thread is running. An interrupt does not
+    wait for it.
     """
-    with ThreadPoolExecutor(1) as pool:
+    pool = ThreadPoolExecutor(1)
+    try:
         return pool.submit(lambda: asyncio.run(work())).result()
+    finally:
+        pool.shutdown(wait=False)
