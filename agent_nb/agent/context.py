@@ -74,14 +74,15 @@ def _size(look: Look) -> str:
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What one run sends beside its prompt. `system`: our lines for the system message; `text`:
-    what stands before the prompt; `looks`: the variables it can name; `changed`: why a record was
-    not played, in words.
+    what stands before the prompt; `looks`: the variables it can name; `cells`: how many it shows;
+    `changed`: why a record was not played, in words.
     """
 
     mode: Mode = "none"
     system: str = ""
     text: str = ""
     looks: Mapping[str, Look] = {}
+    cells: int = 0
     changed: tuple[str, ...] = ()
 
     @property
@@ -124,6 +125,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "tokens": self.tokens,
             "variables": msgspec.to_builtins(self.looks),
         }
+        payload |= {"cells": self.cells} if self.cells else {}
         payload |= {"changed": list(self.changed)} if self.changed else {}
         return State(kind=KIND, payload=redaction.value(payload))
 

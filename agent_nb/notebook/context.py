@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..agent.context import Context, Look, Mode
@@ -27,6 +27,9 @@ from ..tools.describe import TOKENS, describe, listing, preview, tokens, user_va
 from ..tools.looks import offered
 from ..tools.reads import reads
 from ..wire.redact import redact_text
+from . import context_cells
+from .cell import executions
+from .cell.ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
 LOOKS = 200  # variables whose looks are kept
@@ -43,11 +46,18 @@ _VARIABLES = "Variables in the kernel, without their values:"
 
 
 def gather(
-    shell: Any, mode: Mode, tools: Iterable[Tool], prompt: str, *, hosted: bool = True
+    shell: Any,
+    mode: Mode,
+    tools: Iterable[Tool],
+    prompt: str,
+    *,
+    hosted: bool = True,
+    above: Callable[[], Sequence[RanCell]] = tuple,
 ) -> Context:
     """Return the context of a run with these tools.
 
-    `hosted`: the tool `python` runs in the kernel, not in a namespace of the run.
+    `hosted`: the tool `python` runs in the kernel, not in a namespace of the run. `above` returns
+    the cells that the mode `cells` may show.
     """
     if mode == "none":
         return Context()
@@ -62,13 +72,17 @@ def gather(
 
     found = user_variables(shell.user_ns, shell.user_ns_hidden)
     first = [name for name in mentioned(prompt) if name in found]
-    parts = [_variables(found, first, clean, rows=mode != "auto")]
-    text = "\n\n".join(filter(None, parts))
+    text, cells = _variables(found, first, clean, rows=mode != "auto"), 0
+    if mode == "cells":
+        left = context_cells.TOKENS - sum(map(tokens, text.splitlines()))
+        more, cells = context_cells.text_of(above(), clean, left)
+        text = "\n\n".join(filter(None, (text, more)))
     return Context(
         mode=mode,
         system=system,
         text=f"{_ABOUT}\n{text}" if text else "",
         looks=looks(found, first, clean),
+        cells=cells,
     )
 
 
@@ -82,8 +96,14 @@ def of_running_cell(
     if shell is None or threading.current_thread() is not threading.main_thread():
         return Context()
     ours = shell.magics_manager.registry.get("AgentMagics")
-    default = ours.context if ours is not None else DEFAULT
-    return gather(shell, mode or default, tools, prompt, hosted=hosted)
+    if ours is None:
+        return gather(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
+    cell, library = executions.of(shell).current().cell, ours.session.library
+
+    def above() -> list[RanCell]:
+        return context_cells.above(shell, cell, library.file(cell.sent))
+
+    return gather(shell, mode or ours.context, tools, prompt, hosted=hosted, above=above)
 
 
 def looks(

@@ -20,7 +20,7 @@ from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, val
 
 from ..agent.context import MODES
 from . import option_table, options, transform
-from .cell import executions, kernel_interrupts, publish
+from .cell import executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def load(shell: Any) -> None:
     transform.install(shell)
     kernel_interrupts.install(shell)
     executions.install(shell)
+    ran_cells.install(shell)
     publish.guard(shell)
     completion.install(shell, lambda: _loaded(shell).session)
 
@@ -164,6 +165,7 @@ def unload(shell: Any) -> None:
     transform.uninstall(shell)
     kernel_interrupts.uninstall(shell)
     executions.uninstall(shell)
+    ran_cells.uninstall(shell)
     publish.unguard(shell)
     completion.uninstall(shell)
     if (hub := sys.modules.get("agent_nb.tools.mcp.hub")) is not None:

@@ -95,6 +95,10 @@ OPTIONS = (
         help="tools with effects: ask (the default), auto, deny, or a policy file",
     ),
     _flag("--no-record", help="keep this run out of the notebook file"),
+    _flag(
+        "--fix",
+        help="ask about the cell that failed last: its code and its traceback are the question, the cell's text is a remark",
+    ),
     _value("--view", choices=VIEWS, help="how the run is shown (default: auto)"),
     _value("--thoughts", choices=THOUGHTS, help="how thoughts are shown (default: collapse)"),
     _value("--system", metavar="TEXT", help="instructions for the model"),

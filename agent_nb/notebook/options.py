@@ -53,6 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     codec: str = ""
     follow: bool = False
     context: Mode = "auto"
+    fix: bool = False
     compare: Compare = "full"
     expect: Expect = ""
 
@@ -76,6 +77,7 @@ SAME = (
     "codec",
     "follow",
     "context",
+    "fix",
     "compare",
     "expect",
 )

@@ -7,7 +7,7 @@ it runs and tools with top-level await can run beside it.
 Rules
 - Pure: it takes a list of lines and returns one; cells without our magic return the same list.
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
-- IPython refuses a cell magic without a body; `%%agent --from …` needs none and gets an empty line.
+- IPython refuses a cell magic without a body; `--from` and `--fix` need none and get an empty line.
 - `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
 - It is installed twice. Before IPython's clean-up, so that `>>>` at the start of a prompt's line is
   not stripped as a pasted prompt; after it, so that an indented cell or a pasted `In [1]: %%agent`
@@ -27,6 +27,7 @@ from typing import Any
 from ..record.agent_cells import AGENT_CELL
 
 MAGIC = "agent"
+BARE = ("--from", "--fix")  # options of cells that need no body
 _LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
 
 
@@ -37,7 +38,7 @@ def rewrite(lines: list[str]) -> list[str]:
     if found is None:
         return lines
     line, body = found[1].strip(), text[found.end() :]
-    body = body or ("\n" if "--from" in line else "")
+    body = body or ("\n" if any(option in line for option in BARE) else "")
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 
 

@@ -112,6 +112,13 @@ def source_of(cell: Mapping[str, Any]) -> str:
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
+def tags_of(cell: Mapping[str, Any]) -> list[str]:
+    """Return the tags of a cell."""
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
+    return [t for t in tags if isinstance(t, str)] if isinstance(tags, list) else []
+
+
 def _indent(path: Path) -> int | str:
     try:
         with path.open(encoding="utf-8") as file:

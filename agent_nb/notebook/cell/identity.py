@@ -35,7 +35,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
     `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
-    wishes of our runner (`asked`).
+    wishes of our runner (`asked`); `tags`: those of the cell, where its front end sends them.
     """
 
     key: str
@@ -45,6 +45,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bool = False
     kernel: bool = False
     sent: dict[str, Any] = {}
+    tags: tuple[str, ...] = ()
 
 
 class Cells:
@@ -72,6 +73,7 @@ class Cells:
             stdin=allowed,
             kernel=kernel,
             sent=asked(metadata.get(OURS)),
+            tags=_tags(metadata),
         )
 
     def _hash(self, line: str, body: str) -> str:
@@ -108,6 +110,11 @@ def _request(shell: Any) -> dict[str, Any]:
         return _dict(shell.kernel.get_parent())
     except Exception:  # kernels that are not ipykernel
         return {}
+
+
+def _tags(metadata: dict[str, Any]) -> tuple[str, ...]:
+    tags = metadata.get("tags")
+    return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
 
 
 def _dict(value: Any) -> dict[str, Any]:

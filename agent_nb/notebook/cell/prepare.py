@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
+from ...agent.context import Context
 from ...events import Event
 from ...events.log import EventLog
 from ...models.offline import barred
@@ -16,11 +17,15 @@ from ...record.given import Given
 from ...record.journal import Journal
 from ...record.record import NONE, events_of
 from ...tools.base import Asker, Host
+from ..context import gather
+from ..context_cells import above
 from ..conversations import Conversation, Turn, remarks
+from ..failed_cell import Question, question
 from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
 from .identity import Cell
+from .ran_cells import RanCell
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -30,35 +35,52 @@ class Inputs(msgspec.Struct, frozen=True):
     others; `notes` are remarks on the conversation for the header of a live run.
     """
 
-    prompt: str
+    question: Question
     attachments: list[Any]
     history: list[Sequence[Event]]
     foreign: int
     notes: list[str]
+
+    @property
+    def prompt(self) -> str:
+        """What the user says."""
+        return self.question.prompt
 
     def given(self, agent: Agent) -> Given:
         """Return them with what the agent adds, as records are matched with them."""
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
 
 
-def prompt_of(session: Session, cell: Cell) -> str:
-    """Return the text of a cell with the values of its `{{ }}`. Raises UsageError."""
-    return interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
+def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
+    """Return the text of a cell with the values of its `{{ }}`, with `--fix` the question about the
+    cell that failed. Raises UsageError.
+    """
+    text = interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
+    return question(session.shell, cell, session.library, text) if options.fix else Question(text)
 
 
 def inputs(
-    session: Session, cell: Cell, options: Options, conversation: Conversation, prompt: str
+    session: Session, cell: Cell, options: Options, conversation: Conversation, asked: Question
 ) -> Inputs:
     """Return the inputs of a cell; rebuild its conversation from records at its first use."""
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     names = session.shell.user_ns
     return Inputs(
-        prompt,
+        asked,
         [names.get(name, name) for name in options.attach],
         conversation.before(cell.key, fresh=options.new),
         conversation.foreign(cell.key, fresh=options.new),
         remarks(rebuilt, conversation.later(cell.key)),
     )
+
+
+def around(session: Session, cell: Cell, options: Options, agent: Agent, prompt: str) -> Context:
+    """Return what the model is given about the notebook beside the prompt of a cell."""
+
+    def before() -> list[RanCell]:
+        return above(session.shell, cell, session.library.file(cell.sent))
+
+    return gather(session.shell, options.context, agent.tools, prompt, above=before)
 
 
 def make_agent(

@@ -54,12 +54,14 @@ class Choice(msgspec.Struct, frozen=True):
     """The decision: play `tape` (made from `record`), or without one call the model.
 
     `found` says why. `changes`: the variables that differ; if the run used them, none is played.
+    `remark`: what else is to be said of a replay.
     """
 
     found: Match
     tape: Tape | None = None
     record: Mapping[str, Any] | None = None
     changes: Changes = Changes()
+    remark: str = ""
 
     @property
     def badge(self) -> str:
@@ -68,8 +70,8 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = started(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        others = f" · since then {listed(self.changes.others)}" if self.changes.others else ""
-        return f"replayed, recorded {when}{others}"
+        others = f"since then {listed(self.changes.others)}" if self.changes.others else ""
+        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
 
 
 def as_sent(options: Options, cell: Cell) -> Options:

@@ -39,7 +39,6 @@ from ...models.offline import barred
 from ...record.journal import Journal
 from ...tools.capture import shown
 from ...wire.redact import redact_value
-from ..context import gather
 from ..conversations import Conversation
 from ..execute.event_relay import send
 from ..notices import warn
@@ -56,7 +55,7 @@ from .frontend import unshown
 from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Inputs, inputs, journal, make_agent, prompt_of, stand_in
+from .prepare import Inputs, around, inputs, journal, make_agent, prompt_of, stand_in
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .run_live_button import RunLive
 
@@ -143,11 +142,11 @@ class CellRun:
         """Prepare the run, and decide whether it is a replay. Raises UsageError."""
         cell, session = self.cell, self.session
         self._options = options = as_sent(self._parse(), cell)
-        prompt = prompt_of(session, cell)
+        question = prompt_of(session, cell, options)
         self._conversation = conversation = self._held.enter_context(
             session.conversations.claim(options.conversation, cell.key)
         )
-        self._inputs = inputs(session, cell, options, conversation, prompt)
+        self._inputs = inputs(session, cell, options, conversation, question)
         self._display = self._new_display()
         self._controls.shown_as(self._display.kind)
         self._secrets = secrets()
@@ -159,7 +158,7 @@ class CellRun:
             ask=self._controls.asker(driver, self._caught_up),
             secrets=self._secrets,
         )
-        self._context = gather(session.shell, options.context, agent.tools, prompt)
+        self._context = around(session, cell, options, agent, question.prompt)
         self._choice = choice = self._choose(agent, conversation)
         if choice.found.status == "tampered":
             warn(f"{choice.found.problem}. It is not played; the cell runs live.")
@@ -177,11 +176,13 @@ class CellRun:
         assert self._inputs is not None
         library, options = self.session.library, self._options
         wanted = mode("live" if options.live else options.rerun, self.cell)
+        question = self._inputs.question
+        wanted = question.only_replayed(wanted)
         records = () if wanted == "live" else library.of(self.cell)
         given = self._inputs.given(agent)
         self._unplaced = "" if wanted == "live" else library.unplaced(self.cell)
         try:
-            return choose(
+            choice = choose(
                 wanted,
                 records,
                 agent,
@@ -191,6 +192,7 @@ class CellRun:
                 unplaced=self._unplaced,
                 namespace=self.session.shell.user_ns,
             )
+            return msgspec.structs.replace(choice, remark=question.remark)
         except UsageError:
             stand_in(self.session, self.cell, options, conversation, records)
             raise

@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "models": setup.models,
     "tools": setup.tools,
     "config": setup.config,
+    "context": setup.context,
     "key": setup.key,
     "trust-folder": setup.trust_folder,
     "mcp": mcp.mcp,

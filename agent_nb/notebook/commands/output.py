@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..notices import printable, table
 
 if TYPE_CHECKING:
+    from ...agent.agent import Agent
+    from ..options import Options
     from ..session import Session
 
 Command = Callable[["Session", list[str]], Any]
@@ -21,6 +23,21 @@ Rows = Sequence[Sequence[str]]
 def say(text: str) -> None:
     """Write a text to the cell's output, escaped where it is not printable."""
     sys.stdout.write(printable(text) + "\n")
+
+
+def agent_of(session: Session, options: Options) -> Agent:
+    """Return the agent that a cell with these options would have; its model is not looked for."""
+    from ...agent.agent import Agent
+
+    return Agent(
+        options.model,
+        options.tools,
+        system=options.system,
+        dialect=options.dialect,
+        settings=options.settings,
+        namespace=session.shell.user_ns,
+        late=True,
+    )
 
 
 def show(session: Session, *parts: str | Rows) -> None:

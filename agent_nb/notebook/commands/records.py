@@ -9,13 +9,11 @@ from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip, plural
-from .output import Rows, show
+from .output import Rows, agent_of, show
 from .permissions import allowed
 
 if TYPE_CHECKING:
-    from ...agent.agent import Agent
     from ...record.journal_recovery import Found
-    from ..options import Options
     from ..session import Session
 
 
@@ -32,7 +30,7 @@ def _cells(session: Session) -> Rows:
     from ..files.staleness import standings
 
     found = standings(
-        session, session.read_options, lambda o: _agent(session, o), session.shell.user_ns
+        session, session.read_options, lambda o: agent_of(session, o), session.shell.user_ns
     )
     rows = [(s.cell, s.state, date(s.recorded), s.prompt, s.why) for s in found]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
@@ -46,21 +44,6 @@ def _cleared(session: Session) -> str:
         else f"{count} cells have a record and no output"
     )
     return f"{cells}: clearing outputs keeps records, %agent forget removes them" if count else ""
-
-
-def _agent(session: Session, options: Options) -> Agent:
-    """Return the agent of a cell with these options, to compare its inputs."""
-    from ...agent.agent import Agent
-
-    return Agent(
-        options.model,
-        options.tools,
-        system=options.system,
-        dialect=options.dialect,
-        settings=options.settings,
-        namespace=session.shell.user_ns,
-        late=True,
-    )
 
 
 def _turns(session: Session) -> Rows:

@@ -6,6 +6,7 @@ Rule: keys are never shown.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
 from ...host.paths import tilde
 from ...host.trust import allowed
+from ...tools.describe import tokens
 from ...view.format import plural
 from ..notices import printable, table
 from ..options import LIMITS
-from .output import say, show
+from .output import agent_of, say, show
 
 if TYPE_CHECKING:
+    from ...agent.context import Context
     from ..session import Session
 
 MOST = 1_000  # models that are listed
@@ -114,6 +117,36 @@ def _model() -> str:
         return "{!r} ({})".format(*choose.choose())
     except UsageError:
         return "none: %agent models lists the ways to choose one"
+
+
+def context(session: Session, arguments: list[str]) -> None:
+    """[OPTIONS]: what a cell with these options would send about the notebook beside its prompt,
+    word for word, and about how many tokens that is
+    """
+    from ..cell.prepare import around
+
+    options = session.read_options(" ".join(map(shlex.quote, arguments)))
+    agent = agent_of(session, options)
+    cell = session.cells.current(session.shell, "context", "")
+    try:
+        size = agent.model.context
+    except UsageError:  # there is no model yet
+        size = 0
+    found = around(session, cell, options, agent, "").fitted(size)
+    say("\n\n".join(_parts(found)))
+
+
+def _parts(found: Context) -> list[str]:
+    """Return a context as paragraphs."""
+    if not (found.system or found.text):
+        return ["Nothing about the notebook is sent (--context none)."]
+    size = tokens(found.system)
+    parts = [f"In the system message, about {size} tokens:", found.system]
+    if found.text:
+        size = found.tokens
+        return [*parts, f"Before the prompt ({found.mode}), about {size:,} tokens:", found.text]
+    why = "no tool of the cell uses them" if found.mode == "auto" else "there are none"
+    return [*parts, f"No variables are sent ({found.mode}): {why}. Try: %agent context -t python"]
 
 
 def key(session: Session, arguments: list[str]) -> None:

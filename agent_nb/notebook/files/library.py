@@ -30,7 +30,7 @@ import msgspec
 from ...agent.run import Run
 from ...record.agent_cells import content_hash
 from ...record.find import records
-from ...record.ipynb import cells, read, source_of
+from ...record.ipynb import cells, read, source_of, tags_of
 from ...record.match import candidates
 from ...record.notebook_file import cleared
 from ...record.payloads import attach
@@ -49,6 +49,7 @@ SILENCE = 60.0  # seconds before asking again, if no Jupyter server knew this ke
 SENT = "runs"  # key in what the runner sends: the records of the cell
 NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
 AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {VARIABLE}."
+EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
 SIGNED = "signed"  # key in what `test` sends: the hashes of records that a signer has signed
 
 
@@ -60,6 +61,7 @@ class File(msgspec.Struct, frozen=True):
     sources: Mapping[str, str] = {}  # of code cells, by cell id
     cleared: Sequence[str] = ()  # cells with a record and without output
     tools: Collection[str] = ()  # names that may be tools
+    excluded: Collection[str] = ()  # cells whose tag keeps them from models
     saved: float = 0.0  # epoch seconds
 
     def said_by(self, cell: str, record: Record) -> bool:
@@ -263,5 +265,6 @@ def _parsed(notebook: Any, saved: float) -> File:
         sources=dict(code),
         cleared=cleared(notebook),
         tools=tool_names(source for _, source in code),
+        excluded=frozenset(str(c.get("id", "")) for c in listed if EXCLUDE in tags_of(c)),
         saved=saved,
     )

@@ -29,6 +29,7 @@ from ...record.record import events_of
 from ...record.signing import intact
 from ...view.format import clip
 from ..cell.identity import Cell
+from ..failed_cell import question
 from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
@@ -75,6 +76,8 @@ def standings(
                 else said[options.conversation]
             )
             prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace)
+            if options.fix:
+                prompt = question(session.shell, cell, session.library, prompt).prompt
             state, why = (
                 ("imported", "")
                 if options.source

@@ -103,7 +103,7 @@ class ForeignRun(FollowRun):
         """Open the source, or find the record that stands for it. Raises UsageError."""
         _refuse_others(self.cell.line)
         self._options = options = self._parse()
-        prompt = prompt_of(self.session, self.cell)
+        prompt = prompt_of(self.session, self.cell, Options()).prompt
         asked = mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
         known = [r for r in self._records() if r.get("source") == source]

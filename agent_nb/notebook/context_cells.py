@@ -1,0 +1,74 @@
+"""The cells above as a model reads them: code, text results and tracebacks, newest first.
+
+Rules
+- Only what ran in this kernel (`ran_cells`). A cell that the saved notebook has below the running
+  one is left out.
+- A cell tagged `agent-exclude` is left out: by the tag that the front end sent when it ran, or by
+  the saved notebook. A tag that is set after the run counts once the notebook is saved.
+- All texts pass the secret filter before they are cut; together they cost at most what is left of
+  `TOKENS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..record.agent_cells import source_hash
+from ..tools.describe import tokens
+from ..wire.text_limits import cut_middle
+from .cell import ran_cells
+from .cell.identity import Cell
+from .cell.ran_cells import RanCell
+from .files.library import File
+
+TOKENS = 4_000  # with the variables
+CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters
+_ABOUT = "Cells that ran before, newest first:"
+
+
+def ran(shell: Any, file: File) -> list[RanCell]:
+    """Return the cells that a model may read, newest first."""
+    hidden = {source_hash(file.sources.get(name, "")) for name in file.excluded}
+    return [
+        cell
+        for cell in reversed(list(ran_cells.of(shell)))
+        if not (cell.excluded or cell.id in file.excluded or source_hash(cell.code) in hidden)
+    ]
+
+
+def above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
+    """Return the cells that a run in `cell` may be given, newest first."""
+    order = {name: place for place, name in enumerate(file.order)}
+    here = order.get(cell.id, len(order))
+    return [other for other in ran(shell, file) if order.get(other.id, -1) < here]
+
+
+def text_of(found: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:
+    """Return cells as text of at most `left` tokens, and how many they are."""
+    parts: list[str] = []
+    left -= tokens(_ABOUT) + tokens(_left_out(len(found)))
+    for cell in found:
+        part = "\n".join(_lines(cell, clean))
+        left -= sum(map(tokens, part.splitlines())) + 1
+        if left < 0:
+            break
+        parts.append(part)
+    missing = len(found) - len(parts)
+    listed = [*parts, *([_left_out(missing)] if missing else [])]
+    return ("\n\n".join([_ABOUT, *listed]) if parts else ""), len(parts)
+
+
+def _lines(cell: RanCell, clean: Callable[[str], str]) -> Iterator[str]:
+    yield f"In [{cell.count}]:"
+    yield cut_middle(clean(cell.code), CODE)
+    if cell.result:
+        yield f"Out[{cell.count}]:"
+        yield cut_middle(clean(cell.result), RESULT)
+    if cell.failed:
+        yield f"Error in [{cell.count}]:"
+        yield cut_middle(clean(cell.failed), TRACEBACK)
+
+
+def _left_out(count: int) -> str:
+    return f"… and {count:,} earlier cell{'' if count == 1 else 's'}"
