@@ -51,6 +51,7 @@ ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
     "key": (Words("provider", names.providers), Words("option", fixed("--keyring")), None),
     "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files()(s, b)]),),
     "revoke": (Words("tool", names.allowed_tools),),
+    "context": (Words("option", fixed("--context", "-t", "-m")),),
     "reset": (Words("conversation", names.conversations), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
