@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 class Agent:
     """A model with tools.
 
-    `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration. `tools`:
+    `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration; several
+    (a list, or `a/x,b/y`): the next one goes on when one is away or overloaded. `tools`:
     functions, `Tool`s or names of built-ins. `approve`: `ask`, `auto`, `deny` or the path of a
     policy file. `limits`: any of `turns tool_calls failures tokens cost seconds`. `settings`:
     sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where
@@ -68,7 +69,7 @@ class Agent:
 
     def __init__(
         self,
-        model: Model | str | None = None,
+        model: Model | str | Sequence[Model | str] | None = None,
         tools: Sequence[Any] = (),
         *,
         system: str | None = None,
@@ -121,7 +122,11 @@ class Agent:
     @property
     def dialect(self) -> Dialect:
         """The dialect given, else the model's. Raises as `model` does."""
-        found: Dialect = plugins.load("dialects", self._dialect or self.model.dialect)
+        return self.dialect_of(self.model)
+
+    def dialect_of(self, model: Model) -> Dialect:
+        """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
+        found: Dialect = plugins.load("dialects", self._dialect or model.dialect)
         return found
 
     def __call__(

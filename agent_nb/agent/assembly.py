@@ -70,6 +70,9 @@ class Configured(Protocol):
     def dialect(self) -> Dialect:
         """The dialect."""
 
+    def dialect_of(self, model: Model) -> Dialect:
+        """Return the dialect that a model is asked in."""
+
     def policy(self) -> Policy:
         """Return the policy of its calls."""
 
@@ -93,23 +96,20 @@ def plan(
     faulty policy, or a budget while the price of the model is unknown.
     """
     from ..models.http.retry import delays
-    from ..models.tariff import check_budget
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
 
     def again(equipped: Configured, listed: Sequence[State]) -> Plan:
         return plan(equipped, log, redaction, given, [*notes, *listed], ask=ask, context=context)
 
-    outgoing.check(agent.model.name, agent.tools.specs, agent.settings, redaction)
-    if (check := getattr(agent.model, "check_dialect", None)) is not None:
-        check(native=agent.dialect.native)
-    check_budget(agent.model, agent.limits.cost)
-    start, policy = getattr(agent.model, "start", None), agent.policy()
+    (model, dialect), *spares = [_started(agent, m, redaction) for m in agent.choice.models]
+    policy = agent.policy()
     foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
     approver = Approver(policy, ask, None if foreign else STANDING)
     return Plan(
-        model=start() if start else agent.model,
-        dialect=_thinking(agent, agent.dialect),
+        model=model,
+        dialect=dialect,
+        spares=tuple(spares),
         fallback=_thinking(agent, plugins.load("dialects", FALLBACK)),
         tools=agent.tools.specs,
         runner=_runner(agent, approver, log, redaction),
@@ -125,6 +125,19 @@ def plan(
         context=context.fitted(agent.model.context),
         late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
     )
+
+
+def _started(agent: Configured, model: Model, redaction: Redaction) -> tuple[Model, Dialect]:
+    """Return a model for one run with its dialect. Raises UsageError if it cannot be used."""
+    from ..models.tariff import check_budget
+
+    dialect = agent.dialect_of(model)
+    outgoing.check(model.name, agent.tools.specs, agent.settings, redaction)
+    if (check := getattr(model, "check_dialect", None)) is not None:
+        check(native=dialect.native)
+    check_budget(model, agent.limits.cost)
+    start = getattr(model, "start", None)
+    return start() if start else model, _thinking(agent, dialect)
 
 
 async def _opened(

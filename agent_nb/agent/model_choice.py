@@ -3,13 +3,15 @@
 Why on first use: a replay needs neither the model nor a key.
 
 Rules
+- `a,b` names several: a run begins with the first and goes on with the next when one is away or
+  overloaded.
 - A name may also be that of a model object in the namespace.
 - An unknown name raises UsageError. Its message is redacted, since the name may be a misplaced key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,7 @@ SCRIPTED = "scripted/"  # models of this provider are text files beside the note
 
 
 class ModelChoice:
-    """One choice of a model.
+    """One choice of a model, or of several in order.
 
     `asked`: the name the user gave ("": the environment chooses). `source`: where the choice came
     from (if not given, "" until the model is used).
@@ -34,65 +36,87 @@ class ModelChoice:
 
     def __init__(
         self,
-        model: Model | str | None,
+        model: Model | str | Sequence[Model | str] | None,
         namespace: Mapping[str, Any],
         folder: str,
         source: str = "",
     ) -> None:
-        self._given, self._namespace, self._folder = model, namespace, folder
-        self._model: Model | None = None
-        variable = self._variable()
-        found = model if variable is None else variable
-        self.asked = (
-            (found or "").strip()
-            if found is None or isinstance(found, str)
-            else str(getattr(found, "identity", found.name))
-        )
+        self._given = _each(model)
+        self._namespace, self._folder = namespace, folder
+        self._models: tuple[Model, ...] = ()
+        self._names = tuple(_name(self._variable(one) or one) for one in self._given)
+        self.asked = ",".join(self._names)
         self.source = source
 
     @property
     def model(self) -> Model:
-        """The model. Raises UsageError if its name is unknown."""
-        if self._model is None:
-            self._model, source = self._find()
+        """The model that a run begins with. Raises UsageError if a name is unknown."""
+        return self.models[0]
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models in order. Raises UsageError if a name is unknown."""
+        if not self._models:
+            self._models, source = self._find()
             self.source = self.source or source
-        return self._model
+        return self._models
 
     @property
     def identity(self) -> str:
-        """The model as an input of a run; for a script, with a hash of its text."""
-        if self._model is None and self.asked.startswith(SCRIPTED):
+        """The models as an input of a run; for a script, with a hash of its text."""
+        if not self._models and any(name.startswith(SCRIPTED) for name in self._names):
             with suppress(AgentError):  # a replay needs no script
-                return str(getattr(self.model, "identity", self.asked))
-        return str(getattr(self._model, "identity", self.asked)) if self.asked else ""
+                assert self.models
+        known = self._models or (None,) * len(self._names)
+        return ",".join(
+            str(getattr(model, "identity", name))
+            for model, name in zip(known, self._names, strict=False)
+        )
 
     def is_script(self) -> bool:
-        """Return whether the model is a script, which may run even offline."""
+        """Return whether every model is a script, which may run even offline."""
         with suppress(AgentError):
-            return offline.is_script(self.model)
+            return all(offline.is_script(model) for model in self.models)
         return False
 
     async def aclose(self) -> None:
-        """Close the model's connections, if the model was used."""
-        if self._model is not None:
-            await self._model.aclose()
+        """Close the connections of the models that were used."""
+        for model in self._models:
+            await model.aclose()
 
-    def _find(self) -> tuple[Model, str]:
-        """Return the model and where the choice came from."""
+    def _find(self) -> tuple[tuple[Model, ...], str]:
+        """Return the models and where the choice came from."""
         from ..models import keys
-        from ..models.choose import resolve
 
-        if (found := self._variable()) is not None:
-            return found, f"the variable {self._given}"
         try:
-            return resolve(self._given, folder=self._folder)
+            found = [self._one(one) for one in self._given or (None,)]
         except AgentError as fault:
             fault.args = tuple(redact_value(fault.args, keys.secrets()))
             raise
+        return tuple(model for models, _ in found for model in models), found[0][1]
 
-    def _variable(self) -> Model | None:
+    def _one(self, given: Model | str | None) -> tuple[Sequence[Model], str]:
+        from ..models.choose import resolve_all
+
+        if (variable := self._variable(given)) is not None:
+            return (variable,), f"the variable {given}"
+        return resolve_all(given, folder=self._folder)
+
+    def _variable(self, given: Model | str | None) -> Model | None:
         """Return the model object with that name in the namespace, as it is now."""
-        found: Model | None = (
-            self._namespace.get(self._given) if isinstance(self._given, str) else None
-        )
+        found: Model | None = self._namespace.get(given) if isinstance(given, str) else None
         return found if hasattr(found, "stream") else None
+
+
+def _each(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:
+    """Return the models of a choice in order, none if the environment chooses."""
+    if isinstance(model, str):
+        return tuple(name.strip() for name in model.split(",") if name.strip())
+    if isinstance(model, Sequence):
+        return tuple(one for inner in model for one in _each(inner))
+    return () if model is None else (model,)
+
+
+def _name(model: Model | str) -> str:
+    """Return what a choice of one model is called as an input of a run."""
+    return model if isinstance(model, str) else str(getattr(model, "identity", model.name))

@@ -27,7 +27,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `late`: what completes the plan once the servers of its tools have started; it is called with
     what receives words about that.
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
-    remarks on the policy. `context`: what is sent beside the prompt.
+    remarks on the policy. `context`: what is sent beside the prompt. `spares`: models that go on
+    when one is away or overloaded, in order, with their dialects.
     """
 
     model: Model
@@ -46,3 +47,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: Sequence[str] = ()
     context: Context = Context()
     late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
+    spares: Sequence[tuple[Model, Dialect]] = ()
+
+    def with_spare(self) -> Plan:
+        """Return the plan with the next of the `spares` in place of the model."""
+        (model, dialect), *rest = self.spares
+        return msgspec.structs.replace(self, model=model, dialect=dialect, spares=tuple(rest))

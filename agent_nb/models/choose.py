@@ -46,20 +46,36 @@ WAYS = """There is no model to run. Choose one of these ways:
 def resolve(
     option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
 ) -> tuple[Model, str]:
-    """Return the model to use and the source of the choice ("from AGENT_NB_MODEL").
+    """Return the model to use, the first of several; see `resolve_all`."""
+    models, where = resolve_all(option, configured=configured, folder=folder)
+    return models[0], where
+
+
+def resolve_all(
+    option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
+) -> tuple[list[Model], str]:
+    """Return the models to use, in order, and the source of the choice ("from AGENT_NB_MODEL").
 
     `option` is the model of the cell or caller (a model object is returned unchanged), `configured`
     the notebook's setting, `folder` the notebook's folder, for script files. Raises UsageError,
     including MissingExtra.
     """
     if option is not None and not isinstance(option, str):
-        return option, "given"
+        return [option], "given"
     name, where = choose(option or "", configured)
-    return make(name, folder=folder), where
+    return [make(one, folder=folder) for one in each(name)], where
+
+
+def each(name: str) -> list[str]:
+    """Return the names of a choice such as `a/x,b/y`, in order."""
+    return [one.strip() for one in name.split(",") if one.strip()] or [name]
 
 
 def choose(option: str = "", configured: str = "") -> tuple[str, str]:
-    """Return the name of the model to use and its source. Raises UsageError if there is none."""
+    """Return the name of the model to use and its source. Raises UsageError if there is none.
+
+    `a/x,b/y` names several: see `agent.model_choice`.
+    """
     settings = config.load()
     ways = (
         (option, "from the option -m"),
@@ -133,10 +149,14 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
 
 
 def check(name: str) -> None:
-    """Raise UsageError unless `name` is provider/name of a known provider.
+    """Raise UsageError unless `name` is provider/name of a known provider, or several of these.
 
     Only the provider knows whether the model exists.
     """
+    if len(names := each(name)) > 1:
+        for one in names:
+            check(one)
+        return
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
         raise UsageError(

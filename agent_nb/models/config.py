@@ -6,7 +6,8 @@ none is needed.
 The file is `config.toml` in the user's configuration folder for `agent_nb`, or the file that
 AGENT_NB_CONFIG names:
 
-    model = "lab/qwen3"                 # used when AGENT_NB_MODEL is not set
+    model = "lab/qwen3"                 # used when AGENT_NB_MODEL is not set; "lab/qwen3,ollama/x":
+                                        # the next one answers when one is away or overloaded
 
     [endpoints.lab]
     base_url = "http://lab:8000/v1"

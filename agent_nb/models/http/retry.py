@@ -27,6 +27,7 @@ from ...errors import ModelError
 BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
 BROKEN = BUSY[:3]
 LONGEST = 120.0
+OWN = frozenset({"context", "no_tools", "no_images"})  # refusals of what was sent
 STATUSES = frozenset({408, 409, 425, 429})
 _PASSING = frozenset({429, 503, 529})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -58,6 +59,11 @@ def delays(
     if asked is not None:
         return None if asked > LONGEST else max(asked, 0.0) + spread() * 0.25
     return steps[attempt - 1] * (0.5 + spread() / 2)
+
+
+def is_outage(error: ModelError) -> bool:
+    """Return whether another model may answer: this one is away, overloaded, or refuses for now."""
+    return error.code not in OWN and (error.retryable or error.status == 429 or error.status >= 500)
 
 
 def retry_after(
