@@ -233,10 +233,9 @@ class Agent:
 
         `live`: a run that needs the model. Raises UsageError for a faulty policy.
         """
-        key = getattr(self.model, "withheld", None) if live else None
-        return [
-            offer for offer in (self.policy().offer, key() if key else None) if offer is not None
-        ]
+        keys = [getattr(m, "withheld", None) for m in self.choice.models] if live else []
+        found = (self.policy().offer, *(key() for key in keys if key))
+        return [offer for offer in found if offer is not None]
 
     def _redaction(self) -> Redaction:
         from ..models import keys

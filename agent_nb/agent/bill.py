@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import Counts
+from ..events import Counts, Metric
 from ..models.base import Model
 from ..models.tariff import tariff_of
-from .limits import Meter
+from .limits import Clock, Meter
+from .turn import Turn
 
 
 class Bill:
@@ -28,8 +29,12 @@ class Bill:
             cost = self._tariff.cost(so_far)
         return self._meter.hit(so_far.input + so_far.output, turns, cost or 0.0)
 
-    def priced(self, spent: Counts, served: str) -> Counts:
-        """Return `spent` with its cost if that is known; `served`: the model that answered."""
-        if spent.cost is not None:
-            return spent
-        return msgspec.structs.replace(spent, cost=self._tariff.cost(spent, served))
+    def metric(self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool) -> Metric:
+        """Count the usage of a request and its cost, and return both; see `Turn.spent`."""
+        spent, estimated = turn.spent(sent, written, whole=whole)
+        cost = spent.cost
+        if cost is None:
+            cost = self._tariff.cost(spent, turn.head.model)
+        step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft, cost=cost)
+        self._meter.add(step)
+        return Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)

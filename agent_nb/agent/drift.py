@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..events import Call, Event, State
+from ..events import Call, Event, Node, State
 from ..events.log import EventLog
 from ..record import sides
 from ..tools.base import Outcome, Update
@@ -48,6 +48,15 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, Outcome]
     updates: Mapping[str, Sequence[Update]]
     drift: Drift
+
+    @property
+    def requests(self) -> int:
+        """The number of requests to the model so far."""
+        return sum(
+            e.phase == "enter"
+            for e in self.events
+            if isinstance(e, Node) and e.name == "llm" and not e.parent
+        )
 
     def restamped(self, run: str, now: float, beside: State | None = None) -> list[Event]:
         """Return the events as the start of run `run`, with the last at `now` (epoch s).

@@ -39,7 +39,7 @@ from .drift import Resume
 from .limits import Clock, Meter
 from .readiness import equipped, loading_shown, name_of, waiting_shown
 from .request import Prompt, digest
-from .retry import Retry, retry_of
+from .retry import FALLBACK, Retry, retry_of
 from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
@@ -117,7 +117,7 @@ class Loop:
         name = ""
         try:
             check_model(self._plan.model)
-            name = await name_of(self._plan.model)
+            name = await name_of(self._plan)
             self._follow(await equipped(self._plan, self._log))
         finally:
             if self._resume is not None:
@@ -190,18 +190,14 @@ class Loop:
         for event in resume.restamped(self._log.run, self._log.now(), beside):
             self._log.append(event)
         self._meter.recount(resume.events)
-        self._requests = sum(
-            e.phase == "enter"
-            for e in resume.events
-            if isinstance(e, events.Node) and e.name == "llm" and not e.parent
-        )
-        for call in resume.events:
-            if isinstance(call, events.Call):
-                self._ids.take(call.call_id, call.turn)
-            elif isinstance(call, events.Error) and call.code == "no_tools":
-                self._prompt.fall_back()
-            elif isinstance(call, events.Error) and call.code == "no_images":
-                self._prompt.cover()
+        self._requests = resume.requests
+        for past in resume.events:
+            if isinstance(past, events.Call):
+                self._ids.take(past.call_id, past.turn)
+            elif isinstance(past, events.Error):
+                self._prompt.take_up(past)
+            elif isinstance(past, events.State) and past.kind == "model" and self._plan.spares:
+                self._follow(self._plan.with_spare())
         self._log.append(
             events.Extension(
                 namespace="agent_nb", name="drift", payload=msgspec.to_builtins(resume.drift)
@@ -215,13 +211,29 @@ class Loop:
         while True:
             attempt += 1
             turn = Turn(self._meter.turns + 1, self._ids)
-            wait = await self._request(turn, attempt)
-            if wait is None:
+            more = await self._request(turn, attempt)
+            if more is None:
                 return turn
-            await anyio.sleep(wait)
+            if more.code == FALLBACK:
+                attempt = 0
+                self._next_model(more)
+            else:
+                self._error(more.code, more.message, raw=more.raw, retryable=True)
+            if more.code in ("shortened", FALLBACK):
+                await self._remember()
+            await anyio.sleep(more.wait)
 
-    async def _request(self, turn: Turn, attempt: int) -> float | None:
-        """Make one request; return the seconds to wait before a retry, None if it was answered.
+    def _next_model(self, more: Retry) -> None:
+        """Go on with the next model of the plan, for the rest of the run. Raises ModelError."""
+        before, plan = self._plan.model, self._plan.with_spare()
+        check_model(plan.model)
+        said = {"model": plan.model.name, "instead_of": before.name}
+        said |= {"why": more.message, "raw": more.raw}
+        self._log.append(events.State(kind="model", payload=self._plan.redaction.value(said)))
+        self._follow(plan)
+
+    async def _request(self, turn: Turn, attempt: int) -> Retry | None:
+        """Make one request; return how to repeat it, None if it was answered.
 
         Raises ModelError if it failed and is not retried.
         """
@@ -268,13 +280,8 @@ class Loop:
                 self._calls.abandon(turn)
             if pipeline.heard:
                 written = pipeline.size // context.CHARS_PER_TOKEN
-                self._measure(turn, clock, sent, written, bill, whole=not cut)
-        if more is None:
-            return None
-        self._error(more.code, more.message, raw=more.raw, retryable=True)
-        if more.code == "shortened":
-            await self._remember()
-        return more.wait
+                self._log.append(bill.metric(turn, clock, sent, written, whole=not cut))
+        return more
 
     async def _read(
         self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
@@ -295,18 +302,6 @@ class Loop:
                     if turn.finish and tail.deadline == float("inf"):
                         tail.deadline = anyio.current_time() + TAIL
         clock.stop()
-
-    def _measure(
-        self, turn: Turn, clock: Clock, sent: int, written: int, bill: Bill, *, whole: bool
-    ) -> None:
-        """Log the usage and the cost of a request; see `Turn.spent`."""
-        spent, estimated = turn.spent(sent, written, whole=whole)
-        spent = bill.priced(spent, turn.head.model)
-        step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft)
-        self._meter.add(step)
-        self._log.append(
-            events.Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
-        )
 
 
 def _outcome(turn: Turn, more: Retry | None) -> dict[str, Any]:

@@ -12,19 +12,26 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import events
+from ..errors import ModelError
 from ..events.log import EventLog
 from ..models.base import Model
 from ..models.http.limiter import reporting
+from ..models.http.retry import is_outage
 from .run_spec import Plan
 
 
-async def name_of(model: Model) -> str:
+async def name_of(plan: Plan) -> str:
     """Return the name that a model with `named` gets from its server, else "".
 
-    Raises ModelError.
+    Raises ModelError, unless another model of the plan may answer in its place.
     """
-    named = getattr(model, "named", None)
-    return "" if named is None else str(await named())
+    named = getattr(plan.model, "named", None)
+    try:
+        return "" if named is None else str(await named())
+    except ModelError as fault:
+        if plan.spares and is_outage(fault):
+            return ""
+        raise
 
 
 async def equipped(plan: Plan, log: EventLog) -> Plan:

@@ -49,6 +49,13 @@ class Prompt:
         """Continue in the fallback dialect, since the server accepts no tools."""
         self.dialect = self._plan.fallback
 
+    def take_up(self, past: events.Error) -> None:
+        """Ask as after an error of the run that goes on."""
+        if past.code == "no_tools":
+            self.fall_back()
+        elif past.code == "no_images":
+            self.cover()
+
     def cover(self, words: str = "") -> bool:
         """Send words instead of pictures from now on; see `Sight.cover`."""
         return self._sight.cover(words)

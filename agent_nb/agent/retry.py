@@ -8,6 +8,9 @@ Rules
   with words in their place; if it finds the request too long, with a shorter history; all without
   a wait.
 - A fault that may pass is retried after `Plan.retry_delay`.
+- If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
+  rate limit is waited out; of other faults, `PATIENCE` requests are enough. A wrong key or a wrong
+  request is the user's to mend: nothing takes their place.
 """
 
 from __future__ import annotations
@@ -15,8 +18,12 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
+from ..models.http.retry import is_outage
 from .request import Prompt
 from .run_spec import Plan
+
+FALLBACK = "fallback"
+PATIENCE = 3
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -43,12 +50,20 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
         return Retry(0.0, "no_images", words, fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
-    wait = plan.retry_delay(fault, attempt)
+    waits = not plan.spares or fault.status == 429 or attempt < PATIENCE
+    wait = plan.retry_delay(fault, attempt) if waits else None
     if wait is None:
-        return None
+        return _fallback(fault, plan)
     return Retry(
         wait,
         "retry",
         f"{fault.brief}. Trying again in {wait:.1f} s (attempt {attempt + 1}).",
         fault.raw or str(fault),
     )
+
+
+def _fallback(fault: ModelError, plan: Plan) -> Retry | None:
+    """Return how the next model takes over, None if there is none or it is not for this fault."""
+    if not plan.spares or not is_outage(fault):
+        return None
+    return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or str(fault))

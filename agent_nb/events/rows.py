@@ -36,9 +36,12 @@ class _Models:
         self._known: dict[tuple[str, str], str] = {}
 
     def add(self, event: e.Event) -> None:
-        """Note the model named at the start of a run."""
+        """Note the model named at the start of a run, or the one that took its place."""
         if isinstance(event, e.RunStart):
             self._known[event.run, event.span] = event.model
+        elif isinstance(event, e.State) and event.kind == "model":
+            said = event.payload if isinstance(event.payload, dict) else {}
+            self._known[event.run, event.span] = str(said.get("model") or "")
 
     def of(self, event: e.Event) -> str:
         """Return the model of an event, or ""."""
@@ -295,6 +298,8 @@ def turn_rows(log: Iterable[e.Event], places: Places) -> list[TurnRow]:
             row = rows[event.run, event.turn] = TurnRow(
                 event, places.get(event.run, NOWHERE), start, models.of(event)
             )
+        if isinstance(event, e.Metric) and not event.span:
+            row.model = models.of(event)  # another model may have taken the turn over
         row.add(event)
     return list(rows.values())
 

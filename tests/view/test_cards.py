@@ -265,6 +265,7 @@ def test_every_kind_of_card_has_its_file():
         "plan",
         "state",
         "context",
+        "model",
         "extension",
         "drift",
         "header",

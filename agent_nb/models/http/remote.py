@@ -120,7 +120,10 @@ class Remote:
             except (ModelError, AttributeError, TypeError) as fault:
                 words = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
                 raise ModelError(
-                    f"{words} Name one: -m {self.label}/NAME.", code="no_model"
+                    f"{words} Name one: -m {self.label}/NAME.",
+                    code="no_model",
+                    retryable=getattr(fault, "retryable", False),
+                    status=getattr(fault, "status", 0),
                 ) from None
             if not names:
                 raise ModelError(

@@ -74,7 +74,8 @@ def phase(state: RunView) -> tuple[str, Tone]:
 def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")
     named = not source.startswith(CHOSEN)  # users who named the model need not read where
-    about = join("" if named else source, _turns(state), state.badge, state.left_out)
+    instead = f"instead of {clip(state.instead_of, 80)}" if state.instead_of else ""
+    about = join(instead, "" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
     changed = (T(f"  {clip(state.changed, 100)}", tone="wait"),) if state.changed else ()

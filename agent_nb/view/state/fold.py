@@ -66,6 +66,7 @@ class RunView:
         self.badge, self.recorded = badge, recorded
         self.run = ""
         self.model = ""
+        self.instead_of = ""  # the model that was away or overloaded
         self.settings: dict[str, Any] = {}
         self.status = "" if span is None else "running"  # "": not begun; later that of `end`
         self.turn = 0
@@ -261,7 +262,11 @@ class RunView:
         if event.kind == "context" and isinstance(said.get("text"), str):
             changed = said.get("changed")
             self.changed = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
-            self._notes.context(event)
+            self._notes.own(event)
+            return
+        if event.kind == "model" and isinstance(said.get("model"), str):
+            self.model, self.instead_of = said["model"], str(said.get("instead_of") or "")
+            self._notes.own(event)
             return
         if event.kind == "mcp":
             self._calls.listed(said)

@@ -28,9 +28,9 @@ class Notes:
         self._add("state", event.kind or "state", event.payload, before)
         self._states[event.kind] = self._states[""] = event.payload
 
-    def context(self, event: State) -> None:
-        """Add what the model was given about the notebook."""
-        self._add("context", event.kind, event.payload)
+    def own(self, event: State) -> None:
+        """Add a state of ours that has a card: the notebook's context, another model."""
+        self._add(event.kind, event.kind, event.payload)
 
     def extension(self, event: Extension) -> None:
         """Add an extension, except a block that only goes back to its provider."""

@@ -1,0 +1,28 @@
+"""Another model goes on, because the one before was away or overloaded: one row with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..format import clip
+from ..nodes import Fold, Node, Pre, Row, Stack, T
+from ..state.cards import NoteCard
+from ..values import bounded
+from .base import Context
+
+
+def card(state: NoteCard, context: Context) -> Node:
+    """Return a row for each change of the model; the server's last reply is in a fold."""
+    rows = tuple(_row(payload if isinstance(payload, dict) else {}) for _, payload in state.items)
+    return rows[0] if len(rows) == 1 else Stack(rows)
+
+
+def _row(said: dict[str, Any]) -> Node:
+    model, why = (clip(str(said.get(name) or ""), 300) for name in ("model", "why"))
+    left = (
+        T("⇢ ", tone="wait", label="Another model"),
+        T(f"{why} Going on with " if why else "Going on with ", tone="wait"),
+        T(model, mono=True),
+    )
+    raw = bounded(str(said.get("raw") or ""), 4000)
+    return Fold((Row(left),), (Pre(raw),), title=f"going on with {model}") if raw else Row(left)
