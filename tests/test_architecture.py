@@ -182,7 +182,7 @@ HOMES = {
     "nbclient": {"notebook.execute"},
     "nbformat": {"notebook.execute", "record.notebook_file"},
     "jupyter_server": {"notebook.presave"},
-    "pandas": {"events.frame", "events.event_frame"},
+    "pandas": {"events.frame", "events.event_frame", "events.answer_frame"},
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},

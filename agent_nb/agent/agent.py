@@ -35,6 +35,7 @@ from .drift import Resume
 from .limits import Limits, limits_from
 from .loop import Loop
 from .model_choice import ModelChoice
+from .output_type import OutputType
 from .registry import Questions
 from .replay_check import Wish
 from .run import Run
@@ -62,7 +63,8 @@ class Agent:
     the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
     that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
     thoughts, besides think and thinking. `namespace`: where the names of functions, models and
-    policies are looked up (policies: in `__main__` by default). `mentioned` returns names of
+    policies are looked up (policies: in `__main__` by default). `output`: the type of the answer
+    (see `output_type`), whose value is `run.output`. `mentioned` returns names of
     further tools that a policy may mention. `model_source`: where the name of the model came from,
     for the record.
     """
@@ -89,6 +91,7 @@ class Agent:
         thought_tags: Sequence[str] = (),
         mentioned: Callable[[], Collection[str]] = tuple,
         model_source: str = "",
+        output: Any = None,
     ) -> None:
         verify()
         from ..tools.toolset import resolve
@@ -113,6 +116,7 @@ class Agent:
         self.ask = ask
         self.trace_id = trace_id
         self.secrets = secrets
+        self.output = None if output is None else OutputType(output)
 
     @property
     def model(self) -> Model:
@@ -186,6 +190,7 @@ class Agent:
             view=view,
             check=check,
             asked=asked if record else None,
+            output=self.output,
         )
 
     def given(
@@ -217,7 +222,8 @@ class Agent:
         """
         log = EventLog(tape.run)
         redaction = self._redaction()
-        return Replay(log, player(self, tape, wish, log=log, redaction=redaction), check=check)
+        make = player(self, tape, wish, log=log, redaction=redaction)
+        return Replay(log, make, check=check, output=self.output)
 
     def policy(self) -> Policy:
         """Return the policy as its file is now. Raises UsageError if it is faulty."""
@@ -315,4 +321,5 @@ class Agent:
             tools=self.tools.asked,
             settings=settings,
             history=history,
+            output=self.output.described(redaction) if self.output is not None else None,
         )

@@ -27,6 +27,7 @@ from .context import Context
 from .dependencies import behind, place
 from .limits import Limits
 from .model_choice import ModelChoice
+from .output_type import OutputType
 from .replay import Player
 from .replay_check import ReplayCheck, Wish
 from .run_spec import Plan
@@ -61,6 +62,7 @@ class Configured(Protocol):
     host: Host | None
     ask: Asker | None
     trace_id: str
+    output: OutputType | None
 
     @property
     def model(self) -> Model:
@@ -124,6 +126,7 @@ def plan(
         warnings=redaction.value(policy.remarks),
         context=context.fitted(agent.model.context),
         late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
+        output=agent.output,
     )
 
 
@@ -224,6 +227,7 @@ def _run_start(agent: Configured, redaction: Redaction, given: Given) -> Mapping
     }
     settings |= {"turns": given.turns} if given.turns else {}
     settings |= {"asked_tools": list(given.tools)} if given.tools != agent.tools.names else {}
+    settings |= {"output": given.output} if given.output else {}
     seen = behind(agent.tools, agent.folder)
     settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
     said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})

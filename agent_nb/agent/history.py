@@ -8,8 +8,8 @@ Rules
 - The steps of the assistant keep their order. Calls of a batch form one batch; results follow in
   call order.
 - Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
-- An error that was fed back (malformed batch, forged results) becomes the assistant's raw text and
-  an error result.
+- An error that was fed back (malformed batch, forged results, invalid answer) becomes the
+  assistant's raw text and an error result.
 - Printed output of a tool is part of its result.
 - Opaque blocks go back only to their provider. Runs outside the window are left out and counted.
 """
@@ -37,7 +37,13 @@ from ..models.messages import (
 )
 from . import sight
 
-FED_BACK = ("malformed_execute", "forged_results", "call_without_execute")
+FED_BACK = (
+    "malformed_execute",
+    "forged_results",
+    "call_without_execute",
+    "invalid_output",
+    "answer_not_alone",
+)
 CHARS_PER_TOKEN = 4
 IMAGE_TOKENS = 1000
 
@@ -132,7 +138,8 @@ class _Writer:
         if self._step:
             self._put(self._assistant())
         if self._results:
-            self._put(self._result_message())
+            for message in self._result_messages():
+                self._put(message)
         self._step, self._results, self._pending, self._texts = [], [], [], Texts()
 
     def _speak(self, block: Block) -> None:
@@ -158,18 +165,21 @@ class _Writer:
             elif calls and block is calls[-1]:
                 yield self._dialect.assistant("", calls, "")
 
-    def _result_message(self) -> Message:
+    def _result_messages(self) -> Iterator[Message]:
         if not self._dialect.native:
             said = self._dialect.results(self._results)
-            return msgspec.structs.replace(said, blocks=(*said.blocks, *self._pictures()))
+            yield msgspec.structs.replace(said, blocks=(*said.blocks, *self._pictures()))
+            return
         order = {call_id: i for i, call_id in enumerate(self._pending)}
         known = sorted(
             (r for r in self._results if r.call_id in order), key=lambda r: order[r.call_id]
         )
         loose = [r for r in self._results if r.call_id not in order]
         if known:
-            return Message("tool", tuple(known))
-        return text_message("user", "\n".join(f"Error ({r.name}): {r.content}" for r in loose))
+            yield Message("tool", tuple(known))
+        if loose:
+            errors = "\n".join(f"Error ({r.name}): {r.content}" for r in loose)
+            yield text_message("user", errors)
 
     def _pictures(self) -> Iterator[Block]:
         """Yield the pictures of the results for a text dialect, which writes only their text."""

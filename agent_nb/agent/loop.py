@@ -33,6 +33,7 @@ from ..models.messages import Request
 from ..models.offline import check_model
 from ..wire.surrogates import encodable
 from . import history as context
+from .answer_check import CODE, NOT_ALONE, AnswerCheck
 from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
@@ -71,6 +72,7 @@ class Loop:
         self._why = Cancelled("user")
         self._requests = 0
         self._resume = resume
+        self._answers = AnswerCheck(plan.output)
 
     def _follow(self, plan: Plan) -> None:
         self._plan = plan
@@ -168,6 +170,8 @@ class Loop:
                 return "error", turn.finish
             if turn.executed and turn.calls:
                 await self._calls.execute(turn)
+                if self._answers.beside:
+                    self._error(NOT_ALONE, self._answers.beside)
                 continue
             self._calls.refuse(turn)
             if turn.executed and not turn.ended:
@@ -177,7 +181,11 @@ class Loop:
                 self._meter.outcome(False)
                 continue
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
-                return "ok", turn.finish or ("end" if turn.ended else "stop")
+                if not (verdict := self._answers.verdict).fault:
+                    return "ok", turn.finish or ("end" if turn.ended else "stop")
+                self._error(CODE, self._prompt.correction(verdict))
+                if verdict.last:
+                    return "error", turn.finish
             self._meter.outcome(False)
 
     async def _remember(self) -> None:
@@ -190,6 +198,7 @@ class Loop:
         for event in resume.restamped(self._log.run, self._log.now(), beside):
             self._log.append(event)
         self._meter.recount(resume.events)
+        self._answers.recount(resume.events)
         self._requests = resume.requests
         for past in resume.events:
             if isinstance(past, events.Call):
@@ -258,7 +267,8 @@ class Loop:
         }
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()
-        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction)
+        check = self._answers.turn(turn, self._prompt.way)
+        pipeline = Pipeline(self._prompt.dialect, turn, self._plan.redaction, check)
         result = "cancelled"
         more: Retry | None = None
         try:

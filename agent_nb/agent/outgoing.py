@@ -24,6 +24,7 @@ from ..models.messages import (
     Block,
     ImageBlock,
     OpaqueBlock,
+    OutputSchema,
     Request,
     ResultBlock,
     ThoughtBlock,
@@ -53,6 +54,7 @@ def outgoing(request: Request, redaction: Redaction) -> Request:
         ),
         tools=tuple(tool(spec, redaction) for spec in request.tools),
         grammar=value(request.grammar),
+        output=request.output and schema(request.output, redaction),
         settings=settings if extra is None else {**settings, "extra_body": extra},
     )
 
@@ -77,6 +79,11 @@ def tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
     return ToolSpec(
         spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value)
     )
+
+
+def schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
+    """Return the schema of an answer with keys redacted."""
+    return OutputSchema(output.name, _schema(output.schema, redaction.value))
 
 
 def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:

@@ -33,6 +33,7 @@ from ..errors import UsageError
 from ..models.messages import OutputSchema
 from ..tools.schema import explain, load_plugins, untitled
 from ..wire.json_text import canonical, lenient_loads, loads
+from ..wire.redact import Redaction
 from ..wire.text_limits import cut_end
 from .typed_dicts import convertible
 
@@ -90,6 +91,11 @@ class OutputType:
                 **{k: self.schema[k] for k in _ROOT if k in self.schema},
             },
         )
+
+    def described(self, redaction: Redaction) -> dict[str, Any]:
+        """Return name and schema for the record, without keys."""
+        found: dict[str, Any] = redaction.value({"name": self.name, "schema": self.schema})
+        return found
 
     def wrap(self, document: Any) -> Any:
         """Return a plain JSON value as it travels."""

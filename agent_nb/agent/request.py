@@ -17,19 +17,19 @@ from typing import Any
 import msgspec
 
 from .. import events
+from ..dialects.base import Typed
 from ..errors import ModelError
 from ..events import Event
 from ..events.log import EventLog
 from ..models.messages import Message, Request, text_message
 from . import compaction, sight
 from . import history as context
-from .outgoing import outgoing, tool
+from .answer_check import Verdict
+from .outgoing import outgoing, schema, tool
+from .output_way import Way, Ways
 from .run_spec import Plan
 
 RESERVE = 1024  # tokens of the context kept free for the answer
-LAST_TURN = (
-    "This is your last turn: answer the user now with what you know, without calling a tool."
-)
 
 
 class Prompt:
@@ -44,6 +44,8 @@ class Prompt:
         self._size = plan.model.context  # tokens, 0: unknown
         self._sight = sight.Sight(plan.model)
         self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
+        output = plan.output.wire if plan.output is not None else None
+        self.ways = Ways(output and schema(output, plan.redaction), plan.model, plan.tools)
 
     def fall_back(self) -> None:
         """Continue in the fallback dialect, since the server accepts no tools."""
@@ -55,6 +57,8 @@ class Prompt:
             self.fall_back()
         elif past.code == "no_images":
             self.cover()
+        elif past.code == "no_schema":
+            self.ways.close_schema()
 
     def cover(self, words: str = "") -> bool:
         """Send words instead of pictures from now on; see `Sight.cover`."""
@@ -72,16 +76,30 @@ class Prompt:
         current = compaction.shortened(dialect, self._current(), budget)
         kept = context.window(dialect, self._earlier(), current, budget)
         sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
+        way = self.way
         if last:
-            sent.append(text_message("user", LAST_TURN))
+            sent.append(text_message("user", way.last))
+        tools = (*self._tools, *way.tools)
         made = Request(
             messages=sight.newest(sent),
-            tools=tuple(self._tools),
-            native_tools=dialect.native and bool(self._tools),
+            tools=tools,
+            native_tools=dialect.native and bool(tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
+            output=way.schema,
             settings=dict(plan.settings),
         )
         return outgoing(made, plan.redaction)
+
+    @property
+    def way(self) -> Way:
+        """How the next request asks for the type of the answer."""
+        return self.ways.way(self.dialect)
+
+    def correction(self, verdict: Verdict) -> str:
+        """Return the message about an invalid answer; what the model ignored is not asked again."""
+        if verdict.ignored:
+            self.ways.close_schema()
+        return verdict.fault if verdict.last else f"{verdict.fault}\n{self.way.again}"
 
     def shrink(self, most: int) -> bool:
         """Reduce the context after a refusal as too long; return whether the next request shrinks.
@@ -132,7 +150,7 @@ class Prompt:
         plan, dialect = self._plan, self.dialect
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
         own = dialect.instructions(self._tools, small=plan.model.shots)
-        texts = (own, plan.context.system, plan.system, before)
+        texts = (own, self.way.instructions, plan.context.system, plan.system, before)
         system = "\n\n".join(t for t in texts if t)
         head = [text_message("system", system)] if system else []
         return (
@@ -146,8 +164,13 @@ class Prompt:
         return max(self._size - RESERVE - context.estimate_tokens(head), 1) if self._size else 0
 
     def _grammar(self) -> str:
-        return self.dialect.grammar(
-            self._tools, small=self._plan.model.shots, answered=bool(self._log.of("result"))
+        small, answered = self._plan.model.shots, bool(self._log.of("result"))
+        if self.ways.output is None:
+            return self.dialect.grammar(self._tools, small=small, answered=answered)
+        if not isinstance(self.dialect, Typed):
+            return ""
+        return self.dialect.typed_grammar(
+            self._tools, self.ways.output, small=small, answered=answered
         )
 
 

@@ -5,7 +5,8 @@ Why separate from the loop: the decision is made here, the request there.
 Rules
 - A request is repeated only before the first part of its answer.
 - If the server accepts no tools, the run goes on in a text dialect; if it accepts no pictures,
-  with words in their place; if it finds the request too long, with a shorter history; all without
+  with words in their place; if it takes no schema of the answer, with a final tool; if it finds the
+  request too long, with a shorter history; all without
   a wait.
 - A fault that may pass is retried after `Plan.retry_delay`.
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
@@ -48,6 +49,8 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
     if fault.code == "no_images" and prompt.cover(f"{fault} {fault.raw}"):
         words = f"{fault} Going on with words in place of the pictures."
         return Retry(0.0, "no_images", words, fault.raw)
+    if fault.code == "no_schema" and prompt.ways.close_schema():
+        return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
     waits = not plan.spares or fault.status == 429 or attempt < PATIENCE

@@ -14,6 +14,8 @@ from ..errors import RunFailed
 from ..events import Counts, End, Error, Interrupt, Metric, User
 from ..events.log import EventLog
 from ..events.text import answer_text
+from . import typed_answer
+from .output_type import OutputType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +27,8 @@ class Run:
     """One run of an agent: prompt, answer, status, usage and every event.
 
     `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
-    run already; then the run's own output is one line.
+    run already; then the run's own output is one line. `output`: the type of the answer, if it is
+    known here; a loaded record has none.
     """
 
     def __init__(
@@ -35,11 +38,13 @@ class Run:
         cell: str = "",
         notebook: str = "",
         seen: Callable[[], bool] = lambda: False,
+        output: OutputType | None = None,
     ) -> None:
         self.log: EventLog = log
         self.cell = cell
         self.notebook = notebook
         self.seen = seen
+        self.type = output
 
     @property
     def id(self) -> str:
@@ -60,6 +65,29 @@ class Run:
     def answer(self) -> str:
         """The text of the last turn that answered; "" if none did (see `events.text`)."""
         return answer_text(self.log)
+
+    @property
+    def output(self) -> Any:
+        """The typed answer: a value of the type, or plain JSON where the type is not known.
+
+        None for a run without a type, or without a valid answer yet. Raises UsageError if the type
+        no longer takes the recorded answer.
+        """
+        return typed_answer.output(self.log, self.type)
+
+    def output_as(self, kind: Any) -> Any:
+        """Return the answer as a value of the type `kind`, also of a loaded record.
+
+        Raises UsageError if there is no typed answer, or if it is not a valid one of that type.
+        """
+        return typed_answer.output_as(self.log, kind)
+
+    def output_frame(self) -> pd.DataFrame:
+        """Return the typed answer as a frame: one row per object of a list, or one row.
+
+        Values that are not objects are a column `value`. Raises UsageError without a typed answer.
+        """
+        return typed_answer.frame(self.log)
 
     @property
     def status(self) -> str:

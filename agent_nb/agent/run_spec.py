@@ -19,6 +19,7 @@ from ..tools.runner import ToolRunner
 from ..wire.redact import Redaction
 from .context import Context
 from .limits import Limits
+from .output_type import OutputType
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +28,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `late`: what completes the plan once the servers of its tools have started; it is called with
     what receives words about that.
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
-    remarks on the policy. `context`: what is sent beside the prompt. `spares`: models that go on
-    when one is away or overloaded, in order, with their dialects.
+    remarks on the policy. `context`: what is sent beside the prompt. `output`: the type of the
+    answer. `spares`: models that go on when one is away or overloaded, in order, with their
+    dialects.
     """
 
     model: Model
@@ -46,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     notes: Sequence[str | State] = ()
     warnings: Sequence[str] = ()
     context: Context = Context()
+    output: OutputType | None = None
     late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
     spares: Sequence[tuple[Model, Dialect]] = ()
 

@@ -31,6 +31,7 @@ from . import display
 from .drift import Played
 from .in_progress import InProgress, wait
 from .loop import Loop
+from .output_type import OutputType
 from .registry import Announced, Questions, announce
 from .replay import Player
 from .run import Run
@@ -79,7 +80,7 @@ class Stream(InProgress):
     `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
     of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
     `check`: awaiting a failed run raises RunFailed. `asked`: the request, if a notebook may record
-    the run or play a record in its place.
+    the run or play a record in its place. `output`: the type of its answer.
     """
 
     def __init__(
@@ -91,13 +92,14 @@ class Stream(InProgress):
         view: str | None = None,
         check: bool = True,
         asked: Asked | None = None,
+        output: OutputType | None = None,
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
         self.asked = asked
         self.kept: display.Kept | None = None
         self._check = check
-        self.run = Run(log)
+        self.run = Run(log, output=output)
         self.questions = questions or Questions()
         self._announced: Announced | None = None
         self._view = view
@@ -186,7 +188,7 @@ class Stream(InProgress):
                 by,
                 self.run
                 if self.log.ended
-                else Run(EventLog.of_events(closed(self.log, ABANDONED))),
+                else Run(EventLog.of_events(closed(self.log, ABANDONED)), output=self.run.type),
             )
         return self.run.raise_for_status() if self._check else self.run
 

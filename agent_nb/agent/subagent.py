@@ -10,7 +10,8 @@ Rules
   usage counts toward the parent's.
 - Questions of the child are asked under the call's id in the parent's log.
 - Cancelling the call cancels the child, which ends properly before the call does.
-- The result is the child's answer. A run that did not end `ok` is a ToolError with the reason.
+- The result is the child's answer, a typed one as JSON. A run that did not end `ok` is a ToolError
+  with the reason.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
 from .limits import Limits
 from .registry import below as under
+from .typed_answer import found
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -76,7 +78,7 @@ def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
 
     name = clean_name(name)
 
-    async def ask(prompt: str, context: ToolContext) -> str:
+    async def ask(prompt: str, context: ToolContext) -> Any:
         return await _delegate(agent, name, prompt, context)
 
     return Tool(
@@ -101,7 +103,7 @@ def _validate(args: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
-async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> str:
+async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContext) -> Any:
     child = bounded(agent, context)
     stream = child(prompt, check=False, record=False)
     data = {"agent": name, "run": stream.log.run, "call_id": context.call_id}
@@ -120,7 +122,8 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
         raise ToolError(
             f"The agent {name} ended with status {run.status}: {run.reason or 'it gave no reason'}"
         )
-    return run.answer
+    typed = found(run.log)
+    return run.answer if typed is None else typed[1]
 
 
 async def _closed(stream: Stream) -> None:

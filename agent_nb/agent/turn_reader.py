@@ -22,15 +22,23 @@ from ..dialects.native import CallAssembler
 from ..events import Event
 from ..models import parts
 from ..wire.redact import Redaction, Redactor
+from .answer_check import TurnCheck
 from .turn import Turn
 
 LARGEST = 64_000_000
 
 
 class Pipeline:
-    """Reads one model turn."""
+    """Reads one model turn; `check` checks its answer, if answers have a type."""
 
-    def __init__(self, dialect: Dialect, turn: Turn, redaction: Redaction | None = None) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        turn: Turn,
+        redaction: Redaction | None = None,
+        check: TurnCheck | None = None,
+    ) -> None:
+        self._check = check
         self.turn = turn
         self.heard = False  # a part has come: the request may not be repeated
         self.native = dialect.native
@@ -61,7 +69,8 @@ class Pipeline:
             elif not self.stopped:
                 self._release(out)
                 self._other(part, out)
-        return self.turn.feed(out)
+        fresh = self._turned(out)
+        return fresh if self._check is None else self._check.feed(fresh)
 
     def close(self, *, incomplete: bool = False) -> list[Event]:
         """End the response (`incomplete`: cut off) and return the last events.
@@ -73,11 +82,16 @@ class Pipeline:
         if not self._parser.stopped:
             out.extend(_cut(self._parser.close(cut=True)) if incomplete else self._parser.close())
         out.extend(self._calls.close(incomplete=incomplete))
-        stored = self.turn.feed(out)
+        stored = self._turned(out)
         stored += self.turn.close(incomplete=incomplete)
         if self.native and not incomplete:
             stored += self.turn.batch()
-        return stored
+        return stored if self._check is None else self._check.close(stored, incomplete=incomplete)
+
+    def _turned(self, out: list[parts.Part]) -> list[Event]:
+        """Return the events of parts; calls of the final tool are text."""
+        final = self._check.final if self._check is not None else None
+        return self.turn.feed(out if final is None else final.feed(out))
 
     def _sized(
         self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]

@@ -23,9 +23,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..models.messages import CallBlock, Message, OutputSchema, ResultBlock, ToolSpec
 from ..models.parts import Part
 
 
@@ -78,3 +78,18 @@ class Dialect(Protocol):
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch as the next message for the model."""
+
+
+@runtime_checkable
+class Typed(Protocol):
+    """A dialect that also has a grammar of turns whose answer is JSON; optional."""
+
+    def typed_grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        answer: OutputSchema,
+        *,
+        small: bool = False,
+        answered: bool = False,
+    ) -> str:
+        """Return the grammar of `Dialect.grammar`, with JSON of the schema as the answer."""

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..models.messages import ToolSpec
+from ..models.messages import OutputSchema, ToolSpec
 
 THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
@@ -32,10 +32,22 @@ SHORT_THOUGHT = r"/[^<§\n.]{5,200}\./"
 SHORT_ANSWER = r"/[^<§\n.]{1,200}(\.[a-z0-9]{1,8}[ ,;:)][^<§\n.]{0,80}){0,3}(\.[a-z0-9]{1,8})?\.?/"
 
 
-def head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
+def head(
+    tools: Sequence[ToolSpec], *, small: bool, answered: bool, answer: OutputSchema | None = None
+) -> list[str]:
     """Return the rules that all dialects share: `thought`, `reply`, `plan` (before calls) and
     `settled` (before the reply).
+
+    `answer`: the schema of the reply, if it is JSON.
     """
+    rules = _head(tools, small=small, answered=answered)
+    if answer is None:
+        return rules
+    reply = f"reply: {as_json(answer_schema(answer))}"
+    return [reply if rule.startswith("reply:") else rule for rule in rules]
+
+
+def _head(tools: Sequence[ToolSpec], *, small: bool, answered: bool) -> list[str]:
     if not small:
         rules = [f"thought: {THOUGHT}", f"reply: {ANSWER}", "plan: thought", "settled: thought"]
         return ["%llguidance {}", *(rules if tools else rules[:2])]
@@ -106,6 +118,17 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Return the schema of one call of one of the given tools."""
     items, definitions = _calls(tools)
     return {**items, **definitions}
+
+
+def answer_schema(answer: OutputSchema) -> dict[str, Any]:
+    """Return the schema of a typed answer."""
+    prefix = "answer_"
+    local = answer.schema.get("$defs", {})
+    definitions = {prefix + name: bounded(each, prefix) for name, each in local.items()}
+    return {
+        **bounded(answer.schema, prefix),
+        **({"$defs": definitions} if definitions else {}),
+    }
 
 
 def as_json(schema: Mapping[str, Any]) -> str:

@@ -14,7 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..models.messages import (
+    CallBlock,
+    Message,
+    OutputSchema,
+    ResultBlock,
+    ToolSpec,
+    text_message,
+)
 from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
@@ -75,22 +82,19 @@ class Section:
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        rules = [
-            *grammar.head(tools, small=small, answered=answered),
-            'answer: "§RESPOND: " reply "\\n§END"',
-        ]
-        if not tools:
-            return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
-        more = "call? " * (grammar.MOST_CALLS - 1)
-        return "\n".join(
-            [
-                *rules,
-                f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
-                'call: "§CALL: " object "\\n"',
-                f"object: {grammar.as_json(grammar.call_schema(tools))}",
-                "",
-            ]
-        )
+        return _grammar(tools, grammar.head(tools, small=small, answered=answered))
+
+    def typed_grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        answer: OutputSchema,
+        *,
+        small: bool = False,
+        answered: bool = False,
+    ) -> str:
+        """Return the grammar of a turn whose answer is JSON of the schema."""
+        head = grammar.head(tools, small=small, answered=answered, answer=answer)
+        return _grammar(tools, head)
 
     def parser(self) -> Parser:
         """Return a parser for one model turn."""
@@ -115,6 +119,25 @@ class Section:
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch, one line each."""
         return text_message("user", "\n".join(f"[SYSTEM: {_line(r)}]" for r in results))
+
+
+def _grammar(tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
+    rules = [
+        *head,
+        'answer: "§RESPOND: " reply "\\n§END"',
+    ]
+    if not tools:
+        return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
+    more = "call? " * (grammar.MOST_CALLS - 1)
+    return "\n".join(
+        [
+            *rules,
+            f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
+            'call: "§CALL: " object "\\n"',
+            f"object: {grammar.as_json(grammar.call_schema(tools))}",
+            "",
+        ]
+    )
 
 
 def _disarmed(text: str) -> str:

@@ -20,10 +20,10 @@ import re
 from collections.abc import Sequence
 
 from ..errors import UsageError
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
+from ..models.messages import CallBlock, Message, OutputSchema, ResultBlock, ToolSpec
 from ..models.parts import Close, Part, Text, Thought
 from . import native
-from .base import Dialect, Parser
+from .base import Dialect, Parser, Typed
 from .markers import MarkerParser, Taggable, markers_with_tags
 
 TAGS = ("think", "thinking")
@@ -89,6 +89,19 @@ class Thinking:
     ) -> str:
         """Return the grammar of the wrapped dialect."""
         return self._inner.grammar(tools, small=small, answered=answered)
+
+    def typed_grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        answer: OutputSchema,
+        *,
+        small: bool = False,
+        answered: bool = False,
+    ) -> str:
+        """Return the grammar of the wrapped dialect for a typed answer, "" if it has none."""
+        if not isinstance(self._inner, Typed):
+            return ""
+        return self._inner.typed_grammar(tools, answer, small=small, answered=answered)
 
     def parser(self) -> Parser:
         """Return a parser of the wrapped dialect that also reads the thought tags."""

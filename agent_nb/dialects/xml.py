@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..models.messages import (
+    CallBlock,
+    Message,
+    OutputSchema,
+    ResultBlock,
+    ToolSpec,
+    text_message,
+)
 from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
@@ -68,18 +75,19 @@ class Xml:
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of a turn: a thought, then valid calls or an answer."""
-        rules = grammar.head(tools, small=small, answered=answered)
-        if not tools:
-            return "\n".join([*rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
-        return "\n".join(
-            [
-                *rules,
-                'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
-                'batch: "<execute>\\n" calls "\\n</execute>"',
-                f"calls: {grammar.as_json(grammar.calls_schema(tools))}",
-                "",
-            ]
-        )
+        return _grammar(tools, grammar.head(tools, small=small, answered=answered))
+
+    def typed_grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        answer: OutputSchema,
+        *,
+        small: bool = False,
+        answered: bool = False,
+    ) -> str:
+        """Return the grammar of a turn whose answer is JSON of the schema."""
+        head = grammar.head(tools, small=small, answered=answered, answer=answer)
+        return _grammar(tools, head)
 
     def parser(self) -> Parser:
         """Return a parser for one model turn."""
@@ -109,6 +117,20 @@ class Xml:
             "user",
             f"<results>\n{render.json_text([render.result_value(r) for r in results])}\n</results>",
         )
+
+
+def _grammar(tools: Sequence[ToolSpec], rules: Sequence[str]) -> str:
+    if not tools:
+        return "\n".join([*rules, 'start: "<think>" thought "</think>\\n\\n" reply', ""])
+    return "\n".join(
+        [
+            *rules,
+            'start: "<think>" ( plan "</think>\\n\\n" batch | settled "</think>\\n\\n" reply )',
+            'batch: "<execute>\\n" calls "\\n</execute>"',
+            f"calls: {grammar.as_json(grammar.calls_schema(tools))}",
+            "",
+        ]
+    )
 
 
 dialect = Xml()

@@ -9,6 +9,7 @@ Rules
 - A call, an error, the start of a node, the end of a model request, a block that goes back to its
   provider (a server's tool) and another message of a foreign protocol separate one text from the
   next.
+- A typed answer is a text of its own, and the answer of its turn.
 - A foreign protocol's whole reply replaces the text that it repeats; the rest of a reply continues
   that text.
 - The answer is the reply at the end of the run if the protocol has one, else the text of the last
@@ -42,6 +43,8 @@ from .types import (
 #: replaces it, or belongs to a block that had begun; "" for an event that is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
+#: A block that is the answer as canonical JSON of a type has the type's name here, in `extra`.
+TYPED = "typed"
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)
 _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
 
@@ -83,6 +86,8 @@ class Texts:
         return step
 
     def _step(self, event: Any) -> Step:
+        if typed(event):
+            return "begin"
         again = event.turn == self._turn
         how = repeats(event)
         if how:
@@ -122,7 +127,7 @@ class Answer:
     def _take(self, event: Respond, step: Step) -> None:
         if event.turn != self._turn:
             self._before, self._said, self._turn = self._turn_text() or self._before, [], event.turn
-        if repeats(event) == "instead":
+        if repeats(event) == "instead" or typed(event):
             self._said = [[event.content]]
         elif step == "go_on" and self._said:
             self._said[-1].append(event.content)
@@ -146,6 +151,12 @@ def answer_text(events: Iterable[Event]) -> str:
     for event in events:
         answer.add(event)
     return answer.text.strip()
+
+
+def typed(event: Event) -> str:
+    """Return the name of the type of which a block of text is canonical JSON, "" for any other."""
+    found = event.extra.get(TYPED) if isinstance(event, Respond) and event.extra else ""
+    return found if isinstance(found, str) else ""
 
 
 def parts(event: Event) -> bool:

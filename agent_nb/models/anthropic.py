@@ -23,11 +23,12 @@ import msgspec
 from ..errors import ModelError
 from .http.remote import Remote
 from .http.service import Service
-from .messages import Request
+from .messages import OutputSchema, Request
 from .messages_api.breakpoints import with_breakpoints
 from .messages_api.decoder import AnthropicDecoder
 from .messages_api.request import encode
 from .parts import Continued, Finish, Head, Part, Usage
+from .strict_schema import ANTHROPIC, strict
 
 SERVICE = Service(
     label="anthropic",
@@ -55,6 +56,10 @@ class Anthropic(Remote):
 
     def _headers(self, key: Any) -> dict[str, str]:
         return {"anthropic-version": VERSION, **super()._headers(key)}
+
+    def takes_output(self, output: OutputSchema) -> bool:
+        """Return whether the schema of an answer may be sent; not one without a strict form."""
+        return super().takes_output(output) and strict(output.schema, ANTHROPIC) is not None
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
@@ -109,7 +114,7 @@ class Anthropic(Remote):
                 return
             except ModelError as fault:
                 if last or fault.status not in (400, 422) or not self._adapt(fault):
-                    raise
+                    raise self._explained(fault, request) from None
 
     def _adapt(self, fault: ModelError) -> bool:
         """Drop what the server refused; return whether to repeat the request."""

@@ -63,7 +63,7 @@ class OpenAIChat(Remote):
                 return
             except ModelError as fault:
                 if last or fault.status not in _REFUSED or not self._adapt(fault):
-                    raise
+                    raise self._explained(fault, request) from None
 
     def _body(self, request: Request) -> dict[str, Any]:
         return encode(

@@ -65,7 +65,7 @@ class OpenAIResponses(Remote):
                 return
             except ModelError as fault:
                 if last or fault.status not in (400, 403, 422) or not self._adapt(fault):
-                    raise
+                    raise self._explained(fault, request) from None
 
     def _adapt(self, fault: ModelError) -> bool:
         """Drop the refused field; return whether to repeat the request."""

@@ -75,6 +75,14 @@ def budget(reasoning: str | int | bool) -> int:
     return max(0, reasoning)
 
 
+def joined(body: Mapping[str, Any], extra: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object `name` of a request and of `extra_body` merged, {} if one lacks it."""
+    ours, theirs = body.get(name), extra.get(name)
+    if not isinstance(ours, Mapping) or not isinstance(theirs, Mapping):
+        return {}
+    return {name: {**ours, **theirs}}
+
+
 def stops(value: str | list[str] | tuple[str, ...]) -> list[str]:
     """Return the stop texts as a list."""
     return [value] if isinstance(value, str) else list(value)

@@ -6,7 +6,8 @@ and a record must survive that.
 Rules
 - Inputs are the prompt (with attachments), the requested model ("" if the environment chose it),
   the names of the tools, the settings that matter (system text, sampling, a requested dialect) and
-  the conversation before.
+  the conversation before. The JSON schema of the answer is one only where there is a schema, so
+  runs without a type have the digests they always had.
 - The conversation counts by its prompts, calls and answers; not by ids, times, tokens or tool
   output.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
@@ -24,6 +25,7 @@ from ..events import Event
 from .packing import Home, digest
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
+OUTPUT = "output"  # the input that most runs lack
 
 
 def inputs_of(
@@ -34,11 +36,13 @@ def inputs_of(
     tools: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
     history: Sequence[Sequence[Event]] = (),
+    output: Mapping[str, Any] | None = None,
     home: str | None = None,
 ) -> dict[str, str]:
     """Return the digest of each input, by the names of `INPUTS`; "" for an empty input.
 
     prompt: as the model reads it (redacted).
+    output: name and JSON schema of the answer's type; the name does not count.
     history: the earlier runs, oldest first.
     home: the folder that does not count (default: the user's).
     """
@@ -54,9 +58,10 @@ def inputs_of(
         _hidden(given, hide),
         _turns(history, hide),
     )
-    return {
+    found = {
         name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)
     }
+    return found | ({OUTPUT: digest(output["schema"])} if output else {})
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
@@ -69,7 +74,8 @@ def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> lis
 
 def inputs_hash(inputs: Mapping[str, str]) -> str:
     """Return one digest of all inputs."""
-    return digest([inputs.get(name, "") for name in INPUTS])
+    more = [inputs[OUTPUT]] if inputs.get(OUTPUT) else []
+    return digest([*(inputs.get(name, "") for name in INPUTS), *more])
 
 
 def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
@@ -78,12 +84,14 @@ def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
     found = start.settings.get("inputs") if start is not None else None
     if not isinstance(found, Mapping):
         return None
-    return {name: str(found.get(name, "")) for name in INPUTS}
+    return {name: str(found.get(name, "")) for name in INPUTS} | (
+        {OUTPUT: str(found[OUTPUT])} if found.get(OUTPUT) else {}
+    )
 
 
 def changed(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the inputs that differ, in the order of `INPUTS`."""
-    return tuple(name for name in INPUTS if recorded.get(name, "") != now.get(name, ""))
+    return tuple(name for name in (*INPUTS, OUTPUT) if recorded.get(name, "") != now.get(name, ""))
 
 
 def _turns(history: Sequence[Sequence[Event]], hide: Any) -> list[Any]:

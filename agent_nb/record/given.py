@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -21,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ..events import Event, RunStart, User
-from .fingerprint import inputs_of, turns_of
+from .fingerprint import OUTPUT, inputs_of, turns_of
 
 LONGEST = 20  # lines of a shown difference
 WORDS = 60  # characters of a prompt that name a turn
@@ -30,7 +31,8 @@ WORDS = 60  # characters of a prompt that name a turn
 class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One prompt and every input of its run.
 
-    `model` is the requested one; `history` holds the earlier runs, oldest first.
+    `model` is the requested one; `history` holds the earlier runs, oldest first; `output` is the
+    type of the answer: its `name` and JSON `schema`.
     """
 
     prompt: str
@@ -39,6 +41,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tools: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
     history: Sequence[Sequence[Event]] = ()
+    output: Mapping[str, Any] | None = None
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -117,6 +120,20 @@ def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"
 
 
+def _output(given: Given, start: RunStart, user: User) -> Iterator[str]:
+    recorded = start.settings.get(OUTPUT)
+    old, new = (side if isinstance(side, Mapping) else {} for side in (recorded, given.output))
+    names = [str(side.get("name") or "none") for side in (old, new)]
+    if names[0] != names[1]:
+        yield f"output: the type changed: {names[0]} → {names[1]}"
+        return
+    before, after = (
+        json.dumps(side.get("schema"), indent=1, ensure_ascii=False, sort_keys=True)
+        for side in (old, new)
+    )
+    yield from [f"output: the type changed: {names[0]}", *lines(before, after)]
+
+
 def _value(value: Any) -> str:
     return "not set" if value is None else str(value)
 
@@ -155,6 +172,7 @@ _WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
     "tools": _tools,
     "settings": _settings,
     "conversation": _conversation,
+    OUTPUT: _output,
 }
 
 

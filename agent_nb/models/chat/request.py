@@ -26,6 +26,7 @@ from ..messages import (
     ImageBlock,
     Message,
     OpaqueBlock,
+    OutputSchema,
     Request,
     ResultBlock,
     TextBlock,
@@ -33,6 +34,7 @@ from ..messages import (
     ToolSpec,
 )
 from ..settings import checked, effort, stops
+from ..strict_schema import OPENAI, strict
 from .decoder import PROVIDER
 
 PLAIN = ("temperature", "top_p", "seed")
@@ -71,8 +73,18 @@ def encode(
         body["stop"] = stops(settings["stop"])
     if "reasoning" in settings:
         body |= _reasoning(settings["reasoning"], router=router)
+    if request.output is not None:
+        schema = output_format(request.output)
+        body["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
     body |= settings.get("extra_body", {})
     return body
+
+
+def output_format(output: OutputSchema) -> dict[str, Any]:
+    """Return the schema of the answer as OpenAI's APIs take it; strict if it has a strict form."""
+    form = strict(output.schema, OPENAI)
+    schema = {"schema": output.schema if form is None else form, "strict": form is not None}
+    return {"type": "json_schema", "name": output.name, **schema}
 
 
 def tool(spec: ToolSpec) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Rules
 - The key is looked up for each request, so one set later is found; a missing key where one is
   required is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
+- A refusal of the schema of an answer is a ModelError `no_schema`; the object remembers it.
 - An unknown model (404) is answered with close names.
 - The model `*` is the first that the server lists and that can chat; the server is asked for its
   name once, when it is first needed.
@@ -25,6 +26,7 @@ import msgspec
 from ...errors import ModelError
 from ...host.trust import Offer
 from .. import keys
+from ..messages import OutputSchema, Request
 from ..parts import Part
 from ..prices import Prices, Tariff, tariff_at
 from .client import Http
@@ -38,6 +40,12 @@ LONGEST = 200  # characters of the longest name accepted
 # names of models that do not chat
 _OTHER = re.compile(
     r"embed|rerank|whisper|\btts|dall-e|moderation|transcri|image|diffusion|\bbge\b|\bclip\b", re.I
+)
+_REFUSED = (400, 404, 405, 422, 500, 501)
+_NO_SCHEMA = re.compile(
+    r"response[ _]?format|response.?mime|json[ _]?(schema|mode|object)|structured|output_(config|format)"
+    r"|text\.format|\bschemas?\b|\bgrammar\b|guided",
+    re.IGNORECASE,
 )
 _encode = msgspec.json.Encoder().encode
 # a picture in a body; in a text of the body the quotes would be escaped
@@ -91,6 +99,7 @@ class Remote:
         self.cache = cache
         self._prices = dict(prices or {})
         self._http = Http(base_url, timeouts)
+        self._schemas = True  # no schema of an answer was refused yet
         endpoint = f"{label} {self._http.base_url}"
         self._limiter = limiter_of(endpoint, self._http.host, rpm, concurrency)
 
@@ -171,6 +180,18 @@ class Remote:
             for item in items or ()
         ]
         return [str(name).removeprefix("models/") for name in found if name]
+
+    def takes_output(self, output: OutputSchema) -> bool:
+        """Return whether the schema of an answer may be sent; False once one was refused."""
+        return self._schemas
+
+    def _explained(self, fault: ModelError, request: Request) -> ModelError:
+        """Return a fault as `no_schema` if it is about the schema of the answer; remember that."""
+        words = f"{fault} {fault.raw}"
+        if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(words):
+            return fault
+        self._schemas = False
+        return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""

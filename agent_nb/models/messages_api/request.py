@@ -28,7 +28,8 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..settings import budget, checked, effort, stops
+from ..settings import budget, checked, effort, joined, stops
+from ..strict_schema import ANTHROPIC, strict
 from .decoder import PROVIDER
 
 MAX_TOKENS = 8192
@@ -69,7 +70,11 @@ def encode(
         body["stop_sequences"] = stops(settings["stop"])
     if "reasoning" in settings:
         body |= _thinking(settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive)
-    body |= settings.get("extra_body", {})
+    if request.output is not None:
+        form = {"type": "json_schema", "schema": strict(request.output.schema, ANTHROPIC)}
+        body["output_config"] = {**body.get("output_config", {}), "format": form}
+    extra = settings.get("extra_body", {})
+    body |= extra | joined(body, extra, "output_config")
     return body
 
 

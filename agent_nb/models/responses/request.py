@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ..chat.request import arguments, named, result_text
+from ..chat.request import arguments, named, output_format, result_text
 from ..messages import (
     Block,
     CallBlock,
@@ -28,7 +28,7 @@ from ..messages import (
     TextBlock,
     ToolSpec,
 )
-from ..settings import checked, effort
+from ..settings import checked, effort, joined
 from .decoder import PROVIDER
 
 
@@ -73,7 +73,10 @@ def encode(
             "effort": effort(settings["reasoning"]),
             **({"summary": "auto"} if summary else {}),
         }
-    body |= settings.get("extra_body", {})
+    if request.output is not None:
+        body["text"] = {"format": output_format(request.output)}
+    extra = settings.get("extra_body", {})
+    body |= extra | joined(body, extra, "text")
     return body
 
 

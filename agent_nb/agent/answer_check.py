@@ -1,0 +1,134 @@
+"""Check the answer of each turn against its type, and record the value instead of the text.
+
+Why here: a text becomes the answer only at the end of its turn, when no call follows it. So the
+blocks of text wait until then; their deltas are shown at once.
+
+Rules
+- A valid answer is one `respond` of canonical JSON, marked with the name of its type (`TYPED`).
+- An invalid answer stays as the model wrote it. Its fault goes back to the model, at most
+  `CORRECTIONS` times in a run.
+- Text of a turn that calls tools, and of a turn that broke off, is not the answer. A call of the
+  final tool beside other calls is refused; the other calls run.
+- The order of the events stays: what comes after a waiting block waits too, except deltas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from .. import events
+from ..events import Event
+from ..events.text import TYPED
+from .final_tool import FinalTool
+from .output_type import InvalidOutput, NotJson, OutputType
+from .output_way import Way
+from .turn import Turn
+
+CODE = "invalid_output"
+NOT_ALONE = "answer_not_alone"
+CORRECTIONS = 2
+_CUT = "The answer was cut off at the limit of tokens of one answer. Write a shorter one."
+_LIMITS = ("length", "max_tokens", "max_output_tokens")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is wrong with the answer of a turn, for the model ("": nothing).
+
+    `ignored`: the answer is not even JSON. `last`: no correction is left.
+    """
+
+    fault: str = ""
+    ignored: bool = False
+    last: bool = False
+
+
+class AnswerCheck:
+    """Checks the answers of one run, of the type `output` (None: any text is an answer).
+
+    `verdict` is about the turn that ended last.
+    """
+
+    def __init__(self, output: OutputType | None) -> None:
+        self._output = output
+        self.verdict = Verdict()
+        self.beside = ""  # what is wrong with an answer beside calls
+        self._faults = 0
+
+    def recount(self, run: Iterable[Event]) -> None:
+        """Count the invalid answers of a run that is resumed."""
+        self._faults = sum(isinstance(e, events.Error) and e.code == CODE for e in run)
+
+    def turn(self, turn: Turn, way: Way) -> TurnCheck | None:
+        """Return the check of one turn, which was asked in `way`; None if there is no type."""
+        self.verdict, self.beside = Verdict(), ""
+        return TurnCheck(self, self._output, turn, way) if self._output is not None else None
+
+    def refused(self, words: str, *, ignored: bool) -> None:
+        """Note that the answer of the turn is invalid."""
+        self._faults += 1
+        last = self._faults > CORRECTIONS
+        more = f"\nIt was the invalid answer number {self._faults}; the run ends." if last else ""
+        self.verdict = Verdict(f"{words}{more}", ignored, last)
+
+
+class TurnCheck:
+    """Checks one turn: its events on their way to the log.
+
+    `final` reads the final tool's calls, if there is one.
+    """
+
+    def __init__(self, run: AnswerCheck, output: OutputType, turn: Turn, way: Way) -> None:
+        self._run, self._output, self._turn, self._way = run, output, turn, way
+        self.final = FinalTool(way.final) if way.final else None
+        self._held: list[Event] = []
+
+    def feed(self, fresh: Iterable[Event]) -> list[Event]:
+        """Return the events to log now."""
+        out: list[Event] = []
+        for event in fresh:
+            waits = self._held or isinstance(event, events.Respond)
+            (out if isinstance(event, events.Delta) or not waits else self._held).append(event)
+        return [*out, *self._release()] if self._turn.all_calls else out
+
+    def close(self, fresh: Iterable[Event], *, incomplete: bool) -> list[Event]:
+        """Return the last events of the turn, the checked answer among them."""
+        out, turn = self.feed(fresh), self._turn
+        answers = list(dict.fromkeys(self.final.answers)) if self.final is not None else []
+        if incomplete or turn.broken:
+            return [*out, *self._release()]
+        if turn.all_calls or turn.feedback or turn.executed:
+            if answers:
+                self._run.beside = f"{self._way.final} was called beside other calls and does not count. Call it alone, when you have their results."
+            return [*out, *self._release()]
+        said = [e for e in self._held if isinstance(e, events.Respond)]
+        final = [e for e in said if e.content.strip() in answers]
+        try:
+            answer = self._output.parse(
+                _only(self._way, answers) if answers else "".join(e.content for e in said)
+            )
+        except InvalidOutput as fault:
+            words = _CUT if turn.finish in _LIMITS else str(fault)
+            self._run.refused(words, ignored=isinstance(fault, NotJson) and bool(said))
+            return [*out, *self._release()]
+        replaced = final or said
+        mark = {TYPED: self._output.name}
+        value = msgspec.structs.replace(
+            replaced[-1], content=answer.text, incomplete=False, extra=mark
+        )
+        held = self._release()
+        return [
+            *out,
+            *(value if e is replaced[-1] else e for e in held if e not in replaced[:-1]),
+        ]
+
+    def _release(self) -> list[Event]:
+        out, self._held = self._held, []
+        return out
+
+
+def _only(way: Way, answers: list[str]) -> str:
+    if len(answers) > 1:
+        raise InvalidOutput(f"{way.final} was called {len(answers)} times. Call it once.")
+    return answers[0]

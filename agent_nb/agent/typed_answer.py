@@ -1,0 +1,73 @@
+"""The typed answer of a run: plain JSON, a value of its type, or a frame.
+
+Rules
+- The log decides: the newest text of the run itself that is marked as typed. A text without the
+  mark is never read as JSON.
+- Nothing is imported by name: only a type that the caller has makes a value of the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UsageError
+from ..events import Event
+from ..events.answer_frame import answer_frame
+from ..events.text import typed
+from ..wire.json_text import lenient_loads
+from .output_type import InvalidOutput, OutputType
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def found(log: Iterable[Event]) -> tuple[str, Any] | None:
+    """Return the name of the type and the plain JSON of a run's answer; None without one."""
+    texts = [e for e in log if typed(e) and not e.span]
+    if not texts:
+        return None
+    last: Any = texts[-1]
+    try:
+        return typed(last), lenient_loads(last.content)
+    except ValueError:  # a record that was changed, or cut to its size limit
+        return None
+
+
+def output(log: Iterable[Event], kind: OutputType | None) -> Any:
+    """Return the answer as a value of `kind`, as plain JSON if None; None without an answer.
+
+    Raises UsageError if the type does not take it.
+    """
+    answer = found(log)
+    if answer is None or kind is None:
+        return answer and answer[1]
+    return _value(answer, kind)
+
+
+def output_as(log: Iterable[Event], kind: Any) -> Any:
+    """Return the answer as a value of the type `kind`. Raises UsageError."""
+    return _value(_needed(log), OutputType(kind))
+
+
+def frame(log: Iterable[Event]) -> pd.DataFrame:
+    """Return the answer as a frame. Raises UsageError without an answer."""
+    return answer_frame(_needed(log)[1])
+
+
+def _needed(log: Iterable[Event]) -> tuple[str, Any]:
+    answer = found(log)
+    if answer is None:
+        raise UsageError(
+            "The run has no typed answer. Give the agent a type, Agent(output=Row), or the cell --output Row."
+        )
+    return answer
+
+
+def _value(answer: tuple[str, Any], kind: OutputType) -> Any:
+    name, document = answer
+    try:
+        return kind.validate(document).value
+    except InvalidOutput as fault:
+        was = f" (recorded as {name})" if name != kind.name else ""
+        raise UsageError(f"{fault}{was}\nThe plain JSON is run.answer.") from None

@@ -1,0 +1,213 @@
+"""A JSON Schema within the subset that a provider enforces while the model writes.
+
+Why: providers refuse a schema outside their subset. A schema inside it makes an invalid answer
+impossible.
+
+Rules
+- Every object is closed and all its members are required: the model fills in every field.
+- `OPENAI`: every document that is valid under the strict schema is valid under the original. A
+  schema that would need more than that has no strict form.
+- `ANTHROPIC`: bounds and patterns, which it does not take, become words of the description; the
+  answer is validated afterwards. Recursive schemas have no strict form.
+- Open objects (`dict[str, int]`), tuples and schemas without a type have no strict form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
+MOST_LEVELS = 10
+MOST_MEMBERS = 5000
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
+_SHAPES = ("type", "enum", "const")
+_NOTES = frozenset(
+    {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
+    | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}
+)
+_READ = frozenset(
+    {"$ref", "anyOf", "oneOf", "properties", "required", "additionalProperties", "items"}
+    | {"uniqueItems", *_BOUNDS, *_SHAPES}
+)
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """The subset of one provider: the bounds it takes; whether others become words."""
+
+    bounds: frozenset[str]
+    worded: bool = False
+    recursive: bool = True
+
+
+OPENAI = Rules(frozenset({*_NUMBERS, "minItems", "maxItems", "pattern"}))
+ANTHROPIC = Rules(frozenset(), worded=True, recursive=False)
+
+
+class _NoStrictForm(ValueError):  # noqa: N818  (it names what does not exist)
+    """A schema that the subset cannot express."""
+
+
+def strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
+    """Return the strict form of an object's schema, None if it has none."""
+    definitions = schema.get("$defs", {})
+    try:
+        if not rules.recursive and _recursive(definitions):
+            return None
+        made = _schema(schema, rules, definitions, 0)
+        if definitions:
+            made["$defs"] = {
+                name: _schema(each, rules, definitions, 1) for name, each in definitions.items()
+            }
+    except _NoStrictForm:
+        return None
+    members = sum(len(each.get("properties", ())) for each in _objects(made))
+    return made if made.get("type") == "object" and members <= MOST_MEMBERS else None
+
+
+def _schema(
+    schema: Any, rules: Rules, definitions: Mapping[str, Any], level: int
+) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or level > MOST_LEVELS or schema.keys() - _NOTES - _READ:
+        raise _NoStrictForm
+    made: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
+    words = _bounds(schema, rules, made)
+    if schema.get("uniqueItems") and not rules.worded:
+        raise _NoStrictForm
+    if schema.get("format") in FORMATS:
+        made["format"] = schema["format"]
+    _choices(schema, rules, definitions, level, made)
+    if "object" in _kinds(schema):
+        _members(schema, rules, definitions, level, made)
+    elif {"properties", "required", "additionalProperties"} & schema.keys():
+        raise _NoStrictForm
+    if "array" in _kinds(schema):
+        made["items"] = _schema(schema.get("items"), rules, definitions, level + 1)
+    elif "items" in schema:
+        raise _NoStrictForm
+    if not {"type", "enum", "const", "anyOf", "$ref"} & made.keys():
+        raise _NoStrictForm
+    return _described(made, schema.get("description"), words)
+
+
+def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    kinds = schema.get("type", ())
+    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+
+
+def _bounds(schema: Mapping[str, Any], rules: Rules, made: dict[str, Any]) -> list[str]:
+    """Take over the bounds that the provider knows; return the others as words."""
+    words = []
+    for key in _BOUNDS:
+        if key not in schema:
+            continue
+        if key in rules.bounds and "(?" not in str(schema[key]):
+            made[key] = schema[key]
+        elif rules.worded:
+            words.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
+        else:
+            raise _NoStrictForm
+    return words
+
+
+def _choices(
+    schema: Mapping[str, Any],
+    rules: Rules,
+    definitions: Mapping[str, Any],
+    level: int,
+    made: dict[str, Any],
+) -> None:
+    if "$ref" in schema:
+        name = str(schema["$ref"]).removeprefix("#/$defs/")
+        if name not in definitions or schema.keys() - _NOTES - {"$ref"}:
+            raise _NoStrictForm
+        made["$ref"] = schema["$ref"]
+    one = schema.get("oneOf")
+    if one is not None and ("anyOf" in schema or not _disjoint(one, definitions)):
+        raise _NoStrictForm
+    some = schema.get("anyOf", one)
+    if some is not None:
+        made["anyOf"] = [_schema(each, rules, definitions, level) for each in some]
+
+
+def _disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
+    """Return whether a required member with a fixed value tells the options apart."""
+    found = [
+        definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
+        for each in options
+    ]
+    names = set.intersection(*(set(each.get("required", ())) for each in found))
+    return any(_distinct([each["properties"].get(name, {}) for each in found]) for name in names)
+
+
+def _distinct(members: list[Any]) -> bool:
+    fixed = [[m["const"]] if "const" in m else m.get("enum", []) for m in members]
+    seen = [json.dumps(value) for values in fixed for value in values]
+    return all(fixed) and len(seen) == len(set(seen)) and all(v.startswith('"') for v in seen)
+
+
+def _members(
+    schema: Mapping[str, Any],
+    rules: Rules,
+    definitions: Mapping[str, Any],
+    level: int,
+    made: dict[str, Any],
+) -> None:
+    members = schema.get("properties")
+    if members is None or (not members and schema.get("additionalProperties")):
+        raise _NoStrictForm
+    if set(schema.get("required", ())) - members.keys():
+        raise _NoStrictForm
+    made["properties"] = {
+        name: _schema(each, rules, definitions, level + 1) for name, each in members.items()
+    }
+    made["required"] = list(members)
+    made["additionalProperties"] = False
+
+
+def _described(made: dict[str, Any], text: Any, words: list[str]) -> dict[str, Any]:
+    said = " ".join(filter(None, (str(text or ""), f"({', '.join(words)})" if words else "")))
+    if not said:
+        return made
+    return (
+        {"description": said, "anyOf": [made]} if "$ref" in made else {"description": said} | made
+    )
+
+
+def _recursive(definitions: Mapping[str, Any]) -> bool:
+    below = {name: set(_references(each)) for name, each in definitions.items()}
+    for name, first in below.items():
+        reached, new = set[str](), first
+        while new:
+            reached |= new
+            new = set[str]().union(*(below.get(each, set()) for each in new)) - reached
+        if name in reached:
+            return True
+    return False
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"].removeprefix("#/$defs/")
+        for held in schema.values():
+            yield from _references(held)
+    elif isinstance(schema, list):
+        for held in schema:
+            yield from _references(held)
+
+
+def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping):
+        yield schema
+        for held in schema.values():
+            yield from _objects(held)
+    elif isinstance(schema, list):
+        for held in schema:
+            yield from _objects(held)
