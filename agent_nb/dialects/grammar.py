@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -102,9 +103,14 @@ _PLAIN = (
     "minItems",
     "maxItems",
 )
-_FORMATS = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
-)
+# what the engine's regular expressions lack: it drops a whole grammar for one of these
+_UNKNOWN = re.compile(r"\(\?|\\[1-9bBkpPzZA]")
+_FORMATS = frozenset({"date-time", "time", "date", "hostname", "ipv4", "ipv6", "uuid"})
+# formats whose own grammar need not end
+_ENDING = {
+    "duration": "^PT[0-9]{1,5}[HMS]$",
+    "email": r"^[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,4}$",
+}
 _LISTS = {"anyOf": "anyOf", "oneOf": "anyOf", "allOf": "allOf", "prefixItems": "prefixItems"}
 
 
@@ -174,6 +180,9 @@ def bounded(schema: Any, prefix: str = "", name: str = "") -> Any:
             out[target] = [bounded(s, prefix, name) for s in schema[key]]
     if schema.get("format") in _FORMATS:
         out["format"] = schema["format"]
+    pattern = schema.get("pattern", _ENDING.get(str(schema.get("format"))))
+    if isinstance(pattern, str) and not _UNKNOWN.search(pattern):
+        out["pattern"] = pattern
     if "items" in schema:
         out["items"] = bounded(schema["items"], prefix, name)
     kinds = schema.get("type", ())
