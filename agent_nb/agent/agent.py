@@ -8,7 +8,6 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import os
 import sys
@@ -39,7 +38,7 @@ from .output_type import OutputType
 from .registry import Questions
 from .replay_check import Wish
 from .run import Run
-from .stream import Asked, Replay, Stream
+from .stream import Asked, Replay, Stream, finished
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -63,10 +62,9 @@ class Agent:
     the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
     that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
     thoughts, besides think and thinking. `namespace`: where the names of functions, models and
-    policies are looked up (policies: in `__main__` by default). `output`: the type of the answer
-    (see `output_type`), whose value is `run.output`. `mentioned` returns names of
+    policies are looked up (policies: in `__main__` by default). `mentioned` returns names of
     further tools that a policy may mention. `model_source`: where the name of the model came from,
-    for the record.
+    for the record. `output`: the type of the answer (see `output_type`), for `run.output`.
     """
 
     def __init__(
@@ -255,14 +253,8 @@ class Agent:
         running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            run = asyncio.run(self._finish(prompt, options))
-            return run.raise_for_status() if check else run
-        raise UsageError(
-            "An event loop is running here (a notebook cell?): write `run = await agent(prompt)` instead of run_sync."
-        )
+        run = finished(lambda: self(prompt, **options, check=False))
+        return run.raise_for_status() if check else run
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
         """Return a tool that prompts this agent and returns its answer; see `subagent`.
@@ -300,9 +292,6 @@ class Agent:
     async def aclose(self) -> None:
         """Close the model's connections, if the model was used."""
         await self.choice.aclose()
-
-    async def _finish(self, prompt: str, options: dict[str, Any]) -> Run:
-        return await self(prompt, **options, check=False)
 
     def _given(
         self,

@@ -150,11 +150,9 @@ class Loop:
         return ("interrupted" if reason == "user" else "limit"), reason
 
     def _error(self, code: str, message: str, **fields: Any) -> None:
-        text = self._plan.redaction.value(message)
-        raw = self._plan.redaction.value(fields.pop("raw", ""))
-        self._log.append(
-            events.Error(code=code, message=text, raw=raw, turn=self._meter.turns, **fields)
-        )
+        value, turn = self._plan.redaction.value, self._meter.turns
+        fields["raw"] = value(fields.get("raw", ""))
+        self._log.append(events.Error(code=code, message=value(message), turn=turn, **fields))
 
     async def _turns(self) -> tuple[events.EndStatus, str]:
         await self._remember()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import anyio
 import msgspec
 
-from ..errors import AgentStopped, Cancelled
+from ..errors import AgentStopped, Cancelled, UsageError
 from ..events import End, Error, Event, RunStart, User
 from ..events.completion import ABANDONED, closed, missing
 from ..events.log import EventLog
@@ -217,3 +217,21 @@ class Stream(InProgress):
 
 class Replay(Stream):
     """The stream of a recorded run that is replayed."""
+
+
+def finished(make: Callable[[], Stream]) -> Run:
+    """Run the stream that `make` returns to its end; return the run.
+
+    Raises UsageError inside a running event loop.
+    """
+
+    async def main() -> Run:
+        return await make()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main())
+    raise UsageError(
+        "An event loop is running here (a notebook cell?): write `run = await agent(prompt)` instead of run_sync."
+    )
