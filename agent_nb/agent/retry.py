@@ -69,4 +69,5 @@ def _fallback(fault: ModelError, plan: Plan) -> Retry | None:
     """Return how the next model takes over, None if there is none or it is not for this fault."""
     if not plan.spares or not is_outage(fault):
         return None
-    return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or str(fault))
+    more = str(fault) if str(fault).rstrip(".") != fault.brief else ""
+    return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or more)

@@ -86,12 +86,14 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         file is checked when a cell uses it, so that the extension always loads.
         """
         name = str(proposal["value"])
-        if name.strip() and not name.isidentifier() and self._ready:
+        if name.strip() and self._ready:
             from ..errors import UsageError
             from ..models import choose
 
             try:
-                choose.check(name)
+                for one in choose.each(name):
+                    if not one.isidentifier():
+                        choose.check(one)
             except UsageError as fault:
                 raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
         return name

@@ -47,7 +47,7 @@ OPTIONS = (
         "-m",
         "--model",
         metavar="MODEL",
-        help="provider/name, for example openai/gpt-5-mini or local/smollm2",
+        help="provider/name, for example openai/gpt-5-mini or local/smollm2; a/x,b/y: the next one answers when one is away or overloaded",
     ),
     _value(
         "-t",
@@ -134,7 +134,7 @@ OPTIONS = (
         dest="cost",
         type=float,
         metavar="USD",
-        help="limit: cost of the whole run (default: none)",
+        help="limit: cost of the whole run; needs a known price (default: none)",
     ),
     _value(
         "--time", type=float, metavar="S", help=f"limit: seconds (default: {Limits().seconds:g})"

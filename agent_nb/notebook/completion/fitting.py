@@ -44,7 +44,7 @@ VALUES: dict[str, Words] = {
     "codec": Words("codec", names.codecs),
     "reasoning": Words("effort", fixed(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }
-LISTS = ("tools", "thought_tags")  # options whose values are separated by commas
+LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command in order; the last entry also counts for what follows it, unless None
 ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
     "models": (Words("provider", names.providers), None),

@@ -12,7 +12,7 @@ from .findings import Finding
 
 def model(configured: str) -> Iterator[Finding]:
     """Check the model that a run would use; `configured` comes from the notebook."""
-    from ...models import choose, keys
+    from ...models import choose
 
     try:
         name, where = choose.choose("", configured)
@@ -21,15 +21,22 @@ def model(configured: str) -> Iterator[Finding]:
         todo = " · ".join(line.strip() for line in rest.splitlines())
         yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
         return
+    for one in choose.each(name):
+        yield _access(one, where)
+
+
+def _access(name: str, where: str) -> Finding:
+    """Return whether the provider of a model is known and its key is there."""
+    from ...models import choose, keys
+
     provider = name.partition("/")[0]
     if provider not in choose.providers():
-        yield Finding(
+        return Finding(
             "model",
             "broken",
             f"{name} ({where}): there is no provider {provider!r}",
             f"known: {', '.join(choose.providers())}",
         )
-        return
     try:
         lacking = (
             provider in keys.VARIABLES
@@ -37,10 +44,9 @@ def model(configured: str) -> Iterator[Finding]:
             and not os.environ.get(f"{provider.upper()}_BASE_URL")
         )
     except AgentError as fault:
-        yield Finding("model", "broken", f"{name} ({where}): {fault}")
-        return
+        return Finding("model", "broken", f"{name} ({where}): {fault}")
     todo = f"set {keys.VARIABLES[provider][0]}, or %agent key {provider}" if lacking else ""
-    yield Finding(
+    return Finding(
         "model",
         "broken" if lacking else "ok",
         f"{name} ({where}){': it has no key' if lacking else ''}",
