@@ -133,8 +133,12 @@ def _progress(context: ToolContext) -> Any:
         words = visible(message or "")
         with suppress(Cancelled):  # the call is being cancelled
             if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
-                context.progress({"done": done, "total": total}, message=words)
+                context.progress({"done": _whole(done), "total": _whole(total)}, message=words)
             elif words:
                 context.progress({"message": words})
 
     return report
+
+
+def _whole(number: float) -> float:
+    return int(number) if number == int(number) else number

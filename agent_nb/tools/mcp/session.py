@@ -25,7 +25,7 @@ from .elicitation import Asking, answer
 from .sdk import sdk
 from .server import Server, exact
 from .stderr_tail import StderrTail
-from .transport import connected
+from .transport import Link, connected
 
 START = 60.0  # s
 _END = 8.0  # s; the SDK asks, terminates and kills within it
@@ -52,7 +52,7 @@ class Session:
         self._client: Any = None
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
-        self._ended = asyncio.Event()
+        self._link = Link()
         self._scope = anyio.CancelScope()
         self._starting = asyncio.Lock()
         self._asking: list[Asking] = []  # of the running calls, oldest first
@@ -60,7 +60,7 @@ class Session:
     @property
     def alive(self) -> bool:
         """Whether calls can be made."""
-        return self._client is not None and not self._ended.is_set()
+        return self._client is not None and not self._link.ended.is_set()
 
     async def tools(self) -> list[Any]:
         """Return the tools that the server lists now, as the SDK's values. Raises ToolError."""
@@ -100,11 +100,7 @@ class Session:
             server = self.server.expanded(os.environ)
             self._redaction = Redaction({**self._secrets, **server.secrets})
             self._errors = StderrTail(self._redaction)
-            self._closing, self._ended, self._scope = (
-                asyncio.Event(),
-                asyncio.Event(),
-                anyio.CancelScope(),
-            )
+            self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             ready.add_done_callback(lambda done: done.exception())  # perhaps nobody waits any more
             self.state = "starting"
@@ -118,7 +114,7 @@ class Session:
                 await self.close()
                 raise
             except Exception as fault:
-                await self._failed(_reason(fault, server))
+                await self._failed(_reason(fault, server, self._link.status))
 
     async def close(self) -> None:
         """End the session and its process; bounded in time."""
@@ -134,16 +130,16 @@ class Session:
     async def _asked(self, request: Callable[[], Awaitable[Any]], *, again: bool = False) -> Any:
         """Make a request; `again`: it does no harm twice, so a crash is not the end of it."""
         await self.start()
-        ended, errors = self._ended, self._errors
+        link, errors = self._link, self._errors
         code: Any = None
         try:
             return await request()
         except Exception as fault:  # the server's answer, a lost connection, an invalid result
             code = getattr(fault, "code", None)
             said = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
-        if not (ended.is_set() or code == _CLOSED or (self.server.url and _LOST in said)):
+        if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in said)):
             raise ToolError(self._said(said))
-        if self._ended is ended:  # no other call has started it again meanwhile
+        if self._link is link:  # no other call has started it again meanwhile
             await self.close()
         if again:
             return await self._asked(request)
@@ -157,12 +153,12 @@ class Session:
 
     async def _serve(self, server: Server, errors: StderrTail, ready: asyncio.Future[None]) -> None:
         """Hold the connection until it is closed or ends; tell `ready` how the start went."""
-        mcp, closing, ended = sdk(), self._closing, self._ended
+        mcp, closing, link = sdk(), self._closing, self._link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
             with self._scope:
                 async with mcp.Client(
-                    connected(server, errors, ended),
+                    connected(server, errors, link),
                     client_info=mcp.Implementation(name="agent_nb", version=_version()),
                     elicitation_callback=self._elicit,
                 ) as client:
@@ -170,13 +166,13 @@ class Session:
                     self.about = self._said(f"{info.name} {info.version}".strip()) if info else ""
                     self._client, self.state = client, "running"
                     ready.set_result(None)
-                    await _first(closing, ended)
+                    await _first(closing, link.ended)
         except Exception as fault:
             why = fault
         finally:
-            ended.set()
+            link.ended.set()
             errors.started()
-            if self._ended is ended:
+            if self._link is link:
                 self._client = None
                 self.state = "stopped" if closing.is_set() else "crashed"
             if not ready.done():
@@ -215,7 +211,12 @@ async def _first(*events: asyncio.Event) -> None:
             task.cancel()
 
 
-def _reason(fault: BaseException, server: Server) -> str:
+def _reason(fault: BaseException, server: Server, status: int) -> str:
+    """Return why a server did not start; `status`: of its last HTTP response."""
+    if status in (401, 403):
+        return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
+    if status >= 400:
+        return f"It answered with the status {status}; is {exact(server.url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):

@@ -23,11 +23,19 @@ from .stderr_tail import StderrTail
 _CONNECT, _READ = 30.0, 600.0  # s
 
 
-class Incoming:
-    """The messages of a server; sets `ended` when no more can come."""
+class Link:
+    """How a connection is: `ended`, and the `status` of the last HTTP response (0: none)."""
 
-    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
-        self._stream, self._ended = stream, ended
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.status = 0
+
+
+class Incoming:
+    """The messages of a server; notes the end of the connection when no more can come."""
+
+    def __init__(self, stream: Any, link: Link) -> None:
+        self._stream, self._link = stream, link
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -40,22 +48,22 @@ class Incoming:
         return self
 
     async def __aexit__(self, *raised: Any) -> Any:
-        self._ended.set()
+        self._link.ended.set()
         return await self._stream.__aexit__(*raised)
 
 
 @asynccontextmanager
 async def connected(
-    server: Server, errors: StderrTail, ended: asyncio.Event
+    server: Server, errors: StderrTail, link: Link
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Connect to a server whose entry is expanded; yield its streams. Raises what the SDK raises.
 
-    `errors` takes what a process writes to stderr. `ended` is set when the connection has ended.
+    `errors` takes what a process writes to stderr; `link` shows how the connection is.
     """
-    opened = _over_http(server) if server.url else _process(server, errors)
+    opened = _over_http(server, link) if server.url else _process(server, errors)
     async with opened as (incoming, outgoing):
         errors.started()
-        yield Incoming(incoming, ended), outgoing
+        yield Incoming(incoming, link), outgoing
 
 
 def _process(server: Server, errors: StderrTail) -> Any:
@@ -71,14 +79,19 @@ def _process(server: Server, errors: StderrTail) -> Any:
 
 
 @asynccontextmanager
-async def _over_http(server: Server) -> AsyncIterator[tuple[Any, Any]]:
+async def _over_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any]]:
     sdk()
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    async def noted(response: Any) -> None:
+        link.status = response.status_code
+
     timeout = httpx2.Timeout(_CONNECT, read=_READ)
     async with (
-        httpx2.AsyncClient(headers=server.headers, timeout=timeout) as client,
+        httpx2.AsyncClient(
+            headers=server.headers, timeout=timeout, event_hooks={"response": [noted]}
+        ) as client,
         streamable_http_client(server.url, http_client=client) as streams,
     ):
         yield streams
