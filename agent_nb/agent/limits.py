@@ -14,7 +14,7 @@ import msgspec
 from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
-from ..models.prices import PLACES
+from ..models.prices import PLACES, dollars
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class Meter:
             (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
             (lim.failures, self.failures, f"{_count(lim.failures, 'tool failure')} in a row"),
             (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
-            (lim.cost, (total.cost or 0.0) + cost, _dollars(lim.cost or 0)),
+            (lim.cost, (total.cost or 0.0) + cost, dollars(lim.cost or 0)),
         )
         return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
 
@@ -144,10 +144,6 @@ class Meter:
             or (lim.tokens and used >= 0.9 * lim.tokens)
             or (lim.cost and (self.total.cost or 0.0) >= 0.9 * lim.cost)
         )
-
-
-def _dollars(limit: float) -> str:
-    return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
 
 
 def _count(number: int, noun: str) -> str:

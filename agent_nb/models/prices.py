@@ -46,6 +46,11 @@ LISTED = {
 REPORTING = frozenset({"openrouter.ai"})  # hosts that report the cost of every answer
 
 
+def dollars(limit: float) -> str:
+    """Return a budget as people write it: `$0.10`, `$0.005`."""
+    return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
+
+
 class Used(Protocol):
     """Tokens of one or more requests, as `events.usage` counts them."""
 

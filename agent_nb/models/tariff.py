@@ -14,9 +14,9 @@ from ..errors import AgentError, UsageError
 from ..host.paths import tilde
 from . import config
 from .base import Model
-from .prices import EXTRA, Tariff, matching
+from .prices import EXTRA, Tariff, dollars, matching
 
-WORDS = """The budget of ${dollars:g} cannot be kept: the price of {name} is unknown. Nothing was sent.
+WORDS = """The budget of {budget} cannot be kept: the price of {name} is unknown. Nothing was sent.
 Leave the budget out, or {install}write the price in US dollars per million tokens into {file}:
 
     [prices]
@@ -32,11 +32,13 @@ def tariff_of(model: Model) -> Tariff:
     return own
 
 
-def check_budget(model: Model, dollars: float | None) -> None:
+def check_budget(model: Model, budget: float | None) -> None:
     """Raise UsageError if the price of `model` is unknown, so that a budget cannot be kept."""
-    if not dollars or (tariff := tariff_of(model)).known:
+    if not budget or (tariff := tariff_of(model)).known:
         return
     install = f"install the list of prices ({EXTRA}), or " if tariff.installable else ""
     raise UsageError(
-        WORDS.format(dollars=dollars, name=model.name, install=install, file=tilde(config.path()))
+        WORDS.format(
+            budget=dollars(budget), name=model.name, install=install, file=tilde(config.path())
+        )
     )

@@ -258,7 +258,7 @@ def test_the_header_names_the_model_that_answers_and_the_one_that_did_not(serve)
     view = RunView().extend(run.log)
     assert "b  instead of openai/a" in drawn(header.card(view, Context()))
     (card,) = [c for c in view.cards if c.kind == "model"]
-    assert "Going on with b" in drawn(model.card(card, Context()))
+    assert "going on with b" in drawn(model.card(card, Context()))
     assert "(503)" in drawn(model.card(card, Context()))
 
 

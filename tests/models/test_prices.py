@@ -219,7 +219,7 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent(configure, 
     with pytest.raises(UsageError) as caught:
         Agent(model, secrets={}, limits={"cost": 0.1})("go")
     assert model.asked == 0
-    assert "The budget of $0.1 cannot be kept: the price of lab/x is unknown." in str(caught.value)
+    assert "The budget of $0.10 cannot be kept: the price of lab/x is unknown." in str(caught.value)
     assert f'[prices]\n    "lab/x" = {LINES}' in str(caught.value)
     assert "c.toml" in str(caught.value)
     assert "pip install" not in str(caught.value)

@@ -64,7 +64,7 @@ def test_a_cell_goes_on_with_the_next_model_and_says_so(agent, capsys):
     said = shown(capsys)
     assert (done.status, done.answer) == ("ok", "Hello.")
     assert "lab/b  instead of lab/a" in said
-    assert "Lab failed (503). Going on with lab/b" in said
+    assert "going on with lab/b  Lab failed (503)" in said
 
 
 def test_the_default_model_may_be_several(loaded, caplog):

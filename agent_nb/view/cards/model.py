@@ -21,8 +21,9 @@ def _row(said: dict[str, Any]) -> Node:
     model, why = (clip(str(said.get(name) or ""), 300) for name in ("model", "why"))
     left = (
         T("⇢ ", tone="wait", label="Another model"),
-        T(f"{why} Going on with " if why else "Going on with ", tone="wait"),
+        T("going on with ", tone="wait"),
         T(model, mono=True),
+        T(f"  {why.rstrip('.')}", tone="muted"),
     )
     raw = bounded(str(said.get("raw") or ""), 4000)
     return Fold((Row(left),), (Pre(raw),), title=f"going on with {model}") if raw else Row(left)
