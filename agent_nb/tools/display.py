@@ -30,11 +30,12 @@ _METHODS = {
     "text/html": "_repr_html_",
     "text/markdown": "_repr_markdown_",
     "text/latex": "_repr_latex_",
-    "image/png": "_repr_png_",
-    "image/jpeg": "_repr_jpeg_",
     "image/svg+xml": "_repr_svg_",
 }
-_KINDS = {*_METHODS, "text/plain", "image/gif", "image/webp", "application/json"}
+_KINDS = {
+    *_METHODS,
+    *("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain", "application/json"),
+}
 # What a browser treats as a comment: hidden, and the text around it is read as one word.
 _COMMENT = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*(?:>|\Z)", re.DOTALL
@@ -42,7 +43,7 @@ _COMMENT = re.compile(
 
 
 def rich(value: Any) -> dict[str, Any] | None:
-    """Return the mime bundle of a rich object, else None."""
+    """Return the mime bundle of a rich object, else None; `pictures` knows its pictures."""
     kind = type(value)
     made: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):
@@ -50,8 +51,6 @@ def rich(value: Any) -> dict[str, Any] | None:
     for mime, method in _METHODS.items():
         if mime not in made and hasattr(kind, method):
             made[mime] = _call(getattr(value, method))
-    if hasattr(kind, "savefig") and "image/png" not in made:
-        made["image/png"] = _call(lambda: _figure(value))
     return bundle(made) or None
 
 
@@ -130,10 +129,16 @@ def _mimebundle(value: Any) -> Mapping[str, Any]:
     return made if isinstance(made, Mapping) else {}
 
 
-def _figure(value: Any) -> bytes:
+def drawn(figure: Any) -> bytes:
+    """Return a figure as PNG; b"" if it cannot be drawn."""
     target = io.BytesIO()
-    value.savefig(target, format="png", bbox_inches="tight")
+    _call(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
     return target.getvalue()
+
+
+def called(value: Any, method: str, *args: Any) -> Any:
+    """Return what a method of a foreign object returns, None if it raises."""
+    return _call(lambda: getattr(value, method)(*args))
 
 
 def _call(function: Any) -> Any:

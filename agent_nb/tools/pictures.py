@@ -1,37 +1,157 @@
 """The pictures of a result: figures, PIL images and files in memory, as attachments.
 
-Why: a model that can see reads a plot better than the words `<Figure size 700x300>`.
+Why: a model that can see reads a plot better than the words `<Figure size 700x300>`, and people
+want it in the card of the call that drew it.
 
 Rules
 - No library is imported: an object is drawn by the methods of its type (see `display`).
 - Only PNG, JPEG, GIF and WebP count, by their first bytes; a PNG loses the text in it.
+- A result keeps at most `MOST` pictures of at most `LARGEST` bytes; a larger one is scaled down.
+- In the text of a result each picture is named, so that a reader without eyes knows of it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..models.picture_limits import GIVEN_SIDE, fitted
 from ..wire.media import attachment, clean_attachment
+from ..wire.picture_size import caption
 from . import display
 
+Picture = dict[str, str]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
+MOST = 30
+LARGEST = 3_000_000  # bytes
+_DEEPEST, _WIDEST = 3, 50  # levels and items in which pictures are looked for
+_METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
-def picture(source: Any) -> dict[str, str] | None:
-    """Return bytes, an attachment, a figure or an image as an attachment; None if it is neither."""
+class Figures:
+    """The pictures of one call, in the order in which they were shown.
+
+    A picture with a `key` (the id of a display) may be replaced by the next one with that key.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Any, Picture] = {}
+
+    @property
+    def all(self) -> tuple[Picture, ...]:
+        """The pictures so far."""
+        return tuple(self._found.values())
+
+    def add(self, picture: Picture, key: str = "") -> str:
+        """Keep a picture and return the words for it in the text of the result."""
+        number = list(self._found).index(key) + 1 if key in self._found else len(self._found) + 1
+        said = caption(number, picture)
+        if number > MOST:
+            return f"{said[:-1]}; not kept, a result has at most {MOST}]"
+        kept = bounded(picture)
+        if kept is None:
+            return f"{said[:-1]}; not kept, it is too large]"
+        self._found[key or object()] = kept
+        return said
+
+    def has(self, key: str) -> bool:
+        """Return whether a picture has this key."""
+        return key in self._found
+
+    def named(self, picture: Picture) -> str:
+        """Return the words for a picture that was added, "" for another one."""
+        return next((caption(n, p) for n, p in enumerate(self.all, 1) if p == picture), "")
+
+    def clear(self) -> None:
+        """Forget the pictures."""
+        self._found.clear()
+
+
+def bounded(picture: Picture) -> Picture | None:
+    """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
+    if len(picture["data"]) * 3 // 4 <= LARGEST:
+        return picture
+    small = fitted(picture["data"], GIVEN_SIDE, LARGEST)
+    return {"media_type": small.media_type, "data": small.data} if small.data else None
+
+
+def picture(source: Any) -> Picture | None:
+    """Return bytes, an attachment, a figure or an image as an attachment; None if it is neither.
+
+    Never raises.
+    """
     if isinstance(source, Mapping):
         return clean_attachment(source)
+    return drawn(source) or of_bundle(display.rich(source) or {})
+
+
+def drawn(source: Any) -> Picture | None:
+    """Return bytes, a figure or an image as an attachment; None if it is neither."""
     if isinstance(source, bytes | bytearray | memoryview):
         return attachment(bytes(source))
-    shown = display.rich(source) or {}
-    found = (clean_attachment({"data": shown[kind]}) for kind in KINDS if kind in shown)
+    kind = type(source)
+    if hasattr(kind, "savefig"):
+        made = _of(display.drawn(source))
+        _put_away(source)
+        return made
+    if _is_axes(kind):
+        return drawn(display.called(source, "get_figure"))
+    found = (_of(display.called(source, name)) for name in _METHODS if hasattr(kind, name))
     return next(filter(None, found), None)
 
 
-def pictures(sources: Iterable[Any]) -> tuple[tuple[dict[str, str], ...], int]:
+def _of(made: Any) -> Picture | None:
+    if isinstance(made, tuple):  # (data, metadata), as IPython allows
+        made = made[0] if made else None
+    if isinstance(made, str):
+        return clean_attachment({"data": made})
+    return attachment(made) if isinstance(made, bytes) else None
+
+
+def _is_axes(kind: type) -> bool:
+    return hasattr(kind, "get_figure") and any(
+        c.__module__.startswith("matplotlib.axes") for c in kind.__mro__
+    )
+
+
+def _put_away(figure: Any) -> None:
+    """Close a returned figure where Matplotlib would show it again below the cell."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and "inline" in str(display.called(pyplot, "get_backend")):
+        display.called(pyplot, "close", figure)
+
+
+def of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
+    """Return the picture of a mime bundle, None if it has none."""
+    found = (_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    return next(filter(None, found), None)
+
+
+def is_bundle(value: Any) -> bool:
+    """Return whether a value is a mime bundle with a picture, as a plain dictionary."""
+    return (
+        type(value) is dict
+        and any(kind in value for kind in KINDS)
+        and all(isinstance(key, str) and "/" in key for key in value)
+    )
+
+
+def pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and how many are not."""
     found = [picture(source) for source in sources]
-    kept = tuple(filter(None, found))
+    kept = tuple(filter(None, map(bounded, filter(None, found))))[:MOST]
     return kept, len(found) - len(kept)
+
+
+def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
+    """Return a value with the pictures in its lists and objects replaced by words for them."""
+    if type(value) is dict and len(value) <= _WIDEST and depth:
+        made = {k: taken_out(v, figures, depth - 1) for k, v in value.items()}
+        return made if any(made[k] is not value[k] for k in made) else value
+    if type(value) in (list, tuple) and len(value) <= _WIDEST and depth:
+        items = [taken_out(v, figures, depth - 1) for v in value]
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    found = drawn(value)
+    return value if found is None else figures.add(found)

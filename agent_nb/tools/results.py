@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import math
 import os
 import re
@@ -24,7 +23,6 @@ import msgspec
 
 from ..errors import Cancelled, ToolError
 from ..wire.json_text import dumps
-from ..wire.media import without_text
 from ..wire.surrogates import encodable
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
@@ -66,18 +64,25 @@ def news(value: Any) -> Update:
 
 
 def success(
-    value: Any, limit: int = LIMIT, render: Callable[[Any], dict[str, Any]] | None = None
+    value: Any,
+    limit: int = LIMIT,
+    render: Callable[[Any], dict[str, Any]] | None = None,
+    figures: pictures.Figures | None = None,
 ) -> Outcome:
-    """Return the outcome of a call that returned `value`. Never raises."""
+    """Return the outcome of a call that returned `value`. Never raises.
+
+    `figures`: the pictures that the call has shown; those of the value are added.
+    """
     if isinstance(value, Outcome):
         shown = display.bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
     if isinstance(value, Pictured):
         return _pictured(value, limit, render)
-    content, bundle = _described(value, limit)
+    figures = pictures.Figures() if figures is None else figures
+    content, bundle = _described(value, limit, figures)
     if render is not None:
         bundle = _rendered(render, value, content)
-    return Outcome("ok", content, bundle)
+    return Outcome("ok", content, bundle, attachments=figures.all)
 
 
 def _pictured(
@@ -102,14 +107,20 @@ def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any)
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
 
 
-def _described(value: Any, limit: int) -> tuple[Any, dict[str, Any] | None]:
+def _described(
+    value: Any, limit: int, figures: pictures.Figures
+) -> tuple[Any, dict[str, Any] | None]:
+    """Return the text or JSON and the mime bundle of a value; its pictures go to `figures`."""
     if value is None:
         return NOTHING, None
-    image = display.image_type(value)
-    if image:
-        text = f"({image}, {len(value):,} bytes)"
-        return text, {"text/plain": text, image: base64.b64encode(without_text(value)).decode()}
+    if pictures.is_bundle(value) and (found := pictures.of_bundle(value)) is not None:
+        said = value.get("text/plain")
+        lines = [figures.add(found), *([said] if isinstance(said, str) and said else [])]
+        return clip(encodable("\n".join(lines)), limit), None
+    value = pictures.taken_out(value, figures)
     rich = display.rich(value)
+    if rich and (found := pictures.of_bundle(rich)) is not None:
+        return figures.add(found), None
     if rich is not None or display.tabular(value):
         text = clip(encodable(_compact(value)), limit)
         return text, {"text/plain": text, **(rich or {})}

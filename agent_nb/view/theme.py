@@ -121,7 +121,8 @@ BRANCH = "margin:1px 0;padding:0"
 METER = f"display:inline-block;width:44px;height:5px;border-radius:3px;margin:0 0 0 10px;vertical-align:middle;background-color:{TRACK}"
 FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
-IMAGE = "max-width:100%;max-height:480px;margin:4px 0"
+# white: many plots have no ground of their own, and black axes
+IMAGE = "max-width:100%;max-height:480px;margin:4px 0;border-radius:4px;background-color:rgb(255,255,255)"
 
 # The animations in `live.css` that show whether the kernel lives, and how long they wait.
 BEATS = ("agent-nb-tick", "agent-nb-tock")

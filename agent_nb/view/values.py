@@ -11,15 +11,17 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .format import clip, plural
+from ..wire.picture_size import size_words
+from .format import clip, join, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
 LEFT_OUT_HERE = "… {:,} characters left out here; the log has them …"
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+OPEN_PICTURES = 6
 LARGEST_IMAGE = 6_000_000  # base64 characters
 ROWS, COLUMNS = 20, 10
 _DIFF = re.compile(r"^(--- .*\n\+\+\+ |diff --git |@@ -\d+)", re.MULTILINE)
@@ -177,8 +179,42 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 }
 
 
-def gist(content: Any, display: dict[str, Any] | None = None, limit: int = 60) -> str:
-    """Return a result in a few words: its only line, the names of its fields, or its size."""
+def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
+    """Return attachments as images, the first `OPEN_PICTURES` open; `of`: where they come from.
+
+    What is no picture, or too large to be drawn, becomes a line that says so.
+    """
+    made = [_attached(n, a, of) for n, a in enumerate(attachments, 1)]
+    more = made[OPEN_PICTURES:]
+    if not more:
+        return tuple(made)
+    title = plural(len(more), "more picture")
+    fold = Fold((Row((T(title, tone="muted"),)),), tuple(more), title=title)
+    return (*made[:OPEN_PICTURES], fold)
+
+
+def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:
+    kind = str(attachment.get("media_type", ""))
+    name = attachment.get("name")
+    said = join(
+        clip(name, 60)
+        if isinstance(name, str) and name
+        else f"figure {number}{of and f' of {of}'}",
+        f"{size} pixels" if (size := size_words(attachment)) else "",
+    )
+    found = _image(kind, attachment.get("data"), {"text/plain": said}) if kind in IMAGES else ()
+    return found[0] if found else Row((T(f"attached: {clip(kind, 60) or 'file'}", tone="muted"),))
+
+
+def gist(
+    content: Any, display: dict[str, Any] | None = None, limit: int = 60, *, pictures: int = 0
+) -> str:
+    """Return a result in a few words: its only line, the names of its fields, or its size.
+
+    A result with `pictures` is so many figures.
+    """
+    if pictures:
+        return plural(pictures, "figure")
     shown = display or {}
     if any(mime in shown for mime in IMAGES):
         return "image"

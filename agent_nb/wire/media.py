@@ -47,7 +47,9 @@ def clean_attachment(given: Any) -> dict[str, str] | None:
     """Return an attachment from anywhere as `attachment` makes it; None if it is no picture."""
     data = given.get("data") if isinstance(given, Mapping) else None
     try:
-        return attachment(base64.b64decode(data, validate=True)) if isinstance(data, str) else None
+        if not isinstance(data, str):
+            return None
+        return attachment(base64.b64decode("".join(data.split()), validate=True))
     except (binascii.Error, ValueError):
         return None
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Size = tuple[int, int]
+_JPEG = b"\xff\xd8\xff"
 _HEAD = 88  # base64 characters that hold the size of every kind but JPEG
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames that are none
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
@@ -74,7 +75,7 @@ def _jpeg(data: bytes) -> Size | None:
 
 _READERS: dict[bytes, Callable[[bytes], Size | None]] = {
     b"\x89PNG\r\n\x1a\n": _png,
-    b"\xff\xd8\xff": _jpeg,
+    _JPEG: _jpeg,
     b"GIF8": _gif,
     b"RIFF": _webp,
 }
@@ -86,8 +87,8 @@ def size_of(attachment: Mapping[str, Any]) -> Size | None:
     if not isinstance(data, str):
         return None
     try:
-        found = pixels(base64.b64decode(data[:_HEAD]))
-        return found or pixels(base64.b64decode(data))
+        head = base64.b64decode(data[:_HEAD])
+        return pixels(base64.b64decode(data) if head.startswith(_JPEG) else head)
     except (binascii.Error, ValueError):
         return None
 

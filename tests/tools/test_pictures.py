@@ -8,7 +8,7 @@ import pytest
 from helpers.pictures import attached, png
 
 from agent_nb.tools.base import Pictured
-from agent_nb.tools.pictures import NO_PICTURE
+from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, taken_out
 from agent_nb.tools.results import success
 
 PICTURE = png()
@@ -29,18 +29,35 @@ class Figure:
         target.write(PICTURE)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        PICTURE,
-        bytearray(PICTURE),
-        attached(PICTURE),
-        attached(PICTURE, "image/jpeg"),
-        Drawn(),
-        Figure(),
-    ],
-    ids=["bytes", "bytearray", "attachment", "wrong name", "image", "figure"],
+class Rich:
+    """An object that makes its own mime bundle."""
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        return {"text/plain": "Rich", "image/png": PICTURE}, {}
+
+
+SOURCES = (
+    PICTURE,
+    bytearray(PICTURE),
+    attached(PICTURE),
+    Drawn(),
+    Drawn(attached(PICTURE)["data"]),
+    Figure(),
+    Rich(),
 )
+NAMES = ("bytes", "bytearray", "attachment", "image", "base64", "figure", "bundle")
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
+def test_a_picture_that_a_tool_returns_is_an_attachment_and_words(source: Any) -> None:
+    if isinstance(source, dict):
+        source = {"image/png": source["data"]}
+    outcome = success(source)
+    assert (outcome.content, outcome.display) == ("[figure 1: 4×3 pixels]", None)
+    assert outcome.attachments == (attached(PICTURE),)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
 def test_a_tool_returns_pictures_beside_its_content(source: Any) -> None:
     outcome = success(Pictured({"rows": 3}, [source]))
     assert (outcome.content, outcome.attachments) == ({"rows": 3}, (attached(PICTURE),))
@@ -62,3 +79,60 @@ def test_pictures_that_cannot_be_listed_do_not_cost_the_result() -> None:
 def test_a_picture_loses_the_text_in_it() -> None:
     (kept,) = success(Pictured("", [png(text=b"sk-secret")])).attachments
     assert kept == attached(PICTURE)
+
+
+def test_pictures_inside_lists_and_objects_leave_words_there() -> None:
+    second = png(9, 9)
+    outcome = success({"title": "T", "plots": [Figure(), Drawn(second)], "n": 2})
+    assert outcome.content == {
+        "title": "T",
+        "plots": ["[figure 1: 4×3 pixels]", "[figure 2: 9×9 pixels]"],
+        "n": 2,
+    }
+    assert outcome.attachments == (attached(PICTURE), attached(second))
+
+
+def test_a_value_without_pictures_stays_the_same_object() -> None:
+    value = {"rows": [[1, 2], (3, b"bytes")]}
+    assert taken_out(value, Figures()) is value
+
+
+def test_a_result_keeps_so_many_pictures_and_says_which_it_does_not_keep() -> None:
+    outcome = success([png(n, 1) for n in range(1, MOST + 3)])
+    assert len(outcome.attachments) == MOST
+    assert outcome.content[-1] == (
+        f"[figure {MOST + 1}: {MOST + 2}×1 pixels; not kept, a result has at most {MOST}]"
+    )
+
+
+def test_a_very_large_picture_is_kept_smaller() -> None:
+    (kept,) = success(png(1800, 1200, noise=1)).attachments
+    assert len(kept["data"]) < len(png(1800, 1200, noise=1))
+    assert kept["media_type"] == "image/jpeg"
+
+
+def test_what_a_tool_renders_for_people_is_not_sent_to_the_model() -> None:
+    outcome = success("text", render=lambda _: {"image/png": PICTURE})
+    assert outcome.attachments == ()
+    assert outcome.display is not None
+    assert outcome.display["image/png"] == attached(PICTURE)["data"]
+
+
+@pytest.mark.parametrize("broken", [Drawn(RuntimeError()), Drawn(3), Drawn(None), Drawn(("x",))])
+def test_an_object_that_cannot_be_drawn_is_text(broken: Any) -> None:
+    outcome = success(broken)
+    assert outcome.attachments == ()
+    assert "Drawn object" in outcome.content
+
+
+def test_a_display_with_a_name_is_replaced_in_place() -> None:
+    figures = Figures()
+    first, second, new = attached(png(1, 1)), attached(png(2, 2)), attached(png(3, 3))
+    assert figures.add(first, "a") == "[figure 1: 1×1 pixels]"
+    assert figures.add(second) == "[figure 2: 2×2 pixels]"
+    assert figures.add(new, "a") == "[figure 1: 3×3 pixels]"
+    assert figures.all == (new, second)
+    assert figures.named(second) == "[figure 2: 2×2 pixels]"
+    assert figures.named(first) == ""
+    figures.clear()
+    assert figures.all == ()

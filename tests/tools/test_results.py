@@ -140,23 +140,6 @@ def test_an_array_says_its_shape_and_type() -> None:
     assert outcome.display == {"text/plain": outcome.content}
 
 
-def test_a_figure_becomes_a_png_without_any_library_known() -> None:
-    class Figure:
-        def savefig(self, target: Any, format: str, bbox_inches: str) -> None:  # noqa: A002
-            target.write(b"\x89PNG")
-
-    outcome = results.success(Figure())
-    assert outcome.display is not None
-    assert outcome.display["image/png"] == "iVBORw=="
-
-
-def test_png_bytes_are_shown_as_an_image() -> None:
-    outcome = results.success(b"\x89PNG\r\n\x1a\n" + b"\0" * 10)
-    assert outcome.content == "(image/png, 18 bytes)"
-    assert outcome.display is not None
-    assert outcome.display["image/png"].startswith("iVBOR")
-
-
 def test_rich_objects_are_asked_as_ipython_does() -> None:
     class Rich:
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:

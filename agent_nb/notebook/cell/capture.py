@@ -7,8 +7,12 @@ last expression and errors become its result.
 Rules
 - Only output of the job's own context is captured (a context variable marks it); other tasks and
   threads write as before.
-- Explicit displays (`display()`, figures, widgets) stay in the cell's output, redacted; the tool
-  receives their plain text. In a terminal a display is printed, and so captured as text.
+- Pictures (figures, images, displays with a PNG or JPEG) belong to the call: they stand in its
+  card, not below it. Other explicit displays stay in the cell's output, redacted; the tool receives
+  their plain text. In a terminal a display is printed, and so captured as text.
+- A picture of an interactive display (HTML, a widget, a chart) goes to the call, and the display
+  stays in the cell too.
+- `clear_output` of captured code forgets its pictures; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
   hook left behind passes everything through.
 - A bar of `tqdm.notebook` (`tqdm.auto` in a kernel) is a widget. Inside a tool it is not displayed;
@@ -23,11 +27,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
+from ...tools.base import Outcome
 from ...tools.capture import captured, replace_attribute, say
 from ...tools.display import bundle, without_hidden
+from ...tools.pictures import Figures, of_bundle
+from ...tools.results import success
 from .publish import ours
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# displays that are more than their picture
+INTERACTIVE = frozenset({WIDGET, "text/html", "application/javascript"})
 TQDM = ("tqdm.notebook", "TqdmHBox")
 _users = 0
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
@@ -36,11 +47,14 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 
 
 class Capture:
-    """The output of one job: `on_text` receives text at once, `value` is the last expression's."""
+    """The output of one job: `on_text` receives text at once, `figures` the pictures; `value` is the
+    last expression's.
+    """
 
-    def __init__(self, shell: Any, on_text: Callable[[str], None]) -> None:
+    def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
         self.on_text = on_text
         self.value: Any = None
+        self.figures = figures
         self.open = True
         self._shell = shell
 
@@ -49,17 +63,35 @@ class Capture:
         if value is not None:
             self.value = value
 
-    def bundle(self) -> dict[str, Any]:
-        """Return the value as a bounded mime bundle, {} if there is none.
+    def outcome(self) -> Outcome:
+        """Return the value as text, JSON or a mime bundle, bounded, and all pictures.
 
-        A widget is also displayed in the cell.
+        A widget is also displayed in the cell. A figure that was shown already is not shown again.
         """
-        if self.value is None:
-            return {}
-        data, metadata = self._shell.display_formatter.format(self.value)
-        if WIDGET in data:
-            self._shell.display_pub.publish(data=data, metadata=metadata)
-        return bundle(data)
+        made, shown = success(None), dict[str, Any]()
+        if self.value is not None:
+            data, metadata = self._shell.display_formatter.format(self.value)
+            if WIDGET in data:
+                self._shell.display_pub.publish(data=data, metadata=metadata)
+            if (found := of_bundle(data)) is not None:
+                made = Outcome("ok", self.figures.named(found) or self.figures.add(found))
+            else:
+                made, shown = success(self.value, figures=self.figures), bundle(data)
+        rich = shown if shown.keys() - {"text/plain"} else made.display
+        return msgspec.structs.replace(made, display=rich, attachments=self.figures.all)
+
+    def show_picture(self, data: dict[str, Any], key: str, *, update: bool) -> bool:
+        """Keep the picture of a mime bundle; return whether it belongs to the call.
+
+        `key`: the id of its display. An update of a display that is not the call's is not kept.
+        """
+        found = of_bundle(data)
+        if found is None or (update and not self.figures.has(key)):
+            return False
+        words = self.figures.add(found, key)
+        if not update:
+            self.on_text(f"{words}\n")
+        return True
 
 
 def _active() -> Capture | None:
@@ -79,17 +111,19 @@ def capturing(
     on_text: Callable[[str], None],
     after: Callable[[], None],
     clean: Callable[[Any], Any] = lambda data: data,
+    figures: Figures | None = None,
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread.
 
     `after` is called after each write; `clean` removes secrets from displayed mime bundles.
+    `figures` receives the pictures.
     """
 
     def write(text: str) -> None:
         on_text(text)
         after()
 
-    capture = Capture(shell, on_text)
+    capture = Capture(shell, on_text, Figures() if figures is None else figures)
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
     with captured(write), shell.display_trap:
@@ -100,11 +134,11 @@ def capturing(
             replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
-            undo.append(
-                replace_attribute(
-                    shell.display_pub, "publish", _reporting(shell.display_pub.publish, clean)
-                )
-            )
+            shows = shell.display_pub
+            undo += [
+                replace_attribute(shows, "publish", _reporting(shows.publish, clean)),
+                replace_attribute(shows, "clear_output", _clearing(shows.clear_output)),
+            ]
         try:
             yield capture
         finally:
@@ -162,9 +196,28 @@ def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Cal
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict) and not ours():
-            data = clean(without_hidden(data))
-            if not options.get("update"):
+            data, update = clean(without_hidden(data)), bool(options.get("update"))
+            key = str((options.get("transient") or {}).get("display_id") or "")
+            if capture.show_picture(data, key, update=update):
+                if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
+                    return None
+            elif not update:
                 capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
         return original(data, *args, **options)
 
     return publish
+
+
+def _is_chart(mime: str) -> bool:
+    return str(mime).startswith("application/vnd.")
+
+
+def _clearing(original: Callable[..., None]) -> Callable[..., None]:
+    def clear(*args: Any, **options: Any) -> None:
+        capture = _active()
+        if capture is None:
+            original(*args, **options)
+        else:
+            capture.figures.clear()
+
+    return clear

@@ -29,7 +29,8 @@ import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools.base import Outcome, current_call, enter_call
-from ...tools.results import NOTHING, failure, success
+from ...tools.pictures import Figures
+from ...tools.results import NOTHING, failure
 from ...tools.values import Collector
 from ...wire.json_text import dumps
 from .capture import capturing
@@ -108,9 +109,10 @@ class MainThread:
 
         `on_output` receives stdout and stderr as they come, on the caller's loop. The outcome's
         content is the printed text, then the value of the last expression or a short traceback, all
-        bounded; its display is the value's mime bundle.
+        bounded; its display is the value's mime bundle. Its pictures are those that the code
+        showed, also before an error.
         """
-        said = Collector()
+        said, figures = Collector(), Figures()
 
         def take(text: str) -> None:
             said.add(text)
@@ -119,17 +121,19 @@ class MainThread:
         loop = asyncio.get_running_loop()
 
         async def work(job: Job) -> tuple[Any, Fault]:
-            return await self._interrupts.guard_async(job, self._cell(code, _hop(loop, take)))
+            cell = self._cell(code, _hop(loop, take), figures)
+            return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
         outcome, fault = await self._submit(work)
         if fault is not None:
-            outcome = failure(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+            failed = failure(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+            outcome = msgspec.structs.replace(failed, attachments=figures.all)
         return _joined(said.text, outcome, round(time.perf_counter() - start, 3))
 
-    async def _cell(self, code: str, on_text: Callable[[str], None]) -> Outcome:
-        shell = self._shell
-        with capturing(shell, on_text, self._interrupts.checkpoint, self._clean) as capture:
+    async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
+        shell, after = self._shell, self._interrupts.checkpoint
+        with capturing(shell, on_text, after, self._clean, figures) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -143,12 +147,7 @@ class MainThread:
             fault = result.error_before_exec or result.error_in_exec
             if fault is not None:
                 raise fault
-            outcome, shown = success(capture.value), capture.bundle()
-            return (
-                msgspec.structs.replace(outcome, display=shown)
-                if shown.keys() - {"text/plain"}
-                else outcome
-            )
+            return capture.outcome()
 
     async def _submit(
         self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]

@@ -1,7 +1,7 @@
 """A tool call: its arguments, its progress, its result.
 
 An open call shows its progress and the end of its output, and opens to its code. A finished call is
-one line that opens.
+one line that opens; its pictures stand below the line.
 """
 
 from __future__ import annotations
@@ -106,7 +106,12 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
 
 
 def _closed(state: CallCard, context: Context) -> Node:
-    about = values.gist(state.content, state.display) if state.status == "ok" else ""
+    drawn = values.pictures(state.attachments, state.name)
+    about = (
+        values.gist(state.content, state.display, pictures=len(state.attachments))
+        if state.status == "ok"
+        else ""
+    )
     took = duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
@@ -119,12 +124,13 @@ def _closed(state: CallCard, context: Context) -> Node:
         *output,
         *shown,
     )
-    return Fold(
+    fold = Fold(
         (Row(_head(state), right), *_lane(state)),
         body,
         open=state.status in FAILED,
         title=_title(state, about),
     )
+    return Stack((fold, *drawn)) if drawn else fold
 
 
 def said(result: tuple[Node, ...]) -> str:
@@ -237,7 +243,8 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
-    return (*_decision(state), *nested(state.children, context), *result)
+    pictures = values.pictures(state.attachments, state.name)
+    return (*_decision(state), *nested(state.children, context), *result, *pictures)
 
 
 def _result(state: CallCard, context: Context) -> tuple[Node, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..format import clip, plural
-from ..nodes import Fold, Image, Node, Pre, Row, Stack, T
+from ..nodes import Fold, Node, Pre, Row, Stack, T
 from ..state.cards import UserCard
-from ..values import IMAGES, bounded
+from ..values import bounded, pictures
 from .base import Context
 
 LINE = 140
@@ -17,17 +17,10 @@ def card(state: UserCard, context: Context) -> Node | None:
     if not lines and not state.attachments:
         return None
     left = (T("❯ ", tone="muted", label="You:"), T(clip(" ".join(lines), LINE), tone="muted"))
-    images = tuple(_image(a) for a in state.attachments)
+    images = pictures(state.attachments)
     if len(lines) <= 1 and len(state.text) <= LINE and not images:
         return Row(left)
     body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
     title = (T("prompt" if len(lines) <= 1 else plural(len(lines), "line"), tone="muted"),)
     fold = Fold((Row(left, title),), body, title=clip(state.text, LINE))
     return Stack((fold,))
-
-
-def _image(attachment: dict[str, object]) -> Node:
-    kind, data = str(attachment.get("media_type", "")), attachment.get("data")
-    if kind in IMAGES and isinstance(data, str):
-        return Image(kind, data, "attached image")
-    return Row((T(f"attached: {kind or 'file'}", tone="muted"),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from ...wire.picture_size import size_words
 from .. import nodes
 from ..format import plural
 from ..nodes import Node
@@ -157,7 +158,7 @@ DRAW: dict[type[Node], Pieces] = {
     nodes.Branch: branch,
     nodes.Table: table,
     nodes.Image: lambda node: [
-        f"({visible.visible(node.alt)}, {node.media_type}, {len(node.data) * 3 // 4:,} bytes)"
+        f"[picture {size_words({'data': node.data})}".rstrip() + "]",
     ],
     nodes.Diff: lambda node: _text(node.text),
     nodes.Html: lambda node: _text(node.text) if node.text else ["(HTML)"],

@@ -165,7 +165,7 @@ class Calls:
         """Take the result of a call."""
         card = self._known_call(event.call_id, event.name)
         card.status, card.content, card.display = event.status, event.content, event.display
-        card.duration, card.early = event.duration, ""
+        card.duration, card.early, card.attachments = event.duration, "", event.attachments
         card.ended = card.started + event.duration if card.started and event.duration else event.ts
         card.done = True
         if card.batch is not None:

@@ -136,6 +136,7 @@ class CallCard(Card):
         self.output = Output()
         self.content: Any = ""
         self.display: dict[str, Any] | None = None
+        self.attachments: tuple[dict[str, Any], ...] = ()
         self.approval: Approval | None = None
         self.asked: Approval | None = None
         self.error = ""
