@@ -6,6 +6,7 @@ Rules: frozen values; `replay` makes them, the loop and the notebook read them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -73,9 +74,13 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a replay: its log, the first difference, and how to continue live."""
+    """The outcome of a replay: its log, the first difference, and how to continue live.
+
+    `unrecorded`: pictures of calls that ran again whose place in an older record was the cell.
+    """
 
     log: EventLog
     drift: Drift | None = None
     resume: Resume | None = None
     checked: Checked | None = None
+    unrecorded: tuple[Mapping[str, Any], ...] = ()

@@ -39,6 +39,7 @@ from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
 from ..wire.json_text import canonical
 from ..wire.redact import Redaction
+from . import result_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
@@ -95,6 +96,7 @@ class Player:
         self._value = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
         self._why = ""
+        self._unrecorded: list[dict[str, Any]] = []
         self._drift: Drift | None = None
         self._resume: Resume | None = None
         self._calls = {e.call_id: e for e in tape.events if isinstance(e, Call)}
@@ -107,7 +109,13 @@ class Player:
         """The outcome so far."""
         if self._checked is None and self._strict is not None and self._log.ended:
             self._checked = self._strict.checked(self._again_ran)
-        return Played(log=self._log, drift=self._drift, resume=self._resume, checked=self._checked)
+        return Played(
+            log=self._log,
+            drift=self._drift,
+            resume=self._resume,
+            checked=self._checked,
+            unrecorded=tuple(self._unrecorded),
+        )
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the replay; the log is closed as interrupted."""
@@ -203,10 +211,18 @@ class Player:
         """Return how a result differs in words ("": in its text), None if it does not."""
         if (result.seq, "content") in self._tape.cut:
             return None
-        tool = self._tool(call_id)
+        tool, contents = self._tool(call_id), _contents(result)
+        if result_pictures.older(result, outcome):
+            content = result_pictures.unnamed(content)
+            contents = [result_pictures.unnamed(c) for c in contents]
+            self._unrecorded += outcome.attachments
         if self._strict is not None and tool is not None:
-            return self._strict.difference(tool, _contents(result), result, content, outcome)
-        return None if normal(content) in map(normal, _contents(result)) else ""
+            return self._strict.difference(tool, contents, result, content, outcome)
+        if normal(content) not in map(normal, contents):
+            return ""
+        if (result.seq, "attachments") in self._tape.cut or (tool and tool.compare != "full"):
+            return None
+        return result_pictures.difference(result, outcome).difference or None
 
     def _tool(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)

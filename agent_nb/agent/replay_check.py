@@ -3,8 +3,8 @@
 Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
 Rules
-- Results of calls that run again are compared by `masks` and `pictures`, as strictly as tool and
-  cell ask (`Compare`). Records without a place are compared as in any replay (`normalize`).
+- Results of calls that run again are compared by `masks` and `result_pictures`, as strictly as tool
+  and cell ask (`Compare`). Records without a place are compared as in any replay (`normalize`).
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
   All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
   the policy now denies.
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import masks, pictures
+from ..record import masks
 from ..record.clock import Span
 from ..record.masks import Rule, Side
 from ..record.normalize import normal
@@ -28,6 +28,7 @@ from ..tools.base import Compare, Outcome, Tool
 from ..tools.policy import Policy
 from ..tools.read_files import content_hash
 from ..tools.toolset import Toolset
+from . import result_pictures
 from .dependencies import Behind, behind, changed, place
 from .tape import Tape
 
@@ -96,8 +97,8 @@ class ReplayCheck:
             return None
         if not any(self._same(one, content) for one in recorded):
             return ""
-        whole = wish == "full" and (result.seq, "display") not in self._tape.cut
-        return self._pictures(result, outcome) if whole else None
+        cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
+        return self._pictures(result, outcome) if wish == "full" and not cut else None
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
@@ -123,14 +124,9 @@ class ReplayCheck:
         return _side(self._place, first, last), _side(place(self._folder), self._began, time.time())
 
     def _pictures(self, result: Result, outcome: Outcome) -> str | None:
-        for kind in pictures.TYPES:
-            found = pictures.compare(
-                (result.display or {}).get(kind), (outcome.display or {}).get(kind)
-            )
-            self._unseen |= {found.unseen} if found.unseen else set()
-            if found.difference:
-                return f"the picture: {found.difference}"
-        return None
+        found = result_pictures.difference(result, outcome)
+        self._unseen |= {found.unseen} if found.unseen else set()
+        return found.difference or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tools(ran)

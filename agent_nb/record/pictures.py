@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +30,22 @@ class Comparison(msgspec.Struct, frozen=True):
 
     difference: str = ""
     unseen: str = ""
+
+
+def compare_all(recorded: Sequence[str], fresh: Sequence[str]) -> Comparison:
+    """Compare pictures in base64, in their order; a difference names the first that differs."""
+    if len(recorded) != len(fresh):
+        now, before = len(fresh), len(recorded)
+        return Comparison(
+            f"it shows {now} picture{'' if now == 1 else 's'}, and the recording {before}"
+        )
+    unseen = ""
+    for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
+        found = compare(*pair)
+        if found.difference:
+            return Comparison(f"figure {number}: {found.difference}", unseen)
+        unseen = unseen or found.unseen
+    return Comparison(unseen=unseen)
 
 
 def compare(recorded: Any, fresh: Any) -> Comparison:

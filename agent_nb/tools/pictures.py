@@ -31,9 +31,10 @@ _METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
 class Figures:
-    """The pictures of one call, in the order in which they were shown.
+    """The pictures of one call, in the order in which they were shown first.
 
-    A picture with a `key` (the id of a display) may be replaced by the next one with that key.
+    A picture that is shown again counts once: a figure is often displayed, and the last expression
+    too. One with a `key` (the id of a display) is replaced by the next one with that key.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,9 @@ class Figures:
 
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return the words for it in the text of the result."""
+        again = next((n for n, p in enumerate(self.all, 1) if p == picture), 0)
+        if again and key not in self._found:
+            return caption(again, picture)
         number = list(self._found).index(key) + 1 if key in self._found else len(self._found) + 1
         said = caption(number, picture)
         if number > MOST:
@@ -59,10 +63,6 @@ class Figures:
     def has(self, key: str) -> bool:
         """Return whether a picture has this key."""
         return key in self._found
-
-    def named(self, picture: Picture) -> str:
-        """Return the words for a picture that was added, "" for another one."""
-        return next((caption(n, p) for n, p in enumerate(self.all, 1) if p == picture), "")
 
     def clear(self) -> None:
         """Forget the pictures."""

@@ -464,8 +464,9 @@ def the_texts_of_a_picture(stage):
     def look():
         return picture(stage.key)
 
-    shown = stage.tool(look).log.of("result")[0].display["image/png"]
-    stage.said.append(base64.b64decode(shown).decode("latin-1"))
+    result = stage.tool(look).log.of("result")[0]
+    for shown in (result.display["image/png"], result.attachments[0]["data"]):
+        stage.said.append(base64.b64decode(shown).decode("latin-1"))
     stage.reached()
 
 
@@ -501,9 +502,7 @@ def what_code_prints_and_shows(stage):
         shot=base64.b64encode(picture(stage.key)).decode(),
     )
     assert run.log.of("result")[0].status == "ok"
-    shown = [
-        o["data"]["image/png"] for o in stage.shell.display_pub.outputs if "image/png" in o["data"]
-    ]
+    shown = [a["data"] for a in run.log.of("result")[0].attachments]
     stage.said += [base64.b64decode(data).decode("latin-1") for data in shown]
     assert shown
 

@@ -132,7 +132,7 @@ def test_a_display_with_a_name_is_replaced_in_place() -> None:
     assert figures.add(second) == "[figure 2: 2×2 pixels]"
     assert figures.add(new, "a") == "[figure 1: 3×3 pixels]"
     assert figures.all == (new, second)
-    assert figures.named(second) == "[figure 2: 2×2 pixels]"
-    assert figures.named(first) == ""
+    assert figures.add(second) == "[figure 2: 2×2 pixels]"
+    assert figures.all == (new, second)
     figures.clear()
     assert figures.all == ()

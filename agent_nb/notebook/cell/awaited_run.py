@@ -33,7 +33,7 @@ from ..options import Options
 from . import executions
 from .approvals import Clicks, either_asker, run_actions, stdin_asker
 from .capture import active, bars
-from .display import Display
+from .display import Display, show_unrecorded
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
@@ -125,6 +125,7 @@ class AwaitedRun(Waiting):
             kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
         )
         self._display.close(log, record, numbers)
+        show_unrecorded(self._stream.played)
         self._keep(run)
         if run.status == "ok":
             self._chosen.insert(self._shell)

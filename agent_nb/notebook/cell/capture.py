@@ -47,8 +47,9 @@ _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
 
 
 class Capture:
-    """The output of one job: `on_text` receives text at once, `figures` the pictures; `value` is the
-    last expression's.
+    """The output of one job.
+
+    `on_text` receives text at once, `figures` the pictures; `value` is the last expression's.
     """
 
     def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
@@ -66,7 +67,7 @@ class Capture:
     def outcome(self) -> Outcome:
         """Return the value as text, JSON or a mime bundle, bounded, and all pictures.
 
-        A widget is also displayed in the cell. A figure that was shown already is not shown again.
+        A widget is also displayed in the cell.
         """
         made, shown = success(None), dict[str, Any]()
         if self.value is not None:
@@ -74,7 +75,7 @@ class Capture:
             if WIDGET in data:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
             if (found := of_bundle(data)) is not None:
-                made = Outcome("ok", self.figures.named(found) or self.figures.add(found))
+                made = Outcome("ok", self.figures.add(found))
             else:
                 made, shown = success(self.value, figures=self.figures), bundle(data)
         rich = shown if shown.keys() - {"text/plain"} else made.display

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...agent.drift import Played
 from ...agent.stream import Replay
 from ...events import Event
 from ...record.record import KEY, MIME
 from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ...view.renderer import Source
+from ...wire.picture_size import caption
 from ..options import Options
 from .frontend import headless, unshown, view_kind
 from .identity import Cell
@@ -119,6 +121,15 @@ class Display:
         if self.kind == "text":
             return {}
         return dict(bundle(log, thoughts=self.options.thoughts, badge=badge))
+
+
+def show_unrecorded(played: Played) -> None:
+    """Show below the card what older records left to the cell: the pictures of calls that ran
+    again.
+    """
+    for picture in played.unrecorded if played.resume is None else ():
+        kind, data = str(picture["media_type"]), picture["data"]
+        publish({kind: data, "text/plain": caption(1, picture)}, {}, {}, False)
 
 
 class UntilDrift:

@@ -30,7 +30,7 @@ from ..notices import warn
 from ..options import Options
 from ..session import Session
 from . import executions
-from .display import Display
+from .display import Display, show_unrecorded
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import headless
@@ -177,6 +177,8 @@ class Ending:
             self._offer_again(run)
         finally:
             self._display.close(run.log, record, numbers, badge=self._choice.badge)
+            if self._played is not None:
+                show_unrecorded(self._played)
 
     def _offer_again(self, run: Run) -> None:
         """Show the button that runs a replay live.

@@ -22,7 +22,11 @@ def card(state: NoteCard, context: Context) -> Node:
 def _said(payload: Any) -> Node:
     found = payload if isinstance(payload, dict) else {}
     name = clip(str(found.get("name") or "a tool"), 60)
-    rest = " returned something else than in the record; from here on the model was asked again."
+    how = clip(str(found.get("how") or ""), 200)
+    rest = (
+        f" returned something else than in the record{f': {how}' if how else ''};"
+        " from here on the model was asked again."
+    )
     head = Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
     sides = lines(*(bounded(str(found.get(side, "")), LONGEST) for side in ("recorded", "fresh")))
     return (

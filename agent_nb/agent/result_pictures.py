@@ -1,0 +1,65 @@
+"""The pictures of a call that ran again, against those of its record.
+
+Rules
+- Equal are so many pictures in the same order, each equal as `record.pictures` says.
+- In older records a result has no pictures of its own: they stood below the card, in the cell. Its
+  text names them as the library does (`<Figure size 700x300 with 1 Axes>`), which counts as our
+  words for a picture, and the pictures are shown below the card again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..events import Result
+from ..events.text import content_text
+from ..record.pictures import TYPES, Comparison, compare, compare_all
+from ..tools.base import Outcome
+from ..wire.media import clean_attachment
+
+# what stands in the text of an older result for a picture, and what stands there now
+_OLD = (
+    r"<Figure size [^>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
+    r"|<PIL\.[^>\n]*>|\(image/\w+, [\d,]+ bytes\)"
+)
+_NAMED = re.compile(rf"^(?:{_OLD}|\[figure \d+(?:: \d+×\d+ pixels)?[^\]\n]*\])$", re.MULTILINE)
+_SHOWN = re.compile(_OLD)
+_FIGURE = "[figure]"
+
+
+def older(result: Result, outcome: Outcome) -> bool:
+    """Return whether the record is of a time when the pictures of a result stood elsewhere."""
+    if result.attachments or not outcome.attachments:
+        return False
+    text = content_text(result.content)
+    return bool(_shown(result.display)) or _SHOWN.search(text) is not None
+
+
+def unnamed(content: Any) -> Any:
+    """Return the text of a result with every picture named alike, once in a row."""
+    if not isinstance(content, str):
+        return content
+    lines = _NAMED.sub(_FIGURE, content).splitlines()
+    return "\n".join(
+        line for n, line in enumerate(lines) if line != _FIGURE or lines[n - 1 : n] != [_FIGURE]
+    )
+
+
+def difference(result: Result, outcome: Outcome) -> Comparison:
+    """Return how the pictures of a call that ran again differ from the recorded ones."""
+    fresh = [a["data"] for a in map(clean_attachment, outcome.attachments) if a]
+    if not older(result, outcome):
+        before = [str(a.get("data") or "") for a in result.attachments] or _shown(result.display)
+        return compare_all(before, fresh or _shown(outcome.display))
+    for picture in _shown(result.display):
+        found = [compare(picture, other) for other in fresh]
+        if all(one.difference for one in found):
+            return found[-1]
+    return Comparison()
+
+
+def _shown(display: dict[str, Any] | None) -> Sequence[str]:
+    held = ((display or {}).get(kind) for kind in TYPES)
+    return [picture for picture in held if isinstance(picture, str) and picture]
