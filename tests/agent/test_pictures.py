@@ -1,15 +1,23 @@
 """Pictures of results on their way through a run: log, record, replay."""
 
 import base64
+import sys
 
+import pytest
 from helpers.pictures import attached, png
 from helpers.scripts import batch
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
+from agent_nb.agent import result_pictures
 from agent_nb.agent.replay import replay
+from agent_nb.agent.tape import Tape, TapeApprover
+from agent_nb.events import Result
+from agent_nb.record.pictures import compare_all
 from agent_nb.record.record import events_of, run_record
 from agent_nb.tools.base import Outcome, Pictured
+from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.toolset import resolve
 
 SECRET = b"sk-proj-" + b"a1B2" * 8
 PLAIN = png(40, 30, noise=1)
@@ -58,7 +66,7 @@ def test_a_picture_that_contains_the_path_of_a_home_folder_stays_a_picture():
     at = next(n for n in range(200, len(data)) if not data[n - 1].isalnum())
     path = f"{data[:at]}/root+{data[at + 6 :]}"
     assert len(path) % 4 == 0
-    from agent_nb.events import End, Result
+    from agent_nb.events import End
 
     log = [Result(seq=1, attachments=({"media_type": "image/png", "data": path},)), End(seq=2)]
     assert events_of(run_record(log, home="/root"), home="/home/else")[0].attachments[0] == {
@@ -72,3 +80,103 @@ def test_pictures_are_cut_before_words_when_a_record_grows_too_large():
     (result,) = (e for e in events_of(record) if e.type == "result")
     assert (result.content, result.attachments) == ("seen", ())
     assert [c["field"] for c in record["cut"]] == ["attachments"]
+
+
+# Replays: calls that run again draw again.
+
+
+def played(first, again, compare="full"):
+    """Record a call that draws `first`, replay it where it draws `again`; return the drift."""
+    shows = [first]
+
+    @tool(effect="reads", compare=compare)
+    def draw():
+        """Draw."""
+        return shows[-1]
+
+    record = run_record(run(draw))
+    shows.append(again)
+    runner = ToolRunner(resolve([draw]))
+    runner.approver = TapeApprover(Tape.of(record, trust=True))
+    return wait(lambda: replay(record, runner, trust=True)).drift
+
+
+def stripes(number):
+    """Return a plot with so many dark columns of a hundred."""
+    from PIL import Image
+
+    picture = Image.new("RGB", (100, 50), "white")
+    picture.paste("black", (0, 0, number, 50))
+    return picture
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "how"),
+    [
+        (png(9, 9, noise=1), png(9, 9, noise=1, level=1), None),
+        (png(9, 9), png(9, 9, (216, 46, 46)), None),
+        (png(9, 9), png(9, 9, (217, 30, 30)), "figure 1: 100.0% of its pixels differ"),
+        (stripes(10), stripes(11), None),
+        (stripes(10), stripes(12), "figure 1: 2.0% of its pixels differ"),
+        (["x", png(3, 3)], ["x", png(3, 3), png(3, 4)], ""),
+        (
+            Pictured("seen", [png()]),
+            Pictured("seen", [png(), png(3, 4)]),
+            "it shows 2 pictures, and the recording 1",
+        ),
+        (Pictured("seen", [png()]), "seen", "it shows 0 pictures, and the recording 1"),
+        ("seen", Pictured("seen", [png()]), "it shows 1 picture, and the recording 0"),
+        (
+            Pictured("seen", [png(), png(5, 5)]),
+            Pictured("seen", [png(), png(5, 6)]),
+            "figure 2: it is 5 × 6 pixels, not 5 × 5",
+        ),
+    ],
+    ids=str,
+)
+def test_a_replay_compares_the_pictures_of_what_runs_again(first, again, how):
+    drift = played(first, again)
+    assert (drift if drift is None else drift.how) == how
+
+
+def test_a_tool_of_which_only_the_text_counts_may_draw_anew():
+    assert played(png(9, 9), png(9, 9, (0, 0, 0)), compare="text") is None
+
+
+def test_without_pillow_pictures_of_other_bytes_are_no_drift(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert played(png(9, 9, noise=1), png(9, 9, noise=1, level=1)) is None
+    assert compare_all(["AAAA"], ["AAAB"]).unseen
+
+
+OLD = [
+    ("<Figure size 400x200 with 1 Axes>\n", "[figure 1: 361×197 pixels]\n"),
+    ("<Figure size 400x200 with 1 Axes>\nFigure(400x200)", "[figure 1: 361×197 pixels]"),
+    ("one\n<PIL.Image.Image image mode=RGB size=2x2>\ntwo", "one\n[figure 1: 2×2 pixels]\ntwo"),
+    ("<IPython.core.display.Image object>\n", "[figure 1: 2×2 pixels]\n"),
+    ("(image/png, 1,234 bytes)", "[figure 1: 2×2 pixels]"),
+]
+
+
+@pytest.mark.parametrize(("before", "now"), OLD)
+def test_an_older_record_named_its_pictures_otherwise(before, now):
+    result = Result(content=before)
+    outcome = Outcome("ok", now, attachments=(attached(png()),))
+    assert result_pictures.older(result, outcome)
+    unnamed = result_pictures.unnamed
+    assert unnamed(before).strip() == unnamed(now).strip()
+    assert not result_pictures.difference(result, outcome).difference
+
+
+def test_a_record_without_a_picture_in_its_text_is_not_older():
+    outcome = Outcome("ok", "3", attachments=(attached(png()),))
+    assert not result_pictures.older(Result(content="3"), outcome)
+    assert result_pictures.difference(Result(content="3"), outcome).difference
+
+
+def test_the_picture_of_an_older_result_must_be_among_those_of_today():
+    result = Result(content="Figure(4x3)", display={"image/png": attached(png())["data"]})
+    same = Outcome("ok", "", attachments=(attached(png(9, 9)), attached(png())))
+    other = Outcome("ok", "", attachments=(attached(png(9, 9)),))
+    assert not result_pictures.difference(result, same).difference
+    assert result_pictures.difference(result, other).difference
