@@ -10,8 +10,9 @@ import math
 from typing import Any
 
 from .. import values
-from ..format import arguments, chip, clip, count, duration, icon, join, plural, short
+from ..format import arguments, chip, clip, duration, icon, join, plural, short
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
+from ..progress_words import progress_words
 from ..state.cards import CallCard
 from .approval import card as question
 from .approval import change, decided
@@ -82,7 +83,7 @@ def _given(state: CallCard) -> tuple[Node, ...]:
 def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the progress of a call and the end of its output."""
     bar = (
-        Bar(state.fraction, progress(state, context.now), name=state.name)
+        Bar(state.fraction, progress_words(state), name=state.name)
         if state.fraction is not None
         else None
     )
@@ -277,38 +278,6 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*shown, *extra, *more)
-
-
-def progress(state: CallCard, now: float | None) -> str:
-    """Return progress in words.
-
-    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`.
-    """
-    fraction = state.fraction or 0.0
-    rest = dict(state.beside.rest)
-    done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
-    counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
-    speed, left = _pace(state, total if counted else None)
-    return join(
-        f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100)
-    )
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
-    if state.first is None or state.fraction is None or state.latest - state.first[1] < 0.2:
-        return "", ""
-    rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])
-    if rate <= 0 or state.fraction >= 1:
-        return "", ""
-    left = (1 - state.fraction) / rate
-    return (
-        f"{count(rate * total)}/s" if total else "",
-        f"{duration(max(1, round(left)))} left" if left < 86_400 else "",
-    )
 
 
 def last_lines(text: str, lines: int = LINES) -> str:

@@ -1,0 +1,40 @@
+"""The progress of a running call in words: how much, how fast, how long still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .format import arguments, count, duration, join
+from .state.cards import CallCard
+
+
+def progress_words(state: CallCard) -> str:
+    """Return progress in words.
+
+    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`.
+    """
+    fraction = state.fraction or 0.0
+    rest = dict(state.beside.rest)
+    done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
+    counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
+    speed, left = _pace(state, total if counted else None)
+    return join(
+        f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100)
+    )
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
+    if state.first is None or state.fraction is None or state.latest - state.first[1] < 0.2:
+        return "", ""
+    rate = (state.fraction - state.first[0]) / (state.latest - state.first[1])
+    if rate <= 0 or state.fraction >= 1:
+        return "", ""
+    left = (1 - state.fraction) / rate
+    return (
+        f"{count(rate * total)}/s" if total else "",
+        f"{duration(max(1, round(left)))} left" if left < 86_400 else "",
+    )
