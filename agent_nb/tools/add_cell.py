@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -23,7 +24,9 @@ from .decorator import as_tool, tool
 
 NAME = "add_cell"
 LONGEST = 20_000  # characters of a cell; a card shows that many
+SHORT = 4  # characters of a run's id that name it among those of a notebook
 _STATE = "cells offered"
+_RUN = re.compile("[0-9a-f]{12}")
 
 
 def for_people(said: str) -> dict[str, str]:
@@ -47,13 +50,18 @@ async def add_cell(
     """
     if fault := unfit(code):
         raise ToolError(fault)
-    if (
-        current_call().count("/") > 1
-    ):  # of a sub-agent, whose calls have no place in the run's order
-        return "Offered. The user inserts it if they want to (later: %agent cell)."
-    # a coroutine runs on the loop in the order of the calls, so their numbers are no race
-    number = context.state[_STATE] = context.state.get(_STATE, 0) + 1
-    return f"Offered as cell {number}. The user inserts it if they want to (later: %agent cell {number})."
+    # a coroutine runs on the loop in the order of the calls, so their numbers are no race; those of
+    # a sub-agent have no place in the run's order
+    number, nested = context.state.get(_STATE, 0) + 1, current_call().count("/") > 1
+    context.state[_STATE] = number
+    offered = "Offered" if nested else f"Offered as cell {number}"
+    command = "%agent cell" if nested else f"%agent cell {number} {_run(context)}".rstrip()
+    return f"{offered}. The user inserts it if they want to (later: {command})."
+
+
+def _run(context: ToolContext) -> str:
+    """Return the beginning of the run's id, which is its trace's unless the agent was given one."""
+    return context.trace_id[:SHORT] if _RUN.fullmatch(context.trace_id) else ""
 
 
 tools = (as_tool(add_cell),)

@@ -9,7 +9,7 @@ CODE = 'town = df.groupby("town")["visitors"].sum()\\ntown.sort_values().plot.ba
 SETUP = f"""
 import asyncio, json
 from pathlib import Path
-from agent_nb import Scripted, tool
+from agent_nb import Agent, Scripted, tool
 %load_ext agent_nb
 
 @tool(effect="none")
@@ -112,6 +112,7 @@ def test_one_click_selects_the_whole_code(front):
     cell = begin(front)
     end(front, cell)
     front.output(cell).locator("pre", has_text="sort_values").click()
+    front.shot(f"{front.app}-cell-selected")
     assert front.page.evaluate("() => String(getSelection()).trim()") == CODE.replace("\\n", "\n")
 
 
@@ -120,3 +121,12 @@ def test_afterwards_the_command_puts_the_cell_in_its_own_place(front):
     end(front, cell)
     asked = front.run("%agent cell 2")
     front.page.wait_for_function(f"i => ({SOURCES})()[i] === 'df.describe()'", arg=asked)
+
+
+def test_a_run_that_a_cell_awaits_inserts_the_chosen_cell(front):
+    (front.server.root / "go").unlink(missing_ok=True)
+    cell = front.begin("run = await Agent(model, ['add_cell', wait])('Which town?')")
+    front.button(cell, "Insert below").nth(1).click()
+    front.button(cell, "✓ Inserted when the run ends").wait_for()
+    end(front, cell)
+    front.page.wait_for_function(f"i => ({SOURCES})()[i] === 'df.describe()'", arg=cell + 1)

@@ -2,6 +2,7 @@
 alone.
 """
 
+import json
 import warnings
 
 import pytest
@@ -107,6 +108,25 @@ def test_tools_are_functions_of_the_notebook_then_ours_after_the_last_comma(offe
     assert list(found)[:2] == ["visitors", "helper"]
     assert found["python"] == "%%agent -t list,python"
     assert not {"list", "Agent", "resolve", "exit"} & set(found)
+
+
+def test_further_models_are_offered_after_a_comma(offered, loaded):
+    loaded.user_ns["script"] = Scripted(["Hello."])
+    found = offered("%%agent -m script,local/")
+    assert found == {"local/smollm2": "%%agent -m script,local/smollm2"}
+
+
+def test_mcp_servers_of_the_folder_are_offered_and_not_started(offered, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entry = {"command": "touch", "args": [str(tmp_path / "started")]}
+    file = tmp_path / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"ferry": entry, "fleet": entry}}))
+    assert set(offered("%%agent -t python,mcp:")) == {"mcp:ferry", "mcp:fleet"}
+    assert set(offered("%agent mcp ")) == {"allow", "revoke", "stop"}
+    assert set(offered("%agent mcp allow f")) == {"ferry", "fleet"}
+    file.write_text("{")
+    assert offered("%%agent -t mcp:") == {}
+    assert not (tmp_path / "started").exists()
 
 
 def test_variables_conversations_dialects_and_formats_are_offered(offered, loaded, agent):

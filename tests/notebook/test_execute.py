@@ -88,6 +88,25 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
 
 
+def test_an_offered_cell_is_an_event_with_a_card_where_there_is_no_front_end(notebook, capsys):
+    path = notebook(
+        "%%agent -m scripted/script.json -t add_cell\nOffer.",
+        "%agent cell 1",
+        script=[calling("add_cell", code="df.head()", why="To see it."), "Offered."],
+    )
+    sources = [cell["source"] for cell in read(path)["cells"]]
+    assert main(["run", "--live", str(path)]) == 0
+    done = path.with_name("n.run.ipynb")
+    nb = read(done)
+    assert [cell["source"] for cell in nb["cells"]] == sources
+    [output] = nb["cells"][2]["outputs"]
+    assert "A cell for you" in "".join(output["data"]["text/html"])
+    [record] = nb["metadata"]["agent_nb"]["runs"]["cell0"]
+    assert [e.args["code"] for e in log_of(record) if e.type == "call"] == ["df.head()"]
+    assert main(["test", "--trust-record", str(done)]) == 0
+    assert [cell["source"] for cell in read(done)["cells"]] == sources
+
+
 def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
     shows = "class Plot:\n    def _repr_png_(self): return b'\\x89PNG a plot'\nfrom IPython.display import display"
     path = notebook(

@@ -18,7 +18,14 @@ def test_an_offer_has_a_number_and_needs_no_approval():
     assert (first.status, second.status) == ("ok", "ok")
     assert first.content.startswith("Offered as cell 1.")
     assert second.content.startswith("Offered as cell 2.")
-    assert second.display == {"text/plain": "%agent cell 2 inserts it"}
+    command = f"%agent cell 2 {second.run[:4]}"
+    assert second.display == {"text/plain": f"{command} inserts it"}
+    assert second.content.endswith(f"(later: {command}).")
+
+
+def test_a_trace_that_is_no_run_is_not_named():
+    offer, *_ = results(calling("add_cell", code="a"), trace_id="monday")
+    assert offer.display == {"text/plain": "%agent cell 1 inserts it"}
 
 
 def test_a_refused_offer_takes_no_number():

@@ -52,6 +52,10 @@ ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
     "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files()(s, b)]),),
     "revoke": (Words("tool", names.allowed_tools),),
     "context": (Words("option", fixed("--context", "-t", "-m")),),
+    "mcp": (
+        Words("action", fixed("allow", "revoke", "stop")),
+        Words("server", names.servers),
+    ),
     "reset": (Words("conversation", names.conversations), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
@@ -151,5 +155,10 @@ def _command(session: Session, at: Typed) -> Found:
 
 
 def _fitting(candidates: Iterable[str], kind: str, begun: str) -> Found:
-    fitting = dict.fromkeys(name for name in candidates if name.startswith(begun))
+    fitting = dict.fromkeys(n for n in candidates if n.startswith(begun) and _typable(n))
     return Found(tuple(islice(fitting, names.MOST)), kind, begun)
+
+
+def _typable(name: str) -> bool:
+    """Return whether a name stands on a line as it is; one with white space needs quotes."""
+    return name.isprintable() and not any(c.isspace() or c in "'\"" for c in name)

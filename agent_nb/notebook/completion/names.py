@@ -21,6 +21,8 @@ from ...models import choose, config
 from ...tools.base import Tool
 from ...tools.describe import user_variables
 from ...tools.looks import defines, entries, exactly
+from ...tools.mcp import config_file
+from ...tools.mcp.references import PREFIX
 from ...tools.standing import STANDING
 from ...tools.toolset import of_plugin
 from ..cell.offered_cells import offers
@@ -81,6 +83,15 @@ def tools(session: Session, begun: str) -> Iterator[str]:
     ours = plugins.builtin("tools")
     yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
     yield from (name for name in plugins.names("tools") if name not in ours)
+    yield from (f"{PREFIX}{name}" for name in servers(session, begun))
+
+
+def servers(session: Session, begun: str) -> list[str]:
+    """Return the MCP servers of the folder; none of them is started."""
+    try:
+        return list(config_file.read().servers)
+    except AgentError:
+        return []
 
 
 def _usable(value: Any) -> bool:
@@ -161,7 +172,7 @@ def files(*endings: str) -> Source:
                 items = sorted(islice(found, ENTRIES), key=lambda item: item.name)
                 for item in items:
                     hidden = item.name.startswith(".") and not tail.startswith(".")
-                    if hidden or any(c.isspace() or c in "'\"" for c in item.name):
+                    if hidden:
                         continue
                     if item.is_dir():
                         yield f"{folder}{item.name}/"
