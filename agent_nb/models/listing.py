@@ -8,6 +8,9 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 import anyio
 
 from ..errors import AgentError, ModelError, UsageError
@@ -16,29 +19,46 @@ from . import choose, config
 
 SECONDS = 15.0
 LONGEST = 200  # characters of a name
-_PLACES = {
-    "local": ("this process", "needs no key"),
-    "scripted": ("script files", "needs no key"),
-}
-_ORDER = ("key from", "needs no key")
+MISSING = "missing"
+_READY = ("from", "not needed", MISSING)
 
 
-def providers() -> list[tuple[str, str, str]]:
-    """Return (name, server, key) of every provider: the configured ones first, then those with a
-    key, those that need none, and the rest.
+class Provider(NamedTuple):
+    """A provider or configured endpoint: its name, its server, where its key comes from.
+
+    `ready`: no key is missing, or the user has configured it.
+    """
+
+    name: str
+    server: str
+    key: str
+    ready: bool
+
+
+def providers() -> list[Provider]:
+    """Return the providers: the configured ones first, then those with a key, those that need none,
+    and the rest.
     """
     mine = _configured()
-    ours = plugins.builtin("models")
-    rows = []
-    for name in sorted({*ours, *plugins.names("models"), *config.KNOWN, *mine}):
-        if name not in mine and name in _PLACES:
-            rows.append((name, *_PLACES[name]))
-        elif name in ours or name in config.KNOWN or name in mine:
-            rows.append((name, *_server(name)))
-        else:
-            rows.append((name, "an installed package", ""))
-    rows.sort(key=lambda row: (row[0] not in mine, _rank(row[2]), row[0]))
-    return rows
+    names = {*plugins.names("models"), *config.KNOWN, *mine}
+    found = [_provider(name, mine) for name in names]
+    return sorted(found, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
+
+
+def _provider(name: str, mine: Collection[str]) -> Provider:
+    server, key = _standing(name, mine)
+    return Provider(name, server, key, name in mine or not key.startswith(MISSING))
+
+
+def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
+    """Return the address of a provider's server, and how it stands with its key."""
+    if name in mine or name in config.KNOWN:
+        return _server(name)
+    if name == "local":
+        return "this process" if choose.local_installed() else "not installed", "not needed"
+    if name == "scripted":
+        return "script files", "not needed"
+    return _server(name) if name in plugins.builtin("models") else ("an installed package", "")
 
 
 def _configured() -> dict[str, config.Endpoint]:
@@ -49,7 +69,6 @@ def _configured() -> dict[str, config.Endpoint]:
 
 
 def _server(name: str) -> tuple[str, str]:
-    """Return the address of a provider's server, and how it stands with its key."""
     try:
         model = choose.make(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
@@ -57,8 +76,8 @@ def _server(name: str) -> tuple[str, str]:
         return str(fault), ""
 
 
-def _rank(access: str) -> int:
-    return next((n for n, word in enumerate(_ORDER) if access.startswith(word)), len(_ORDER))
+def _rank(key: str) -> int:
+    return next((n for n, word in enumerate(_READY) if key.startswith(word)), len(_READY))
 
 
 async def names(provider: str) -> list[str]:

@@ -153,15 +153,20 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
         '[endpoints.free]\nbase_url = "http://free/v1"\n'
         '[endpoints.wrong]\nbase_url = "http://x"\napi = "grpc"\n'
     )
+    monkeypatch.setattr(choose, "local_installed", lambda: True)
     rows = listing.providers()
-    assert [name for name, _, _ in rows[:4]] == ["free", "lab", "wrong", "groq"]
-    found = {name: (server, key) for name, server, key in rows}
-    assert found["lab"] == ("http://lab:8000/v1", "no key: set LAB_TOKEN")
-    assert found["free"] == ("http://free/v1", "needs no key")
+    assert [row.name for row in rows[:4]] == ["free", "lab", "wrong", "groq"]
+    assert {row.name for row in rows if row.ready} >= {"free", "lab", "wrong", "groq", "ollama"}
+    assert "openai" not in {row.name for row in rows if row.ready}
+    found = {row.name: (row.server, row.key) for row in rows}
+    assert found["lab"] == ("http://lab:8000/v1", "missing: set LAB_TOKEN")
+    assert found["free"] == ("http://free/v1", "not needed")
     assert "it is openai, openai-responses or anthropic" in found["wrong"][0]
-    assert found["groq"][1] == "key from GROQ_API_KEY"
-    assert found["openai"] == ("https://api.openai.com/v1", "no key: set OPENAI_API_KEY")
-    assert found["local"] == ("this process", "needs no key")
-    assert found["ollama"][1] == "needs no key"
+    assert found["groq"][1] == "from GROQ_API_KEY"
+    assert found["openai"] == ("https://api.openai.com/v1", "missing: set OPENAI_API_KEY")
+    assert found["local"] == ("this process", "not needed")
+    monkeypatch.setattr(choose, "local_installed", lambda: False)
+    assert ("local", "not installed", "not needed", True) in listing.providers()
+    assert found["ollama"][1] == "not needed"
     assert KEY not in str(rows)
     assert "secret" not in str(rows)

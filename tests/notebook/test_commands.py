@@ -65,8 +65,9 @@ def test_models_lists_configured_endpoints_with_their_servers_and_keys(ask, tmp_
     monkeypatch.setenv("AGENT_NB_CONFIG", str(file))
     monkeypatch.setenv("GROQ_API_KEY", "gsk_abcdefghijklmnop1234")
     text = ask("models")
-    assert re.search(r"lab +http://lab:8000/v1 +no key: set LAB_TOKEN", text)
-    assert re.search(r"groq +https://api.groq.com/openai/v1 +key from GROQ_API_KEY", text)
+    assert re.search(r"lab +http://lab:8000/v1 +missing: set LAB_TOKEN", text)
+    assert re.search(r"groq +https://api.groq.com/openai/v1 +from GROQ_API_KEY", text)
+    assert re.search(r"With a key .*: anthropic, .*openai, ", text)
     assert "gsk_" not in text
 
 

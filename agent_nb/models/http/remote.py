@@ -163,9 +163,9 @@ class Remote:
         """
         key = keys.find(self._key_of, self._variables)
         if key is not None:
-            return f"key from {key.source}"
+            return f"from {key.source}"
         variable = next(iter(self._variables), "")
-        return f"no key: set {variable}" if self._needs_key else "needs no key"
+        return f"missing: set {variable}" if self._needs_key else "not needed"
 
     async def _listed(self) -> list[str]:
         """Return the names in the server's own order."""

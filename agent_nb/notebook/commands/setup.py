@@ -50,8 +50,11 @@ def models(session: Session, arguments: list[str]) -> None:
         used = "{} ({})".format(*choose.choose("", session.defaults()["model"]))
     except UsageError as fault:
         used = str(fault)
-    rows = [("provider", "server", "key"), *providers()]
-    show(session, used, rows, "%agent models PROVIDER lists the models that it offers.")
+    found = providers()
+    rows = [("provider", "server", "key"), *((p.name, p.server, p.key) for p in found if p.ready)]
+    others = ", ".join(p.name for p in found if not p.ready)
+    more = f"With a key (%agent key PROVIDER): {others}. " if others else ""
+    show(session, used, rows, f"{more}%agent models PROVIDER lists the models that it offers.")
 
 
 def _offered(session: Session, provider: str) -> None:
