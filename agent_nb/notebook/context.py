@@ -23,7 +23,7 @@ from ..agent.context_check import mentioned
 from ..agent.tape import lives
 from ..models import keys
 from ..tools.base import Tool
-from ..tools.describe import TOKENS, describe, listing, preview, tokens, user_variables
+from ..tools.describe import TOKENS, Described, describe, listing, preview, tokens, user_variables
 from ..tools.looks import offered
 from ..tools.reads import reads
 from ..wire.redact import redact_text
@@ -72,7 +72,8 @@ def gather(
 
     found = user_variables(shell.user_ns, shell.user_ns_hidden)
     first = [name for name in mentioned(prompt) if name in found]
-    text, cells = _variables(found, first, clean, rows=mode != "auto"), 0
+    known = {name: describe(name, found[name], clean) for name in _order(found, first)[:LOOKS]}
+    text, cells = _variables(found, first, clean, known, rows=mode != "auto"), 0
     if mode == "cells":
         left = context_cells.TOKENS - sum(map(tokens, text.splitlines()))
         more, cells = context_cells.text_of(above(), clean, left)
@@ -81,7 +82,7 @@ def gather(
         mode=mode,
         system=system,
         text=f"{_ABOUT}\n{text}" if text else "",
-        looks=looks(found, first, clean),
+        looks={name: Look.of(described) for name, described in known.items()},
         cells=cells,
     )
 
@@ -106,14 +107,6 @@ def of_running_cell(
     return gather(shell, mode or ours.context, tools, prompt, hosted=hosted, above=above)
 
 
-def looks(
-    found: Mapping[str, Any], first: Iterable[str], clean: Callable[[str], str]
-) -> dict[str, Look]:
-    """Return how variables look, those of `first` before the others."""
-    order = list(dict.fromkeys((*first, *sorted(found))))[:LOOKS]
-    return {name: Look.of(describe(name, found[name], clean)) for name in order}
-
-
 def _system(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> str:
     where = _TERMINAL if getattr(shell, "kernel", None) is None else _NOTEBOOK
     shared = hosted and any(t.name == "python" and t.effect == "kernel" for t in tools)
@@ -130,17 +123,27 @@ def _shares(tool: Tool, *, hosted: bool) -> bool:
     return lives(tool) if hosted else tool.effect == "reads" or bool(reads(tool.invoke))
 
 
+def _order(found: Mapping[str, Any], first: Iterable[str]) -> list[str]:
+    """Return the names of variables, those that the prompt names before the others."""
+    return list(dict.fromkeys((*first, *sorted(found))))
+
+
 def _variables(
-    found: Mapping[str, Any], first: list[str], clean: Callable[[str], str], *, rows: bool
+    found: Mapping[str, Any],
+    first: list[str],
+    clean: Callable[[str], str],
+    known: Mapping[str, Described],
+    *,
+    rows: bool,
 ) -> str:
     if not found:
         return ""
-    text = f"{_VARIABLES}\n{listing(found, first, clean)}"
+    text = f"{_VARIABLES}\n{listing(found, first, clean, known)}"
     if not rows:
         return text
     left = TOKENS - sum(map(tokens, text.splitlines()))
     out: list[str] = []
-    for name in dict.fromkeys((*first, *sorted(found))):
+    for name in _order(found, first):
         if offered(found[name]) not in _FRAMES:
             continue
         shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean)}"

@@ -23,7 +23,7 @@ from ..events import User
 from ..models import keys
 from ..record.record import NONE, events_of
 from ..wire.redact import redact_text
-from ..wire.text_limits import cut_middle
+from ..wire.text_limits import cut_end, cut_middle
 from .cell.identity import Cell
 from .cell.ran_cells import RanCell
 from .context_cells import CODE, TRACEBACK, ran
@@ -33,6 +33,7 @@ NOTHING = (
     "--fix found no cell that has failed in this session. Run the cell that fails, then this one."
 )
 REPLAYED = "no cell has failed here"
+LINE = 200  # characters of the error in the first line
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"\bCell In ?\[\d+\]"), "Cell"),
@@ -77,10 +78,11 @@ def question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
 
 
 def _asked(failed: RanCell, remark: str) -> str:
+    traceback = steady(_clean(failed.failed))
     parts = (
-        "This cell failed:",
+        f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",
         _fenced(cut_middle(_clean(failed.code), CODE), "python"),
-        _fenced(cut_middle(steady(_clean(failed.failed)), TRACEBACK)),
+        _fenced(cut_middle(traceback, TRACEBACK)),
         "Find the cause, and say how to fix it.",
         remark,
     )

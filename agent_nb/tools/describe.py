@@ -120,18 +120,23 @@ def user_variables(
     }
 
 
-def listing(variables: Mapping[str, Any], first: Sequence[str] = (), clean: Clean = same) -> str:
+def listing(
+    variables: Mapping[str, Any],
+    first: Sequence[str] = (),
+    clean: Clean = same,
+    known: Mapping[str, Described] = {},
+) -> str:
     """Return a line for each variable: those of `first`, then the others by name; a closing line
     counts those that are left out.
 
-    At most `VARIABLES` lines and about `TOKENS` tokens.
+    At most `VARIABLES` lines and about `TOKENS` tokens. `known`: those that are described already.
     """
     order = [n for n in dict.fromkeys(first) if n in variables]
     order += sorted(variables.keys() - set(order), key=lambda n: (n.casefold(), n))
     shown: list[str] = []
     left = TOKENS - tokens(_left_out(len(order)))
     for name in order[:VARIABLES]:
-        found = describe(name, variables[name], clean)
+        found = known.get(name) or describe(name, variables[name], clean)
         brief = msgspec.structs.replace(found, columns=(), more=0)
         text = next((t for t in map(Described.as_text, (found, brief)) if tokens(t) <= left), "")
         if not text:

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 Found = TypeVar("Found")
 ABSENT: Any = object()
 NAME = 80  # characters of a type's name
+_NAME = type.__dict__["__name__"]
 _HEAP = 1 << 9  # the flag of classes that were made at run time
 _FLAGS = type.__dict__["__flags__"]
 _MRO = type.__dict__["__mro__"]
@@ -64,6 +65,12 @@ _OFFERED: dict[str, tuple[str, ...]] = {
     "matplotlib.figure": ("Figure",),
     "matplotlib.axes": ("Axes",),
 }
+# By the name of a class: where it may be offered, under which name.
+_PLACES: dict[str, list[tuple[str, str]]] = {}
+for _module, _names in _OFFERED.items():
+    for _name in _names:
+        for _called in {_name, _name.rstrip("_")}:
+            _PLACES.setdefault(_called, []).append((_module, _name))
 
 
 def type_name(kind: type) -> str:
@@ -87,11 +94,10 @@ def offered(value: Any) -> str:
     `pandas.DataFrame`; "" for foreign types.
     """
     kind = type(value)
-    for module, names in _OFFERED.items():
-        space = library(module)
-        for name in names if space else ():
-            if space.get(name) is kind:
-                return f"{module}.{name}"
+    called = _NAME.__get__(kind)
+    for module, name in _PLACES.get(called, ()) if type(called) is str else ():
+        if library(module).get(name) is kind:
+            return f"{module}.{name}"
     return ""
 
 
@@ -120,11 +126,12 @@ def field(value: Any, name: str) -> Any:
     """Return a field of an object whose type is `offered`: from its own dictionary, else behind a
     descriptor in C; ABSENT if there is neither.
     """
-    space = own(value)
-    held = entry(space, name) if space is not None else ABSENT
+    place = _known(type(value), "__dict__")
+    space = None if place is ABSENT else place.__get__(value)
+    held = entry(space, name) if type(space) is dict else ABSENT
     if held is not ABSENT:
         return held
-    found = _described(type(value), name)
+    found = _known(type(value), name)
     return ABSENT if found is ABSENT else found.__get__(value)
 
 
@@ -133,6 +140,17 @@ def own(value: Any) -> dict[Any, Any] | None:
     found = _described(type(value), "__dict__")
     space = None if found is ABSENT else found.__get__(value)
     return space if type(space) is dict else None
+
+
+def _known(kind: type, name: str) -> Any:
+    """Return `_described`, remembered: libraries have few classes, and walking one takes long."""
+    held = _remembered.get((id(kind), name))
+    if held is None or held[0] is not kind:
+        held = _remembered[id(kind), name] = (kind, _described(kind, name))
+    return held[1]
+
+
+_remembered: dict[tuple[int, str], tuple[type, Any]] = {}
 
 
 def _described(kind: type, name: str) -> Any:

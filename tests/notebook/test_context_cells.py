@@ -202,8 +202,10 @@ def test_fix_asks_about_the_cell_that_failed_last(notebook):
     notebook.plain("fine = 1", "d")
     run = notebook.cell("It worked yesterday.", "-m model --fix", model=model)
     prompt = model.prompt()
-    assert prompt.startswith("This cell failed:\n\n```python\nx = 1\nx + 'text'\n```\n\n```\n")
-    assert "TypeError: unsupported operand" in prompt
+    error = "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
+    code = "```python\nx = 1\nx + 'text'\n```"
+    assert prompt.startswith(f"This cell fails: {error}\n\n{code}\n\n```\nTypeError")
+    assert f"\n{error}\n```\n\n" in prompt
     assert prompt.endswith("say how to fix it.\n\nIt worked yesterday.")
     assert run.prompt == prompt
 

@@ -535,3 +535,12 @@ def test_the_context_is_a_line_that_opens(payload, line):
     shown = draw(page(RunView().extend(events), Context()))
     said = [row.strip() for row in shown.splitlines() if "context:" in row]
     assert (said == [f"◫ {line}".strip()]) if line is not None else not said
+
+
+def test_the_header_says_which_variable_had_the_model_asked_anew():
+    payload = {"text": "df", "changed": ["`df` 120×2 → 121×2"]}
+    events = [e.RunStart(), e.User(content="hi"), e.State(kind="context", payload=payload)]
+    shown = draw(page(RunView().extend(events), Context()))
+    assert "asked anew: `df` 120×2 → 121×2" in shown
+    again = draw(page(RunView(badge="replayed").extend(events), Context()))
+    assert "asked anew" not in again

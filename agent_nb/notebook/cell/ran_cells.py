@@ -34,6 +34,7 @@ MOST = 200
 LONGEST = 20_000
 _EVENT = "post_run_cell"
 _OURS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
+_RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)
 _STOPS = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
 
 
@@ -140,12 +141,17 @@ def _traceback(shell: Any, count: int) -> str:
         if isinstance(lines, list)
         else _kept_traceback(shell.history_manager, count)
     )
-    return uncoloured(text) or "It failed."
+    return _plain(text) or "It failed."
 
 
 def _kept_traceback(history: Any, count: int) -> str:
     found = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
-    return uncoloured("\n".join(map(str, found))) if isinstance(found, list) else ""
+    return _plain("\n".join(map(str, found))) if isinstance(found, list) else ""
+
+
+def _plain(traceback: str) -> str:
+    """Return a traceback without colours and rules."""
+    return _RULE.sub("", uncoloured(traceback)).strip()
 
 
 _known: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()

@@ -78,7 +78,9 @@ def _who(state: RunView) -> tuple[T, ...]:
     about = join(instead, "" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
     warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
-    changed = (T(f"  {clip(state.changed, 100)}", tone="wait"),) if state.changed else ()
+    asked_anew = state.changed and not state.badge  # a replay of that run was not asked anew
+    why = clip(f"asked anew: {state.changed}", 120)
+    changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
     return (*model, *warned, *changed, *((T(f"  {about}", tone="muted"),) if about else ()))
 
 
