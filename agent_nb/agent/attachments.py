@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Picture = dict[str, Any]
 
 
 def pictures_of(attachments: Sequence[Any]) -> tuple[Picture, ...]:
-    """Return attachments as `{media_type, data}`. Raises UsageError for a non-image."""
-    if not attachments:
-        return ()
-    from ..models.images import image_block
+    """Return attachments as `{media_type, data}`, with `name` if they have one.
 
-    blocks = [image_block(a) for a in attachments]
-    return tuple({"media_type": b.media_type, "data": b.data} for b in blocks)
+    Raises UsageError for a non-image.
+    """
+    return tuple(map(_picture, attachments))
+
+
+def _picture(attachment: Any) -> Picture:
+    from ..models.images import image_block
+    from ..wire.media import clean_attachment
+
+    if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
+        name = attachment.get("name")
+        return {**known, "name": name} if isinstance(name, str) and name else dict(known)
+    block = image_block(attachment)
+    return {"media_type": block.media_type, "data": block.data}
 
 
 def without_text(pictures: Sequence[Picture]) -> tuple[Picture, ...]:

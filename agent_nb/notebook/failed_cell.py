@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,10 +45,13 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a cell asks. `recorded`: the record of the cell says so, since no cell has failed."""
+    """What a cell asks. `recorded`: the record of the cell says so, since no cell has failed.
+    `pictures`: those that the prompt names.
+    """
 
     prompt: str
     recorded: bool = False
+    pictures: Sequence[Mapping[str, str]] = ()
 
     def only_replayed(self, mode: str) -> str:
         """Return the mode in which the cell may run. Raises UsageError for a live run of a recorded

@@ -11,6 +11,7 @@ Rules
   names the expression.
 - Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
 - What a value contains is not interpolated again.
+- A figure or an image goes with the prompt as a picture; in the text stand its name and size.
 """
 
 from __future__ import annotations
@@ -20,19 +21,29 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import UsageError
+from ..tools.pictures import drawn
+from ..wire.picture_size import named
 from ..wire.text_limits import cut_middle
 
 LIMIT = 4000
+NAME = 40  # characters of a picture's name
 ROWS, COLUMNS, ITEMS = 5, 30, 20
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 
 
-def interpolate(text: str, namespace: dict[str, Any]) -> str:
+def interpolate(
+    text: str, namespace: dict[str, Any], pictures: list[dict[str, str]] | None = None
+) -> str:
     """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
 
-    Raises UsageError for an expression that is empty, invalid, raises, or has no readable value.
+    A figure or an image is replaced by words and added to `pictures`, with its expression as its
+    name. Raises UsageError for an expression that is empty, invalid, raises, or has no readable
+    value.
     """
-    return "".join(piece if literal else _value(piece, namespace) for literal, piece in split(text))
+    found: list[dict[str, str]] = [] if pictures is None else pictures
+    return "".join(
+        piece if literal else _value(piece, namespace, found) for literal, piece in split(text)
+    )
 
 
 def split(text: str) -> Iterator[tuple[bool, str]]:
@@ -70,14 +81,20 @@ def _compiles(expression: str) -> bool:
     return True
 
 
-def _value(expression: str, namespace: dict[str, Any]) -> str:
+def _value(expression: str, namespace: dict[str, Any], pictures: list[dict[str, str]]) -> str:
     if not expression:
         raise UsageError(
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
         )
     try:
         # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
-        return describe(eval(compile(expression, "<prompt>", "eval"), namespace, {}))  # noqa: S307  (the user's own code)
+        value = eval(compile(expression, "<prompt>", "eval"), namespace, {})  # noqa: S307  (the user's own code)
+        picture = drawn(value)
+        if picture is None:
+            return describe(value)
+        name = cut_middle(" ".join(expression.split()), NAME, "…")
+        pictures.append({**picture, "name": name})
+        return named(name, picture)
     except Exception as fault:
         hint = (
             "Write \\{{ for the braces themselves."

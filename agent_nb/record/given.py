@@ -23,6 +23,7 @@ import msgspec
 
 from ..events import Event, RunStart, User
 from .fingerprint import OUTPUT, inputs_of, turns_of
+from .pictures import compare_all
 
 LONGEST = 20  # lines of a shown difference
 WORDS = 60  # characters of a prompt that name a turn
@@ -52,6 +53,19 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def turns(self) -> list[str]:
         """The digest of each earlier run, oldest first."""
         return turns_of(self.history)
+
+    def alike(self, recorded: Sequence[Event]) -> Given | None:
+        """Return it with the recorded pictures where its own look the same, None if they do not.
+
+        A figure that is drawn again is rarely the same file (`pictures`).
+        """
+        user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
+        before, now = user.attachments, self.attachments
+        pictures = [[str(a.get("data") or "") for a in side] for side in (before, now)]
+        found = compare_all(*pictures) if now else None
+        if found is None or found.difference or found.unseen:
+            return None
+        return msgspec.structs.replace(self, attachments=before)
 
     def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of changed inputs for people.

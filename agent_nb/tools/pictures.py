@@ -93,9 +93,7 @@ def drawn(source: Any) -> Picture | None:
         return attachment(bytes(source))
     kind = type(source)
     if hasattr(kind, "savefig"):
-        made = _of(display.drawn(source))
-        _put_away(source)
-        return made
+        return _of(display.drawn(source))
     if _is_axes(kind):
         return drawn(display.called(source, "get_figure"))
     found = (_of(display.called(source, name)) for name in _METHODS if hasattr(kind, name))
@@ -116,11 +114,22 @@ def _is_axes(kind: type) -> bool:
     )
 
 
-def _put_away(figure: Any) -> None:
+def _put_away(source: Any) -> None:
     """Close a returned figure where Matplotlib would show it again below the cell."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is not None and "inline" in str(display.called(pyplot, "get_backend")):
+    kind, pyplot = type(source), sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not (hasattr(kind, "savefig") or _is_axes(kind)):
+        return
+    if "inline" in str(display.called(pyplot, "get_backend")):
+        figure = display.called(source, "get_figure") if _is_axes(kind) else source
         display.called(pyplot, "close", figure)
+
+
+def returned(source: Any) -> Picture | None:
+    """Return what `picture` returns, for a value that a tool returned: it is shown nowhere else."""
+    found = picture(source)
+    if found is not None:
+        _put_away(source)
+    return found
 
 
 def of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
@@ -140,7 +149,7 @@ def is_bundle(value: Any) -> bool:
 
 def pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and how many are not."""
-    found = [picture(source) for source in sources]
+    found = [returned(source) for source in sources]
     kept = tuple(filter(None, map(bounded, filter(None, found))))[:MOST]
     return kept, len(found) - len(kept)
 
@@ -154,4 +163,7 @@ def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
         items = [taken_out(v, figures, depth - 1) for v in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     found = drawn(value)
-    return value if found is None else figures.add(found)
+    if found is None:
+        return value
+    _put_away(value)
+    return figures.add(found)

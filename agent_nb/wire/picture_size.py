@@ -101,8 +101,13 @@ def size_words(attachment: Mapping[str, Any]) -> str:
 
 def caption(number: int, attachment: Mapping[str, Any]) -> str:
     """Return the words that stand for picture `number` of a result in its text."""
+    return named(f"figure {number}", attachment)
+
+
+def named(name: str, attachment: Mapping[str, Any]) -> str:
+    """Return the words that stand for a picture of this name."""
     size = size_words(attachment)
-    return f"[figure {number}: {size} pixels]" if size else f"[figure {number}]"
+    return f"[{name}: {size} pixels]" if size else f"[{name}]"
 
 
 def unseen(name: str, attachment: Mapping[str, Any], why: str) -> str:

@@ -26,6 +26,15 @@ plt.show()
 """
 
 
+OTHER_LEVEL = """from PIL import Image
+plain = Image.Image.save
+def save(self, *args, **options):
+    options["compress_level"] = 1
+    return plain(self, *args, **options)
+Image.Image.save = save
+"""
+
+
 @pytest.fixture(autouse=True)
 def reachable(monkeypatch, tmp_path):
     """Let kernels find this checkout, whether it is installed or not."""
@@ -193,16 +202,7 @@ def test_a_changed_plot_is_drift(run, capsys):
 
 def test_the_same_plot_at_another_zlib_level_is_not_drift(run, capsys):
     path = run(PLOT)
-    level = "import matplotlib as mpl\nmpl.rcParams['savefig.transparent'] = False\n"
-    from_pillow = (
-        "from PIL import PngImagePlugin, Image\n"
-        "plain = Image.Image.save\n"
-        "def save(self, *args, **options):\n"
-        "    options['compress_level'] = 1\n"
-        "    return plain(self, *args, **options)\n"
-        "Image.Image.save = save\n"
-    )
-    changed(path, "values =", f"{level}{from_pillow}values =")
+    changed(path, "values =", f"{OTHER_LEVEL}values =")
     assert main(["test", "-v", str(path)]) == 0
 
 
@@ -228,3 +228,19 @@ def test_a_changed_plot_goes_live_from_there(run):
     result, *_ = (e for e in events_of(newest) if e.type == "result")
     assert result.attachments != before
     assert base64.b64decode(result.attachments[0]["data"]).startswith(b"\x89PNG")
+
+
+def test_a_figure_in_the_prompt_is_replayed_also_as_another_file(run, capsys):
+    path = run(
+        before="import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 3])",
+        agent=AGENT.replace("Plot it.", "What is {{ fig }}?"),
+    )
+    assert "[fig: " in page(path)
+    ((_, record),) = records(read(path))
+    assert [len(e.attachments) for e in events_of(record) if e.type == "user"] == [1]
+    assert main(["test", str(path)]) == 0
+    changed(path, "import matplotlib", f"{OTHER_LEVEL}import matplotlib")
+    assert main(["test", str(path)]) == 0
+    changed(path, "[1, 3]", "[3, 1]")
+    assert main(["test", str(path)]) == 1
+    assert "attachment 1 changed" in capsys.readouterr().out

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +122,16 @@ def test_no_library_is_imported_for_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+class Plot:
+    def savefig(self, target, **_):
+        target.write(png(7, 3))
+
+
+@pytest.mark.parametrize("value", [Plot(), png(7, 3)])
+def test_a_picture_goes_with_the_prompt_and_leaves_its_name(value):
+    pictures = []
+    said = interpolate("See {{ plots['a'] }}, why?", {"plots": {"a": value}}, pictures)
+    assert said == "See [plots['a']: 7×3 pixels], why?"
+    assert pictures == [{**attached(png(7, 3)), "name": "plots['a']"}]

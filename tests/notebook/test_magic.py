@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.pictures import attached, png
 from helpers.scripts import calling
 from traitlets.config import Config
 
@@ -288,3 +289,15 @@ def test_an_image_file_goes_with_the_prompt(agent, tmp_path):
     )
     assert run.log.of("user")[0].attachments[0]["media_type"] == "image/png"
     assert run.answer == "A dot."
+
+
+def test_a_figure_in_the_prompt_is_attached_and_replayed(agent):
+    class Plot:
+        def savefig(self, target, **_):
+            target.write(png(7, 3))
+
+    model = Scripted(["A plot."])
+    run = agent("-m model", "What is {{ plot }}?", model=model, plot=Plot())
+    (user,) = run.log.of("user")
+    assert user.content == "What is [plot: 7×3 pixels]?"
+    assert user.attachments == ({**attached(png(7, 3)), "name": "plot"},)

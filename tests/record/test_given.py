@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.record.fingerprint import INPUTS, inputs_of
@@ -130,3 +131,13 @@ def test_the_digests_are_those_by_which_records_are_found():
     assert given.inputs == inputs_of(
         "go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
     )
+
+
+def test_pictures_that_look_the_same_stand_for_one_another():
+    first = attached(png(9, 9, noise=1))
+    old = Given(prompt="go", attachments=[first])
+    again = Given(prompt="go", attachments=[attached(png(9, 9, noise=1, level=1))])
+    assert again.inputs != old.inputs
+    assert again.alike(recorded(old)).inputs == old.inputs
+    for other in ([attached(png(9, 9, noise=2))], [first, first], []):
+        assert Given(prompt="go", attachments=other).alike(recorded(old)) is None

@@ -55,8 +55,11 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     """Return the text of a cell with the values of its `{{ }}`, with `--fix` the question about the
     cell that failed. Raises UsageError.
     """
-    text = interpolate(cell.body.replace("\r\n", "\n").strip(), session.shell.user_ns)
-    return question(session.shell, cell, session.library, text) if options.fix else Question(text)
+    pictures: list[dict[str, str]] = []
+    said = cell.body.replace("\r\n", "\n").strip()
+    text = interpolate(said, session.shell.user_ns, pictures)
+    asked = question(session.shell, cell, session.library, text) if options.fix else Question(text)
+    return msgspec.structs.replace(asked, pictures=pictures)
 
 
 def inputs(
@@ -67,7 +70,7 @@ def inputs(
     names = session.shell.user_ns
     return Inputs(
         asked,
-        [names.get(name, name) for name in options.attach],
+        [*(names.get(name, name) for name in options.attach), *asked.pictures],
         conversation.before(cell.key, fresh=options.new),
         conversation.foreign(cell.key, fresh=options.new),
         remarks(rebuilt, conversation.later(cell.key)),

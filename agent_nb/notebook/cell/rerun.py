@@ -121,7 +121,7 @@ def choose(
         return Choice(Match(status="unrecorded"))
     # NONE marks runs that code in the cell began or followed
     own = [r for r in records if r.get("conversation") != NONE]
-    found = match(own, given.inputs, statuses=("ok",) if wanted == "auto" else None)
+    found = _matching(own, given, ("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
             newest = events_of(own[0]) if found.changed else []
@@ -143,6 +143,19 @@ def choose(
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
     return Choice(found, tape, found.record, changes)
+
+
+def _matching(
+    own: Sequence[Mapping[str, Any]], given: Given, statuses: Sequence[str] | None
+) -> Match:
+    """Return the record with these inputs, or with other files of the same pictures."""
+    found = match(own, given.inputs, statuses=statuses)
+    for record in own if found.record is None and given.attachments else ():
+        same = given.alike(events_of(record))
+        like = match([record], same.inputs, statuses=statuses) if same is not None else None
+        if like is not None and like.record is not None:
+            return like
+    return found
 
 
 def differing(changes: Changes) -> NotReplayed:

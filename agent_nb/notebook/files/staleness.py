@@ -75,13 +75,20 @@ def standings(
                 if here is not None and knows
                 else said[options.conversation]
             )
-            prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace)
+            pictures: list[dict[str, str]] = []
+            prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace, pictures)
+            attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
             if options.fix:
                 prompt = question(session.shell, cell, session.library, prompt).prompt
             state, why = (
                 ("imported", "")
                 if options.source
-                else _state(match(records, make(options).inputs(prompt, history=history)))
+                else _state(
+                    match(
+                        records,
+                        make(options).inputs(prompt, attachments=attached, history=history),
+                    )
+                )
             )
         except AgentError as fault:
             state, why = "unknown", str(fault)
