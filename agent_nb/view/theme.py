@@ -8,7 +8,7 @@ colour without one. Hairlines and grounds are a neutral grey with alpha, which n
 
 Rules
 - Inline styles only use properties that JupyterLab's sanitizer keeps; no `position`, no `z-index`,
-  no `url()`; sizes in px.
+  no `url()`; sizes in px. Only `WHOLE` is lost there: untrusted outputs are selected by hand.
 - `live.css` is for the live view alone, which passes no sanitizer.
 - This file imports nothing.
 """

@@ -322,12 +322,14 @@ def test_the_gist_of_a_result(content, display, gist):
     assert values.gist(content, display) == gist
 
 
-def install(monkeypatch: Any, card: Any) -> None:
+def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     """Install a card for the tool `plot`, as an entry point would."""
     real = plugins.load
-    monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
-        base.plugins, "load", lambda room, name: card if name == "tool-plot" else real(room, name)
+        base.plugins,
+        "load",
+        lambda room, name: card if name == f"{part}-plot" else real(room, name),
     )
 
 
@@ -338,6 +340,21 @@ def test_a_tool_can_have_an_installed_card(begun, monkeypatch):
     install(monkeypatch, mine)
     begun.tool("k", "plot", {}, content="picture")
     assert "my picture" in said(begun.log)
+
+
+def test_an_installed_card_can_draw_the_whole_of_an_ended_call_and_no_open_one(begun, monkeypatch):
+    def mine(state: Any, context: Context) -> nodes.Node | None:
+        return nodes.Row((nodes.T(f"my {state.name}"),)) if state.status == "ok" else None
+
+    install(monkeypatch, mine, "call")
+    begun.call("k", "plot", {"x": 1})
+    assert "my plot" not in said(begun.log)
+    begun.tool("l", "plot", {"x": 2}, content="picture")
+    begun.tool("m", "plot", {"x": 3}, status="error", content="no picture")
+    text = said(begun.log)
+    assert "my plot" in text
+    assert "picture\n" not in text.partition("my plot")[2].partition("no picture")[0]
+    assert "no picture" in text
 
 
 def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
