@@ -165,6 +165,10 @@ def player(
     agent: Configured, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
+    if agent.tools.late:
+        from ..tools.mcp.recorded import equipped
+
+        agent = agent.equipped(equipped(agent.tools, tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 

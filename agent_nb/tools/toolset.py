@@ -111,12 +111,12 @@ def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = N
     A text may hold several names with commas. `namespace`: where functions are looked up by name.
     Raises UsageError for an unknown name, with suggestions.
     """
-    items = [wanted] if isinstance(wanted, Server | str) else builtins.list(wanted)
+    items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else builtins.list(wanted)
     found: builtins.list[Tool] = []
     late: builtins.list[Reference] = []
     for item in _split(items):
-        known = (namespace or {}).get(item) if isinstance(item, str) else item
-        if isinstance(known, Server):
+        known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
+        if is_a(known, Server):
             late.append(Reference(known.name, made=known))
         elif isinstance(item, str) and is_reference(item):
             late.append(parse(item))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.completer import provisionalcompleter
 
-from agent_nb import Agent, Scripted
+from agent_nb import Agent, Scripted, mcp_server
 from agent_nb.notebook import magic
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.completion import fitting
@@ -267,3 +267,8 @@ def test_any_text_can_be_typed(text, line, column):
     found = typed(text, line, column)
     if found is not None:
         assert text.split("\n")[line][:column].endswith(found.begun)
+
+
+def test_a_server_made_in_code_is_offered_as_a_tool(offered, loaded):
+    loaded.user_ns["ferries"] = mcp_server("ferries", "no-such-command")
+    assert "ferries" in offered("%%agent -t fer")

@@ -2,6 +2,7 @@
 without.
 """
 
+import asyncio
 import json
 import os
 import sys
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from helpers import mcp_servers
-from helpers.mcp_runs import alive, written
+from helpers import mcp_old_server, mcp_servers
+from helpers.kernels import Kernel
+from helpers.mcp_runs import alive, until, written
 from helpers.paths import python_path
 from IPython.core.error import StdinNotImplementedError
 
-from agent_nb import Scripted
+from agent_nb import Scripted, mcp_server
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import trust
@@ -166,15 +168,25 @@ def test_unloading_the_extension_ends_the_servers(loaded, program):
     assert not alive(process)
 
 
+@pytest.mark.slow
+def test_a_server_asks_the_user_at_the_keyboard_of_the_cell(loaded, answer):
+    loaded.user_ns["old"] = mcp_server("old", sys.executable, [mcp_old_server.__file__])
+    loaded.user_ns["m"] = Scripted(['<execute>[{"name": "ask", "args": {}}]</execute>', "done"])
+    asked = answer("y", "Bern", "2", "car", "", "", "n")
+    loaded.run_cell_magic("agent", "-m m -t old --approve auto", "go")
+    assert '"name": "Bern", "days": 2, "kind": "car"' in str(
+        loaded.user_ns["_agent"].log.of("result")[0].content
+    )
+    assert asked[0].startswith("The MCP server old asks:")
+
+
 @pytest.fixture
 def program():
-    from agent_nb import mcp_server
-
     return mcp_server("small", sys.executable, [str(PROGRAM)])
 
 
 SETUP = """%load_ext agent_nb
-from agent_nb import Scripted
+from agent_nb import Scripted, mcp_server
 import sys
 def calls(name, args="{}"):
     return Scripted([f'<execute>[{{"name": "{name}", "args": {args}}}]</execute>', "done"])
@@ -229,7 +241,7 @@ def test_without_a_yes_a_headless_run_starts_nothing(folder, monkeypatch, comman
     written(folder, "small", ["touch", str(mark)])
     assert main([*command, "--inplace", str(notebook(folder, *CELLS))]) == 1
     assert not mark.exists()
-    assert "It starts only when you allow it" in capsys.readouterr().err
+    assert "is not allowed to start" in capsys.readouterr().err
 
 
 @pytest.mark.kernel
@@ -241,3 +253,41 @@ def test_a_test_starts_no_server_even_if_it_may(folder, monkeypatch, capsys):
     direct = "from agent_nb import Agent\nawait Agent(m, ['mcp:small'], approve='auto')('go')"
     assert main(["test", "--keep-going", str(notebook(folder, CELLS[0], direct))]) == 1
     assert not mark.exists()
+
+
+@pytest.mark.kernel
+def test_what_the_policy_denies_now_is_named_though_no_server_runs(folder, monkeypatch, capsys):
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    path = notebook(folder, CELLS[0].replace("auto", "policy.yaml"))
+    (folder / "policy.yaml").write_text("default: allow")
+    options = ["--inplace", "--trust-mcp", "--trust-folder"]
+    assert main(["run", "--live", *options, str(path)]) == 0
+    assert main(["test", str(path)]) == 0
+    (folder / "policy.yaml").write_text("rules: [{deny: picture}]")
+    (folder / ".mcp.json").unlink()
+    capsys.readouterr()
+    assert main(["test", str(path)]) == 1
+    assert "the policy denies `picture`" in capsys.readouterr().out
+    (folder / "policy.yaml").write_text("rules: [{deny: pictures}]")
+    assert main(["test", str(path)]) == 1
+    assert "there is no tool 'pictures'" in capsys.readouterr().out
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("now", [False, True])
+def test_no_server_outlives_its_kernel(tmp_path, now, program):
+    kernel = Kernel(sys.executable, tmp_path)
+    try:
+        made = f"small = mcp_server('small', {program.command!r}, {list(program.args)!r})"
+        code = f"from agent_nb import Agent, Scripted, mcp_server\n{made}\n"
+        code += 'script = Scripted([\'<execute>[{"name": "process", "args": {}}]</execute>\', \'done\'])\n'
+        code += "run = await Agent(script, [small], approve='auto')('go')\n"
+        code += "print(run.log.of('result')[0].content)"
+        status, text, _ = kernel.finish(kernel.send(code))
+        assert status == "ok", text
+        process = next(int(word) for word in text.split() if word.isdecimal())
+        assert alive(process)
+    finally:
+        kernel.client.stop_channels()
+        kernel.manager.shutdown_kernel(now=now)
+    asyncio.run(until(lambda: not alive(process)))

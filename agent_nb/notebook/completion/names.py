@@ -23,6 +23,7 @@ from ...tools.describe import user_variables
 from ...tools.looks import defines, entries, exactly
 from ...tools.mcp import config_file
 from ...tools.mcp.references import PREFIX
+from ...tools.mcp.server import Server
 from ...tools.standing import STANDING
 from ...tools.toolset import of_plugin
 from ..cell.offered_cells import offers
@@ -78,7 +79,9 @@ def _config() -> config.Config:
 
 
 def tools(session: Session, begun: str) -> Iterator[str]:
-    """Yield functions and agents of the notebook, then built-in and installed tools."""
+    """Yield functions, agents and servers of the notebook, then built-in and installed tools, and
+    the MCP servers of the folder.
+    """
     yield from (name for name, value in _named(session) if _usable(value))
     ours = plugins.builtin("tools")
     yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
@@ -87,10 +90,10 @@ def tools(session: Session, begun: str) -> Iterator[str]:
 
 
 def servers(session: Session, begun: str) -> list[str]:
-    """Return the MCP servers of the folder; none of them is started."""
+    """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
         return list(config_file.read().servers)
-    except AgentError:
+    except AgentError:  # the file is faulty, which its use reports
         return []
 
 
@@ -98,7 +101,7 @@ def _usable(value: Any) -> bool:
     """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
     if exactly(value, (types.FunctionType,)):
         return str(value.__module__).partition(".")[0] != _OURS
-    return exactly(value, (Tool,)) or defines(value, "as_tool")
+    return exactly(value, (Tool, Server)) or defines(value, "as_tool")
 
 
 def _named(session: Session) -> Iterator[tuple[str, Any]]:

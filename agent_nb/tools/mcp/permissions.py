@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...errors import NotAllowed
 from ...host import trust
+from ...host.paths import tilde
 from .server import Server, exact
 
 OPTION = "--trust-mcp"
@@ -37,10 +38,9 @@ def check(server: Server) -> None:
     """Raise NotAllowed if the server may not start."""
     if allowed(server):
         return
-    offered = offer(server)
     raise NotAllowed(
-        f"{offered}. It starts only when you allow it: %agent mcp allow {server.name}, or in a terminal: jupyter agent-nb mcp allow {server.name}; for one run without a person: {OPTION} or {trust.SERVERS}=1",
-        offered,
+        f"The MCP server {exact(server.name)} of {tilde(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {trust.SERVERS}=1.",
+        offer(server),
     )
 
 

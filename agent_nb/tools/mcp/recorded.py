@@ -1,0 +1,51 @@
+"""The tools of MCP servers as a record lists them, for its replay.
+
+Why: a replay starts no server, but it too must know the names that a policy may mention, and say
+which calls the policy denies now.
+
+Rules
+- They never run: their effect is `outside`, and a replay runs no such call again.
+- A record may be a stranger's: what is not a list of tools is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ...errors import ToolError
+from ...events import Event, State
+from ...models.messages import ToolSpec
+from ...wire.json_text import as_dict, as_list
+from ..base import Tool
+from ..decorator import clean_name
+from ..toolset import Toolset
+
+KIND = "mcp"  # of the State event that lists the tools of one server
+_MOST = 1_000
+
+
+def equipped(toolset: Toolset, events: Iterable[Event]) -> Toolset:
+    """Return the toolset with the tools that a run's events list, in place of its references."""
+    found = {tool.name: tool for tool in toolset}
+    for tool in _tools(events):
+        if len(found) < _MOST:
+            found.setdefault(tool.name, tool)
+    return Toolset(found.values())
+
+
+def _tools(events: Iterable[Event]) -> Iterator[Tool]:
+    for event in events:
+        if not isinstance(event, State) or event.kind != KIND or event.span:
+            continue
+        for said in map(as_dict, as_list(as_dict(event.payload).get("tools"))):
+            name = said.get("name")
+            if isinstance(name, str) and name == clean_name(name):
+                spec = ToolSpec(
+                    name, str(said.get("description") or ""), as_dict(said.get("parameters"))
+                )
+                yield Tool(spec=spec, invoke=_never, validate=dict, effect="outside")
+
+
+def _never(**_: Any) -> None:
+    raise ToolError("A replay does not call tools of MCP servers.")
