@@ -21,7 +21,7 @@ from ..events import Event
 from ..events.text import Texts, answer_text, content_text
 from ..models.base import Model
 from ..models.messages import Request, text_message
-from ..models.parts import Text, Thought
+from ..models.parts import Head, Part, Text, Thought, Usage
 from . import sight
 from .history import estimate_tokens, messages
 from .parse import parse
@@ -67,17 +67,22 @@ def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
     )
 
 
-async def summary(model: Model, asked: Request) -> str:
-    """Return the answer of `model` to `asked` (see `request`). Raises ModelError."""
+async def summary(model: Model, asked: Request) -> tuple[str, list[Part]]:
+    """Return the answer of `model` to `asked` (see `request`), and what it says of its usage.
+
+    Raises ModelError.
+    """
     said: list[str] = []
+    told: list[Part] = []
     size = 0
     async with aclosing(model.stream(asked)) as stream:
         async for batch in stream:
             said += [p.text for p in batch if isinstance(p, Text)]
+            told += [p for p in batch if isinstance(p, Head | Usage)]
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
-    return answer_text(parse(said, "thinking"))
+    return answer_text(parse(said, "thinking")), told
 
 
 def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:

@@ -187,7 +187,7 @@ class Loop:
             self._meter.outcome(False)
 
     async def _remember(self) -> None:
-        for event in await self._prompt.remember():
+        for event in await self._prompt.remember(Bill(self._meter, self._plan.model)):
             self._log.append(event)
 
     def _take_up(self, resume: Resume) -> None:

@@ -25,9 +25,12 @@ from ..models.messages import Message, Request, text_message
 from . import compaction, sight
 from . import history as context
 from .answer_check import Verdict
+from .bill import Bill
+from .limits import Clock
 from .outgoing import outgoing, schema, tool
 from .output_way import Way, Ways
 from .run_spec import Plan
+from .turn import Turn
 
 RESERVE = 1024  # tokens of the context kept free for the answer
 
@@ -116,8 +119,11 @@ class Prompt:
         self._size = size
         return False
 
-    async def remember(self) -> list[Event]:
-        """Return the events that note what the window leaves out, summarised if configured."""
+    async def remember(self, bill: Bill) -> list[Event]:
+        """Return the events that note what the window leaves out, summarised if configured.
+
+        A summary is a request like others: `bill` counts what it used.
+        """
         kept = context.window(
             self.dialect, self._earlier(), self._current(), self._budget(self._head())
         )
@@ -128,14 +134,24 @@ class Prompt:
         out: list[Event] = []
         if self._plan.memory == "summary":
             try:
-                room = self._budget([]) * context.CHARS_PER_TOKEN
-                asked = outgoing(compaction.request(kept.left_out, room), self._plan.redaction)
-                self._summary = redacted(await compaction.summary(self._plan.model, asked))
+                out.append(await self._summarise(kept.left_out, bill))
             except ModelError as fault:
                 words = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(words)))
             payload |= {"text": self._summary} if self._summary else {}
         return [*out, events.State(kind="window", payload=payload)]
+
+    async def _summarise(self, left_out: Sequence[Sequence[Event]], bill: Bill) -> Event:
+        """Have the model summarise runs; return what that used. Raises ModelError."""
+        room = self._budget([]) * context.CHARS_PER_TOKEN
+        asked = outgoing(compaction.request(left_out, room), self._plan.redaction)
+        clock, turn = Clock(), Turn(0)
+        said, told = await compaction.summary(self._plan.model, asked)
+        clock.stop()
+        turn.feed(told)
+        self._summary = self._plan.redaction.value(said)
+        sent, written = context.estimate_tokens(asked.messages), len(said)
+        return bill.metric(turn, clock, sent, written // context.CHARS_PER_TOKEN, whole=True)
 
     def _current(self) -> list[Event]:
         """Return the events of this run as they are sent, with what stands beside its prompt."""

@@ -68,6 +68,14 @@ def test_a_summary_takes_the_place_of_what_was_left_out():
     assert done.answer == "fine"
 
 
+def test_what_a_summary_used_is_counted_and_priced():
+    counted = {"text": "They spoke of x.", "usage": {"input": 900, "output": 20, "cost": 0.02}}
+    done = run(Small([counted, {"text": "fine", "usage": {"input": 50, "cost": 0.01}}]), "summary")
+    first, second = done.log.of("metric")
+    assert (first.step.input, first.step.cost, first.turn) == (900, 0.02, 0)
+    assert (second.total.input, second.total.cost, second.turn) == (950, 0.03, 1)
+
+
 def test_a_summary_that_fails_is_said_and_the_run_goes_on():
     done = run(Small([{"error": {"status": 500, "message": "no"}}, "fine"]), "summary")
     assert [x.code for x in done.log.of("error")] == ["summary"]

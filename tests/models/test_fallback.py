@@ -11,6 +11,7 @@ from helpers.scripts import calling
 from helpers.waiting import wait
 
 from agent_nb import TURNS, Agent, Scripted, tool
+from agent_nb.agent.drift import Drift, Resume
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.frame import to_frame
@@ -178,6 +179,28 @@ def test_a_budget_needs_the_price_of_every_model():
         Agent(
             [Scripted([]), openai("b", base_url=closed_port())], limits={"cost": 1.0}, secrets={}
         )("go")
+
+
+def test_a_server_that_cannot_even_name_its_model_is_replaced(monkeypatch):
+    run = asking([openai("*", base_url=closed_port()), Scripted(["from b"], "b")])
+    assert (run.answer, run.log[0].model) == ("from b", "openai/*")
+    assert "does not list its models" in changes(run)[0]["why"]
+
+
+def test_a_run_that_goes_on_after_a_replay_goes_on_with_the_model_that_took_over(serve):
+    a = serve(refusing(503))
+    before = asking([openai("a", base_url=a.url), Scripted(["from b"])])
+    asked = len(a.asked)
+    drift = Drift(seq=1, call_id="c", name="look", recorded="x", fresh="y")
+    resume = Resume(events=before.log[:-1], calls=(), outcomes={}, updates={}, drift=drift)
+
+    async def main():
+        agent = Agent([openai("a", base_url=a.url), Scripted(["again from b"])], secrets={})
+        return await agent("go", resume=resume)
+
+    run = wait(main)
+    assert "again from b" in run.answer
+    assert (len(a.asked), len(changes(run))) == (asked, 1)
 
 
 # --- the choice

@@ -273,6 +273,20 @@ def test_a_record_keeps_its_cost_when_prices_change(configure):
     assert done.log.of("metric")[0].step.cost == pytest.approx(0.00264)
 
 
+def test_a_sub_agent_without_a_price_costs_its_call_not_the_run():
+    call = '<execute>[{"name": "child", "args": {"prompt": "x"}}]</execute>'
+    child = Agent(Priced(ANSWER), name="child", secrets={})
+    done = run(
+        Scripted([call, "I could not ask."]),
+        tools=[child.as_tool()],
+        approve="auto",
+        limits={"cost": 1.0},
+    )
+    (result,) = done.log.of("result")
+    assert (done.status, result.status, child.model.asked) == ("ok", "error", 0)
+    assert "the price of lab/x is unknown" in result.content
+
+
 # --- genai-prices
 
 RECORDED = (

@@ -11,7 +11,7 @@ from agent_nb import events as e
 from agent_nb.host import plugins
 from agent_nb.view import nodes, theme, values
 from agent_nb.view.bundle import bundle
-from agent_nb.view.cards import base
+from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html
@@ -92,6 +92,25 @@ def test_the_header_says_status_model_source_turn_and_figures(begun):
         first
         == "● waiting for the model  openai/gpt-5.1  turn 2 of 12   0:14 · 1.9k in · 212 out · $0.004"
     )
+
+
+def figures(*metrics):
+    view = RunView().extend(metrics)
+    return header.card(view, Context()).right[0].text
+
+
+def test_a_cost_with_an_estimate_in_it_is_about_and_one_without_a_part_is_at_least():
+    exact = e.Counts(input=100, output=10, cost=0.01)
+    unknown = e.Counts(input=100, output=10)
+    first = e.Metric(step=exact, total=exact)
+    assert figures(first).endswith("100 in · 10 out · $0.01")
+    about = e.Metric(step=exact, total=exact, estimated=True)
+    assert figures(about, first).endswith("≈ 100 in · ≈ 10 out · ≈ $0.01")
+    assert figures(first, e.Metric(step=unknown, total=exact)).endswith("≥ $0.01")
+    child = e.Node(name="child", phase="enter", span="c")
+    assert figures(first, child, e.Metric(step=unknown, span="c")).endswith("≥ $0.01")
+    assert figures(e.Metric(step=unknown, total=unknown)).endswith("10 out")
+    assert figures(first, e.Metric(total=exact)).endswith("· $0.01")
 
 
 @pytest.mark.parametrize(

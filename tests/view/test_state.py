@@ -249,8 +249,8 @@ def test_a_batch_of_several_calls_is_parallel(rich):
 
 def test_the_figures_of_the_run_come_from_the_last_metric(rich):
     assert (
-        folded(rich.log).total.input,
-        folded(rich.log).total.output,
+        folded(rich.log).usage.total.input,
+        folded(rich.log).usage.total.output,
         folded(rich.seen).streamed,
     ) == (2800, 412, 0)
 

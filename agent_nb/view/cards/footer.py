@@ -14,7 +14,7 @@ def card(state: RunView, context: Context) -> Node | None:
     """Return the footer of a finished run, or None while it runs."""
     if state.status in {"", "running"}:
         return None
-    total = state.total
+    total = state.usage.total
     first = (
         f"first token {duration(total.ttft)}"
         if total.ttft is not None and total.ttft >= MEASURED

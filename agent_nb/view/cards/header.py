@@ -104,15 +104,16 @@ def _figures(state: RunView, context: Context) -> str:
         if state.started and not running
         else ""
     )
-    total, about = state.total, "≈ " if state.estimated else ""
-    fresh = rounded(state.streamed // LETTERS_PER_TOKEN)
+    total, about = state.usage.total, "≈ " if state.usage.estimated else ""
+    fresh = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
     read = f"{about}{count(total.input)} in" if total.input else ""
     wrote = (
         f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out"
         if total.output or fresh
         else ""
     )
-    cost = f"{about}{money(total.cost)}" if total.cost else ""
+    least = "≥ " if state.usage.unpriced else about
+    cost = f"{least}{money(total.cost)}" if total.cost else ""
     return join(time, read, wrote, cost)
 
 

@@ -41,6 +41,7 @@ from .plans import Plans
 from .retries import Retries
 from .text_cards import TextCards
 from .think_cards import ThinkCards
+from .usage import Usage
 
 INTERNAL_NODES = ("llm",)
 TEXTS = frozenset({"think", "respond", "call"})  # deltas that carry pieces of a text
@@ -73,14 +74,12 @@ class RunView:
         self.started = 0.0
         self.ended = 0.0
         self.last = 0.0
-        self.total = e.Counts()
-        self.estimated = False
+        self.usage = Usage()
         self.limit = ""  # the limit that ended the run, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
         self.changed = ""  # variables that kept a record from being played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
         self.doing = ""  # live only: work before anything streams, such as loading a model
-        self.streamed = 0  # characters from the model since the last metric, while it streams
         self._previous = 0.0  # time of the event before the latest
         self._first: float | None = None
         self._span = span
@@ -116,6 +115,8 @@ class RunView:
         view = self._place(event) if event.span else self
         if view is not self:
             self.seen(event)
+            if type(event) is e.Metric:
+                self.usage.nested(event)
         view.take(event)
 
     def extend(self, events: Iterable[Event]) -> RunView:
@@ -221,7 +222,7 @@ class RunView:
     def _delta(self, event: e.Delta) -> None:
         self.doing = event.text if event.of == "status" else ""
         if event.of in TEXTS:
-            self.streamed += len(event.text)
+            self.usage.streamed += len(event.text)
         if (piece := self._deltas.get(event.of)) is not None:
             piece(event)
 
@@ -237,8 +238,7 @@ class RunView:
         self._thoughts.think(event, self.began, self._previous)
 
     def _metric(self, event: e.Metric) -> None:
-        self.total, self.estimated = event.total, event.estimated
-        self.streamed = 0
+        self.usage.metric(event)
 
     def _node(self, event: e.Node) -> None:
         if event.name in INTERNAL_NODES:
@@ -249,7 +249,7 @@ class RunView:
         card = self._span.card
         card.result, card.done = event.result, True
         card.seconds = max(0.0, round(event.ts - card.started, 3))
-        self.ended, self.streamed = self.ended or event.ts, 0
+        self.ended, self.usage.streamed = self.ended or event.ts, 0
         if self.status in {"", "running"}:
             self.status = "ok" if event.result in {"", "ok"} else "error"
         self._list.touch(card)
@@ -295,7 +295,7 @@ class RunView:
 
     def _end(self, event: e.End) -> None:
         self.status, self.ended = event.status, event.ts
-        self.streamed = 0
+        self.usage.streamed = 0
         self._calls.end()
         self._plans.end()
         self._texts.reply(event)
