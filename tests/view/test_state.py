@@ -27,6 +27,7 @@ from agent_nb.view.state.retries import Retries
 from agent_nb.view.state.text import Output, Text
 from agent_nb.view.state.text_cards import TextCards
 from agent_nb.view.state.think_cards import first_piece
+from agent_nb.view.state.usage import Usage
 
 # versions, links, tables of methods, and what only sorts the events to come
 SKIP = {
@@ -40,7 +41,7 @@ SKIP = {
     "_previous",
     "_blocks",
 }
-WALKED = RunView | Card | Batch | CardList | TextCards | Retries | Plans | Notes
+WALKED = RunView | Card | Batch | CardList | TextCards | Retries | Plans | Notes | Usage
 
 
 def snapshot(thing: Any, seen: frozenset[int] = frozenset()) -> Any:
@@ -251,7 +252,7 @@ def test_the_figures_of_the_run_come_from_the_last_metric(rich):
     assert (
         folded(rich.log).usage.total.input,
         folded(rich.log).usage.total.output,
-        folded(rich.seen).streamed,
+        folded(rich.seen).usage.streamed,
     ) == (2800, 412, 0)
 
 
