@@ -7,9 +7,11 @@ import pytest
 from helpers.asked_models import Asked
 from helpers.scripts import batch, calling
 
+from agent_nb import Agent
 from agent_nb.agent.context import recorded
+from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.record import KEY, MIME
+from agent_nb.record.record import KEY, MIME, record_hash
 from agent_nb.record.signing import sign, user_key
 
 LINE = "-m model -t python --approve auto"
@@ -164,6 +166,43 @@ def test_where_only_records_are_played_a_difference_is_a_failure(nb, how):
     assert nb.last[1][KEY]["differences"] == ["`df` 120×1 → 121×1"]
 
 
+def test_the_status_names_the_variable(nb, monkeypatch):
+    nb.cell("Go.", LINE, model=asked("df.columns"), df=frame(120))
+    nb.shell.user_ns["df"] = frame(121)
+    nb.command("status")
+    said = nb.last[0]["text/plain"]
+    assert "`df` 120×1 → 121×1" in said
+    assert "stale" in said
+
+
+def test_an_awaited_run_is_refused_where_only_records_are_played(nb, run, monkeypatch):
+    model = Asked([calling("variables", name="df"), "Done."] * 2)
+    nb.shell.user_ns.update(model=model, df=frame(3), Agent=Agent)
+    code = "r = await Agent(model, ['variables'])('Go.', check=False)"
+
+    def cell():
+        nb.parent["metadata"] = {"cellId": "w"}
+        run(nb.shell.run_cell_async(code, transformed_cell=code)).raise_error()
+        return nb.shell.user_ns["r"]
+
+    cell()
+    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.STRICT: "1"}))
+    assert cell().answer == "Done."
+    nb.shell.user_ns["df"] = frame(4)
+    assert "`df` 3×1 → 4×1" in cell().reason
+    assert len(model.requests) == 2
+
+
+def test_the_exported_page_has_the_context(nb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nb.cell("Go.", LINE, model=asked("df.columns"), df=frame(120))
+    nb.command("export page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "<details" in page
+    assert "context: 2 variables" in page
+    assert "df: pandas.DataFrame 120×1 (n: int64)" in page
+
+
 def test_context_is_no_key_of_the_record(nb):
     model = asked("df.columns")
     nb.cell("Go.", LINE, model=model, df=frame(3))
@@ -207,8 +246,6 @@ def test_a_record_with_a_context_of_another_form_is_played(nb, forged):
     for event in whole["events"]:
         if event["type"] == "state" and event.get("kind") == "context":
             event["payload"]["variables"] = forged
-    from agent_nb.record.record import record_hash
-
     whole["hash"] = record_hash(whole)
     listed[0] = sign(whole, user_key())
     nb.cell("Go.", LINE, df=frame(4))

@@ -9,6 +9,7 @@ Rules
   what whole records of the cells above say.
 - Only the expressions of a prompt are evaluated, as the run would; a cell whose inputs cannot be
   computed says why.
+- A cell is stale, too, if variables that its recorded run used look different now.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import Any
 import msgspec
 
 from ...agent.agent import Agent
+from ...agent.context_check import compare, listed
+from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
 from ...record.agent_cells import agent_cell
@@ -80,16 +83,11 @@ def standings(
             attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
             if options.fix:
                 prompt = question(session.shell, cell, session.library, prompt).prompt
-            state, why = (
-                ("imported", "")
-                if options.source
-                else _state(
-                    match(
-                        records,
-                        make(options).inputs(prompt, attachments=attached, history=history),
-                    )
-                )
-            )
+            state, why = "imported", ""
+            if not options.source:
+                agent = make(options)
+                inputs = agent.inputs(prompt, attachments=attached, history=history)
+                state, why = _state(match(records, inputs), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         whole = next(filter(intact, records), None)
@@ -113,6 +111,10 @@ def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
     return [*found, *since.values()]
 
 
-def _state(found: Match) -> tuple[str, str]:
+def _state(found: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
+    if found.record is not None:
+        tape = Tape.of(found.record, checked=True)
+        differs = listed(compare(tape, agent.tools, namespace).used)
+        return ("stale", differs) if differs else (found.status, "")
     changed = f"{', '.join(found.changed)} changed" if found.changed else ""
     return found.status, "; ".join(filter(None, (changed, found.problem)))
