@@ -64,7 +64,16 @@ OPTIONS = (
         help="how the model writes its turns: native, xml, section",
     ),
     _value(
-        "-o", "--output", metavar="VAR", help="the variable that gets the Run (_agent always does)"
+        "-o",
+        dest="output",
+        metavar="VAR",
+        help="the variable that gets the Run (_agent always does)",
+    ),
+    _value(
+        "--output",
+        dest="kind",
+        metavar="TYPE",
+        help="the type of the answer, for run.output: a class of the notebook, or list[Row], int …",
     ),
     _value(
         "-c",

@@ -35,6 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     dialect: str | None = None
     output: str = "_agent"
+    kind: str = ""  # the type of the answer, as an expression
     conversation: str = DEFAULT_CONVERSATION
     new: bool = False
     live: bool = False
@@ -77,6 +78,7 @@ SAME = (
     "codec",
     "follow",
     "context",
+    "kind",
     "fix",
     "compare",
     "expect",

@@ -119,7 +119,7 @@ class AwaitedRun(Waiting):
         run = self._stream.run
         if not log.ended:  # abandoned
             log = EventLog.of_events(closed(list(log), ABANDONED))
-            run = Run(log)
+            run = Run(log, output=run.type)
         kept = self._stream.kept
         record, numbers = (
             kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))

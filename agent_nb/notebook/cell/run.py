@@ -110,7 +110,9 @@ class CellRun:
         """Run the cell, leave what stays of it and return the run. Raises AgentCellError."""
         with self._held, shown(), bars(self.session.shell):
             try:
-                run = Run(await self._drive(interrupts), cell=self.cell.id)
+                log = await self._drive(interrupts)
+                known = self._agent.output if self._agent is not None else None
+                run = Run(log, cell=self.cell.id, output=known)
             except Cancelled as stop:
                 return self._ending().stopped(stop.detail, self._unused_log())
             except AgentError as fault:

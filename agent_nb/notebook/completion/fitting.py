@@ -35,6 +35,7 @@ VALUES: dict[str, Words] = {
     "tools": Words("tool", names.tools),
     "dialect": Words("dialect", names.dialects),
     "output": Words("variable", names.variables),
+    "kind": Words("type", names.types_),
     "conversation": Words("conversation", names.conversations),
     "approve": Words(
         "approval", lambda s, b: ["ask", "auto", "deny", *files(".toml", ".json")(s, b)]
@@ -77,7 +78,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
-    long = next(flag for flag in flags if flag.startswith("--"))
+    long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     action = keywords.get("action", "store")
     return Option(
         keywords.get("dest") or long.lstrip("-").replace("-", "_"),
@@ -121,7 +122,8 @@ def _cell(session: Session, at: Typed) -> Found:
     offered = [
         name
         for name, found in _OPTIONS.items()
-        if (name.startswith("--") or at.begun) and (found.again or found.destination not in given)
+        if (name.startswith("--") or at.begun or found.destination == "output")
+        and (found.again or found.destination not in given)
     ]
     return _fitting(offered, "option", at.begun)
 

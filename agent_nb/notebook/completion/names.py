@@ -119,6 +119,16 @@ def variables(session: Session, begun: str) -> Iterable[str]:
     return [n for n, v in found.items() if not exactly(v, (types.FunctionType, type))]
 
 
+def types_(session: Session, begun: str) -> Iterator[str]:
+    """Yield the user's classes, and plain types."""
+    for name, value in _named(session):
+        if issubclass(type(value), type):
+            module = type.__getattribute__(value, "__module__")
+            if not exactly(module, (str,)) or module.partition(".")[0] != _OURS:
+                yield name
+    yield from ("str", "int", "float", "bool")
+
+
 def images(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files of pictures."""
     for name, value in _named(session):

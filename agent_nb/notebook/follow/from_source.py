@@ -41,7 +41,6 @@ ALLOWED = frozenset(
         "--codec",
         "--follow",
         "-o",
-        "--output",
         "--live",
         "--rerun",
         "--no-record",

@@ -1,0 +1,111 @@
+"""The type that `--output TYPE` names: a name of the notebook, or one such as `list[Row]`.
+
+Rules
+- Only names, subscripts, `|` and, in `Literal[…]`, constants are read; nothing is called, and no
+  attribute is looked up.
+- A name means the notebook's own, else a built-in type, else one of `typing`. A subscript needs a
+  class or a type: no other object's `[]` is used.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UsageError
+
+LONGEST = 500  # characters of an expression
+_TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict", "Union")
+_HOMES = ("typing", "types", "typing_extensions")
+
+
+def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
+    """Return the type that `text` names in the notebook's namespace. Raises UsageError."""
+    words = text.strip()
+    try:
+        tree = ast.parse(words[:LONGEST], mode="eval").body
+        kind = _value(tree, namespace)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(f"--output takes the type of the answer, not {_quoted(words)}.") from None
+    if not _is_type(kind) and kind is not typing.Any:
+        raise UsageError(_not_a_type(words, f"is a {type(kind).__name__}"))
+    return kind
+
+
+def _value(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Name):
+        return _named(node.id, namespace)
+    if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = [_typed(side, namespace) for side in (node.left, node.right)]
+        return typing.Union[tuple(sides)]  # noqa: UP007  (no `__or__` of a class is used)
+    if isinstance(node, ast.Subscript):
+        return _subscript(node, namespace)
+    raise UsageError(
+        f"--output reads names, [ ] and | only, not {_quoted(ast.unparse(node))}. Give the type a name in a cell above, and write --output NAME."
+    )
+
+
+def _named(name: str, namespace: Mapping[str, Any]) -> Any:
+    if name in namespace:
+        return namespace[name]
+    found = getattr(builtins, name, None)
+    if isinstance(found, type):
+        return found
+    if name in _TYPING:
+        return getattr(typing, name)
+    raise UsageError(_not_a_type(name, "is not defined"))
+
+
+def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
+    base = _typed(node.value, namespace)
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    arguments: list[Any]
+    if base is typing.Literal:
+        arguments = [ast.literal_eval(each) for each in inner]
+    elif isinstance(node.slice, ast.Tuple) and not inner:
+        arguments = []
+    else:
+        arguments = [_inner(each, namespace) for each in inner]
+    try:
+        return base[tuple(arguments) if len(arguments) != 1 else arguments[0]]
+    except Exception as fault:  # a class decides itself what it takes
+        raise UsageError(
+            f"--output {ast.unparse(node)} is not a type: {str(fault)[:200]}."
+        ) from None
+
+
+def _inner(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    found = _value(node, namespace)
+    return found if found is None or found is Ellipsis else _checked(found, node)
+
+
+def _typed(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    found = _value(node, namespace)
+    return None if found is None else _checked(found, node)
+
+
+def _checked(found: Any, node: ast.expr) -> Any:
+    if not _is_type(found):
+        raise UsageError(_not_a_type(ast.unparse(node), f"is a {type(found).__name__}"))
+    return found
+
+
+def _is_type(value: Any) -> bool:
+    """Return whether a value is a class or a type of `typing`, without asking the value."""
+    return issubclass(type(value), type) or type(value).__module__ in _HOMES
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+def _not_a_type(text: str, why: str) -> str:
+    said = f"--output takes the type of the answer, and {text[:80]} {why}."
+    if not text.isidentifier():
+        return said
+    return f"{said} For the variable that gets the run, write -o {text[:80]}."
