@@ -9,18 +9,19 @@ Rules
   `CORRECTIONS` times in a run.
 - Text of a turn that calls tools, and of a turn that broke off, is not the answer. A call of the
   final tool beside other calls is refused; the other calls run.
-- The order of the events stays: what comes after a waiting block waits too, except deltas.
+- The order of the events stays: what comes after a waiting block waits too, except deltas of
+  thoughts and calls. A call shows that the text before it is not the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from .. import events
 from ..events import Event
-from ..events.text import TYPED
+from ..events.text import APART, TYPED
 from .final_tool import FinalTool
 from .output_type import InvalidOutput, NotJson, OutputType
 from .output_way import Way
@@ -88,8 +89,14 @@ class TurnCheck:
         """Return the events to log now."""
         out: list[Event] = []
         for event in fresh:
-            waits = self._held or isinstance(event, events.Respond)
-            (out if isinstance(event, events.Delta) or not waits else self._held).append(event)
+            if isinstance(event, events.Delta) and (event.of != "respond" or event.name):
+                if event.of == "call" or event.name == APART:
+                    out += self._release()
+                out.append(event)
+            elif self._held or isinstance(event, events.Respond):
+                self._held.append(event)
+            else:
+                out.append(event)
         return [*out, *self._release()] if self._turn.all_calls else out
 
     def close(self, fresh: Iterable[Event], *, incomplete: bool) -> list[Event]:
@@ -103,7 +110,6 @@ class TurnCheck:
                 self._run.beside = f"{self._way.final} was called beside other calls and does not count. Call it alone, when you have their results."
             return [*out, *self._release()]
         said = [e for e in self._held if isinstance(e, events.Respond)]
-        final = [e for e in said if e.content.strip() in answers]
         try:
             answer = self._output.parse(
                 _only(self._way, answers) if answers else "".join(e.content for e in said)
@@ -112,16 +118,24 @@ class TurnCheck:
             words = _CUT if turn.finish in _LIMITS else str(fault)
             self._run.refused(words, ignored=isinstance(fault, NotJson) and bool(said))
             return [*out, *self._release()]
-        replaced = final or said
+        return [*out, *self._replaced(said, answer.text)]
+
+    def _replaced(self, said: list[events.Respond], text: str) -> Iterator[Event]:
+        """Yield what waits with the JSON of the answer in place of its blocks.
+
+        Of several blocks the first gets it. The others are left out with their deltas; those that
+        were shown, of the final tool, are emptied.
+        """
+        final = [e for e in said if e.extra]
+        first, *rest = final or said
         mark = {TYPED: self._output.name}
-        value = msgspec.structs.replace(
-            replaced[-1], content=answer.text, incomplete=False, extra=mark
-        )
-        held = self._release()
-        return [
-            *out,
-            *(value if e is replaced[-1] else e for e in held if e not in replaced[:-1]),
-        ]
+        for event in self._release():
+            if event is first:
+                yield msgspec.structs.replace(event, content=text, incomplete=False, extra=mark)
+            elif event in rest and final:
+                yield msgspec.structs.replace(event, content="")
+            elif event not in rest and not isinstance(event, events.Delta):
+                yield event
 
     def _release(self) -> list[Event]:
         out, self._held = self._held, []

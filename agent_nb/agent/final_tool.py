@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..models.parts import Call, CallDelta, Close, Part, Text
+from ..models.parts import Answer, Call, CallDelta, Close, Part
 from ..wire.json_text import dumps
 
 
@@ -23,12 +23,12 @@ class FinalTool:
         self._open: dict[int, bool] = {}  # whether a call at this index has streamed text
 
     def feed(self, batch: Iterable[Part]) -> list[Part]:
-        """Return the parts of a batch, with text in place of the final tool's calls."""
+        """Return the parts of a batch, with `Answer`s in place of the final tool's calls."""
         out: list[Part] = []
         for part in batch:
             if isinstance(part, CallDelta) and self._mine(part):
                 self._open[part.index] = self._open.get(part.index, False) or bool(part.text)
-                out += [Text(part.text, self._block(part.index))] if part.text else []
+                out += [Answer(part.text, self._block(part.index))] if part.text else []
             elif isinstance(part, Call) and part.name == self._name:
                 out += self._whole(part)
             else:
@@ -45,7 +45,7 @@ class FinalTool:
         text = call.raw_args.strip() or dumps(call.args)
         self.answers.append(text)
         block = self._block(call.index)
-        said = [] if self._open.pop(call.index, False) else [Text(text, block)]
+        said = [] if self._open.pop(call.index, False) else [Answer(text, block)]
         return [*said, Close(block, incomplete=call.incomplete)]
 
     def _block(self, index: int) -> str:

@@ -181,7 +181,8 @@ class Loop:
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 if not (verdict := self._answers.verdict).fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
-                self._error(CODE, self._prompt.correction(verdict))
+                words = self._prompt.correction(verdict)
+                self._error(CODE, words, retryable=not verdict.last)
                 if verdict.last:
                     return "error", turn.finish
             self._meter.outcome(False)

@@ -20,13 +20,14 @@ class TextBlock:
     `held`: white space that precedes it.
     """
 
-    __slots__ = ("_text", "attributes", "held", "id", "key", "kind", "opaque")
+    __slots__ = ("_text", "apart", "attributes", "held", "id", "key", "kind", "opaque")
 
     def __init__(self, kind: Kind, block_id: str, key: str, held: str = "") -> None:
         self.kind: Kind = kind
         self.id = block_id
         self.key = key
         self.held = held
+        self.apart = False  # an answer that came as a call of the final tool
         self.attributes: dict[str, Any] | None = None
         self.opaque: Any = None
         # not a list: an object for each token would take many times the memory of its letters

@@ -20,8 +20,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from .. import events
 from ..events import RESEND, Event
+from ..events.text import APART, TYPED
 from ..models import parts
 from ..wire.surrogates import encodable
 from .call_ids import CallIds
@@ -134,6 +137,18 @@ class Turn:
         if text := block.add(encodable(part.text)):
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
 
+    def _answer(self, part: parts.Answer, out: list[Event]) -> None:
+        """Write arguments of the final tool as a text of its own."""
+        if self._open is not None and self._open.key != part.block:
+            self._settle(out)
+        fresh: list[Event] = []
+        self._text(parts.Text(part.text, part.block), "respond", fresh)
+        for event in fresh:
+            delta = isinstance(event, events.Delta)
+            out.append(msgspec.structs.replace(event, name=APART) if delta else event)
+        if self._open is not None:
+            self._open.apart = True
+
     def _close(self, out: list[Event], *, incomplete: bool = False) -> None:
         block, self._open = self._open, None
         if block is None:
@@ -151,7 +166,7 @@ class Turn:
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
             self._talking = True
-            out.append(events.Respond(**common))
+            out.append(events.Respond(extra={TYPED: ""} if block.apart else None, **common))
 
     def _release(self, out: list[Event]) -> None:
         """Feed the parts of the block that has waited longest."""
@@ -279,6 +294,7 @@ class Turn:
 HARMLESS = frozenset({"forged_results", "incomplete"})  # faults after which calls may still run
 
 _HANDLERS: dict[type[parts.Part], Callable[[Turn, Any, list[Event]], None]] = {
+    parts.Answer: Turn._answer,
     parts.Close: Turn._closed,
     parts.CallDelta: Turn._call_delta,
     parts.Call: Turn._call,

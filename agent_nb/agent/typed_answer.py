@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..events import Event
+from ..events import Event, RunStart
 from ..events.answer_frame import answer_frame
+from ..events.field_order import field_order
 from ..events.text import typed
 from ..wire.json_text import lenient_loads
 from .output_type import InvalidOutput, OutputType
@@ -52,7 +53,9 @@ def output_as(log: Iterable[Event], kind: Any) -> Any:
 
 def frame(log: Iterable[Event]) -> pd.DataFrame:
     """Return the answer as a frame. Raises UsageError without an answer."""
-    return answer_frame(_needed(log)[1])
+    run = list(log)
+    start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
+    return answer_frame(_needed(run)[1], field_order(start.settings))
 
 
 def _needed(log: Iterable[Event]) -> tuple[str, Any]:

@@ -43,8 +43,10 @@ from .types import (
 #: replaces it, or belongs to a block that had begun; "" for an event that is not text.
 Step = Literal["", "begin", "go_on", "instead", "same"]
 
-#: A block that is the answer as canonical JSON of a type has the type's name here, in `extra`.
+#: In `extra` of a block that is the answer as JSON: the name of its type, "" if it is not valid.
 TYPED = "typed"
+#: The name of the deltas of a text of its own: an answer that came as a call of the final tool.
+APART = "answer"
 _PARTING = (User, Call, Execute, Approval, Started, Result, Error)
 _REPLIES = ("reply", "content")  # fields of a foreign end of a run that hold its answer
 
@@ -86,7 +88,7 @@ class Texts:
         return step
 
     def _step(self, event: Any) -> Step:
-        if typed(event):
+        if _apart(event):
             return "begin"
         again = event.turn == self._turn
         how = repeats(event)
@@ -157,6 +159,13 @@ def typed(event: Event) -> str:
     """Return the name of the type of which a block of text is canonical JSON, "" for any other."""
     found = event.extra.get(TYPED) if isinstance(event, Respond) and event.extra else ""
     return found if isinstance(found, str) else ""
+
+
+def _apart(event: Event) -> bool:
+    """Return whether a block is a text of its own."""
+    if isinstance(event, Delta):
+        return event.name == APART
+    return bool(event.extra) and TYPED in (event.extra or {})
 
 
 def parts(event: Event) -> bool:

@@ -26,6 +26,13 @@ class Text(Part, frozen=True, tag="text", gc=False):
     block: str = ""
 
 
+class Answer(Part, frozen=True, tag="answer"):
+    """A delta of the answer that came as a call of the final tool (see `agent.final_tool`)."""
+
+    text: str
+    block: str = ""
+
+
 class Thought(Part, frozen=True, tag="thought"):
     """A delta of reasoning, with `attributes` (thought type, confidence …).
 

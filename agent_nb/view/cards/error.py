@@ -21,6 +21,13 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "no_tools": ("The model takes no tools", "wait", ""),
     "no_images": ("The model sees no pictures", "wait", ""),
     "no_picture": ("A picture was not sent", "wait", ""),
+    "no_schema": ("The server takes no schema", "wait", ""),
+    "invalid_output": (
+        "The answer has the wrong type",
+        "wait",
+        "The model was told what is wrong.",
+    ),
+    "answer_not_alone": ("The answer came beside calls", "wait", "The model was told."),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": (
@@ -32,13 +39,16 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "policy": ("Policy", "wait", ""),
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
+# errors that end the run, where others of their code do not
+LAST: dict[str, tuple[str, Tone, str]] = {"invalid_output": ("No valid answer", "bad", "")}
 # codes whose raw text is the model's
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
 
 def card(state: ErrorCard, context: Context) -> Node:
     """Return the error, with the raw text behind it in a fold."""
-    title, tone, after = KNOWN.get(state.code, (_words(state.code), "bad", ""))
+    known = KNOWN if state.soft or state.code not in LAST else LAST
+    title, tone, after = known.get(state.code, (_words(state.code), "bad", ""))
     mark = "✕" if tone == "bad" else "!"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
     head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(first, 2000)}")), wrap=True)

@@ -1,7 +1,8 @@
-"""A text of the model: markdown that streams."""
+"""A text of the model: markdown that streams, or the value of a typed answer."""
 
 from __future__ import annotations
 
+from .. import typed_answer
 from ..nodes import Node, Row, Stack, T
 from ..state.cards import RespondCard
 from .base import Context, prose
@@ -11,6 +12,12 @@ def card(state: RespondCard, context: Context) -> Node | None:
     """Return the text, and a remark if it was cut off."""
     if state.done and not len(state.text):
         return None
-    parts = prose(state.text, context, growing=not state.done, key=state.key)
+    parts: tuple[Node, ...]
+    if state.typed:
+        parts = typed_answer.nodes(str(state.text), state.typed, state.order)
+    elif state.code:
+        parts = (typed_answer.code(str(state.text)),)
+    else:
+        parts = prose(state.text, context, growing=not state.done, key=state.key)
     cut = (Row((T("The answer was cut off here.", tone="wait"),)),) if state.incomplete else ()
     return Stack((*parts, *cut)) if len(parts) + len(cut) > 1 else parts[0]

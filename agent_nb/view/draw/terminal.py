@@ -75,15 +75,22 @@ class TextPainter:
         if isinstance(card, ThinkCard):
             self._think(card)
         elif isinstance(card, RespondCard):
-            if len(card.text):
-                self._turn("answer")
-            self._flow(card.text, "", card.done)
+            self._answer(card)
         elif isinstance(card, CallCard):
             self._call(card, replayed=replayed)
         elif isinstance(card, RetryCard):
             self._retry(card)
         elif card.done:
             self._node(card)
+
+    def _answer(self, card: RespondCard) -> None:
+        if card.typed or card.code:
+            if card.done and (node := draw(card, self._context)) is not None:
+                self._once("node", text.draw(node), "answer")
+            return
+        if len(card.text):
+            self._turn("answer")
+        self._flow(card.text, "", card.done)
 
     def _think(self, card: ThinkCard) -> None:
         if self._context.thoughts == "hide":
@@ -169,10 +176,10 @@ class TextPainter:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
-    def _once(self, what: str, said: str) -> None:
+    def _once(self, what: str, said: str, kind: str = "step") -> None:
         if what not in self._said:
             self._said.add(what)
-            self._line(said)
+            self._line(said, kind)
 
     def _line(self, said: str, kind: str = "step") -> None:
         if said:

@@ -25,6 +25,8 @@ SOFT = frozenset(
         "forged_results",
         "unknown_tool",
         "incomplete",
+        "no_schema",
+        "answer_not_alone",
     }
 )
 
@@ -76,7 +78,9 @@ class ThinkCard(Card):
 class RespondCard(Card):
     """A text of one block or several (see `agent_nb.events.text`).
 
-    `at`: where the newest block begins; `writing`: whether it is still being written.
+    `at`: where the newest block begins; `writing`: whether it is still being written; `typed`: the
+    name of the type of which the text is JSON, `order` that of its fields; `asked`: whether the run
+    asked for a type, so that text may be JSON that is not (yet) valid.
     """
 
     kind = "respond"
@@ -87,6 +91,14 @@ class RespondCard(Card):
         self.at = 0
         self.writing = False
         self.incomplete = False
+        self.typed = ""
+        self.order: tuple[str, ...] = ()
+        self.asked = False
+
+    @property
+    def code(self) -> bool:
+        """Whether the text is to be shown as JSON code: what a model wrote when asked for JSON."""
+        return self.asked and not self.typed and self.text.head(1) in "{["
 
     def cut_off(self) -> None:
         """Close a text at the end of the run."""
@@ -170,7 +182,7 @@ class ErrorCard(Card):
         self.code = event.code
         self.message = event.message
         self.raw = event.raw
-        self.soft = event.code in SOFT
+        self.soft = event.code in SOFT or (event.code == "invalid_output" and event.retryable)
         self.done = True
 
 

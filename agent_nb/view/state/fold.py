@@ -227,8 +227,8 @@ class RunView:
             piece(event)
 
     def _run_start(self, event: e.RunStart) -> None:
-        self.model, self.settings = event.model, dict(event.settings)
-        self.started = event.ts
+        self.model, self.settings, self.started = event.model, dict(event.settings), event.ts
+        self._texts.begin(self.settings)
 
     def _user(self, event: e.User) -> None:
         key = self._list.new_key("user")

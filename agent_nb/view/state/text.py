@@ -56,6 +56,10 @@ class Text:
         memo: T = self._memo
         return memo
 
+    def head(self, limit: int) -> str:
+        """Return the first code points of the text, `limit` at most, without joining all of it."""
+        return self._pieces[0][:limit] if self._pieces else ""
+
     def tail(self, limit: int) -> str:
         """Return the last `limit` code points without joining the whole text."""
         found: list[str] = []

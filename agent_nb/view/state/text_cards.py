@@ -12,8 +12,12 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...events import Delta, End, Event, Respond
-from ...events.text import Step, Texts, reply_of
+from ...events.field_order import field_order
+from ...events.text import Step, Texts, reply_of, typed
 from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
@@ -26,7 +30,13 @@ class TextCards:
         self.answer: RespondCard | None = None
         self._pieces: list[RespondCard] = []  # the cards of the newest text
         self._blocks = Texts()
+        self.asked = False  # the run asks for answers of a type
+        self.order: tuple[str, ...] = ()  # of the fields of that type
         self._step: Step = ""  # how the newest block relates to the texts before it
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Take the settings of the run: whether it asks for a type."""
+        self.asked, self.order = "output" in settings, field_order(settings)
 
     def sort(self, event: Event) -> None:
         """Sort an event into the texts so far; a text that later events cannot extend is done."""
@@ -63,6 +73,7 @@ class TextCards:
         if self.answer is not None:
             self._finish(self.answer)
         self.answer = RespondCard(self._cards.new_key("respond"))
+        self.answer.asked, self.answer.order = self.asked, self.order
         self._pieces = [self.answer] if begins else [*self._pieces, self.answer]
         self._cards.add(self.answer)
         return self.answer
@@ -82,7 +93,9 @@ class TextCards:
     def respond(self, event: Respond) -> None:
         """Take a whole text block."""
         card, text = self._text(event), event.content
-        if len(card.text) == card.at:
+        if name := typed(event):
+            card.typed, card.text, card.at = name, Text(text), 0
+        elif len(card.text) == card.at:
             card.text.append(text)
         elif len(card.text) != card.at + len(text) or card.text.tail(len(text)) != text:
             card.text = Text(str(card.text)[: card.at] + text)

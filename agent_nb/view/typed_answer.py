@@ -1,0 +1,133 @@
+"""A typed answer as nodes: rows as a table, an object as fields and values, a scalar as it is.
+
+Rules
+- Only the text of an answer that is marked as typed comes here; other text is never read as JSON.
+- Everything is bounded (`ROWS`, `COLUMNS`, `CELL`), and says how much it leaves out. A value below
+  the second level is JSON in a cell, or a tree.
+- A text is markdown, as any other answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..events.field_order import ordered
+from ..wire.json_text import lenient_loads
+from .format import clip, plural
+from .nodes import Code, Json, Node, Prose, Row, T, Table
+from .state.text import Text
+from .values import bounded
+
+ROWS, COLUMNS = 50, 12
+CELL = 200  # characters
+LONGEST = 2_000_000  # characters of JSON that is read for a table
+NOTHING = "–"
+
+
+def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
+    """Return the nodes of an answer: `text` is JSON of the type `name` with fields in `order`."""
+    try:
+        value = lenient_loads(text) if len(text) <= LONGEST else None
+    except ValueError:  # a record that was changed or cut
+        value = None
+    if value is None and text != "null":
+        return (code(text),)
+    return (_caption(name, value), *_nodes(_arranged(value, order)))
+
+
+def _arranged(value: Any, order: tuple[str, ...]) -> Any:
+    """Return a value with the fields of its objects, two levels deep, in order."""
+    if isinstance(value, list):
+        return [_fields_in(item, order) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _arranged(held, order) if isinstance(held, list) else held
+        for name, held in _fields_in(value, order).items()
+    }
+
+
+def _fields_in(value: Any, order: tuple[str, ...]) -> Any:
+    return {k: value[k] for k in ordered(value, order)} if isinstance(value, dict) else value
+
+
+def code(text: str) -> Node:
+    """Return JSON that is not an answer of the type: still being written, or not valid."""
+    return Code(bounded(text), "json")
+
+
+def _caption(name: str, value: Any) -> Row:
+    size = (
+        f"  {plural(len(value), 'row' if _objects(value) else 'item')}"
+        if isinstance(value, list)
+        else ""
+    )
+    return Row((T(clip(name, 60), tone="muted", mono=True), T(size, tone="muted")))
+
+
+def _nodes(value: Any) -> tuple[Node, ...]:
+    if isinstance(value, dict):
+        return _fields(value)
+    if isinstance(value, list):
+        return (_rows(value),) if value else (_muted("No items."),)
+    if isinstance(value, str):
+        return (Prose(Text(bounded(value))),) if value.strip() else (_muted("An empty text."),)
+    return (Row((T(_cell(value), bold=True, mono=True),)),)
+
+
+def _fields(value: dict[str, Any]) -> tuple[Node, ...]:
+    """Return an object: its plain fields as one table, then each larger field below its name."""
+    if not value:
+        return (_muted("No fields."),)
+    large = {k: v for k, v in value.items() if _large(v)}
+    small = {k: v for k, v in value.items() if k not in large}
+    rows = tuple((clip(str(k), CELL), _cell(v)) for k, v in list(small.items())[:ROWS])
+    left = len(small) - len(rows)
+    note = f"{plural(left, 'more field')}" if left > 0 else ""
+    table = (Table(("field", "value"), rows, note),) if rows else ()
+    below = [
+        node
+        for k, v in list(large.items())[:COLUMNS]
+        for node in (Row((T(clip(str(k), CELL), bold=True, mono=True),)), _part(v))
+    ]
+    more = len(large) - COLUMNS
+    return (*table, *below, *((_muted(f"… {plural(more, 'more field')}"),) if more > 0 else ()))
+
+
+def _large(value: Any) -> bool:
+    """Return whether a field needs more than a cell."""
+    return isinstance(value, dict | list) and (_objects(value) or len(_cell(value)) >= CELL // 2)
+
+
+def _part(value: Any) -> Node:
+    return _rows(value) if isinstance(value, list) else Json(value)
+
+
+def _rows(value: list[Any]) -> Table:
+    """Return a list as a table, one row for each item."""
+    shown = value[:ROWS]
+    left = [plural(len(value) - ROWS, "more row")] if len(value) > ROWS else []
+    if not _objects(value):
+        return Table(("value",), tuple((_cell(v),) for v in shown), ", ".join(left))
+    names = list(dict.fromkeys(str(key) for row in shown for key in row))
+    left += [plural(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
+    columns = names[:COLUMNS]
+    rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
+    return Table(tuple(clip(c, CELL) for c in columns), rows, ", ".join(left))
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and v for v in value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return clip(value, CELL)
+    return clip(json.dumps(value, ensure_ascii=False, default=str), CELL)
+
+
+def _muted(text: str) -> Row:
+    return Row((T(text, tone="muted"),))
