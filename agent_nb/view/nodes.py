@@ -106,6 +106,12 @@ class Step(Node, frozen=True, eq=False):
     child: Node
     tone: Tone = ""
 
+    @property
+    def marked(self) -> bool:
+        """Whether the row begins with the marker of a fold."""
+        rows = self.child.children[:1] if isinstance(self.child, Stack) else (self.child,)
+        return any(isinstance(row, Fold) and row.body for row in rows)
+
 
 class Panel(Node, frozen=True, eq=False):
     """Steps in order, as rows divided by hairlines."""

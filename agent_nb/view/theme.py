@@ -122,7 +122,7 @@ METER = f"display:inline-block;width:44px;height:5px;border-radius:3px;margin:0 
 FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
 # white: many plots have no ground of their own, and black axes
-IMAGE = "max-width:100%;max-height:480px;margin:4px 0;border-radius:4px;background-color:rgb(255,255,255)"
+IMAGE = "max-width:96%;max-height:480px;margin:2px 0 4px 14px;border-radius:4px;background-color:rgb(255,255,255)"
 
 # The animations in `live.css` that show whether the kernel lives, and how long they wait.
 BEATS = ("agent-nb-tick", "agent-nb-tock")

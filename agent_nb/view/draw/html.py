@@ -114,9 +114,8 @@ def panel(node: nodes.Panel) -> str:
     rows = []
     for number, step in enumerate(node.steps):
         hair = f"border-top:{theme.HAIR}" if number else ""
-        marked = isinstance(step.child, nodes.Fold) and step.child.body
         outer = style(
-            theme.STEP if marked else theme.STEP_LINE,
+            theme.STEP if step.marked else theme.STEP_LINE,
             hair,
             theme.tint(step.tone, 6) if step.tone else "",
         )

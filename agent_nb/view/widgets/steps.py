@@ -45,7 +45,7 @@ class Step(Slot):
         self.widgets = self._slot.widgets
         tint = (f"agent-nb-{node.tone}",) if node.tone else ()
         # a row without a marker is indented by its width
-        line = () if isinstance(node.child, nodes.Fold) and node.child.body else ("agent-nb-line",)
+        line = () if node.marked else ("agent-nb-line",)
         self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *line, *tint))
 
 
