@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
     from .server.serve import serve as serve
+    from .tools.base import Pictured as Pictured
     from .tools.base import ToolContext as ToolContext
     from .tools.decorator import tool as tool
     from .tools.mcp.server import mcp_server as mcp_server
@@ -50,6 +51,7 @@ _WHERE = {
     "RunFailed": "errors",
     "EventLog": "events.log",
     "Scripted": "models.scripted",
+    "Pictured": "tools.base",
     "ToolContext": "tools.base",
     "tool": "tools.decorator",
     "mcp_server": "tools.mcp.server",

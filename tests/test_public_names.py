@@ -9,7 +9,7 @@ import pytest
 
 NAMES = {
     "agent_nb": """
-        Agent CALLS EVENTS EventLog RUNS Run RunFailed Scripted Stream TURNS ToolContext
+        Agent CALLS EVENTS EventLog Pictured RUNS Run RunFailed Scripted Stream TURNS ToolContext
         adapt_tool_event attach decode encode load_ipython_extension mcp_server parse runs serve tool
         unload_ipython_extension watch
     """,
@@ -31,7 +31,7 @@ NAMES = {
         CallBlock Dialect Message Parser Part ResultBlock ToolSpec
     """,
     "agent_nb.tools.base": """
-        Decision Host Outcome Question Report Tool ToolContext ToolSpec Update current_call
+        Decision Host Outcome Pictured Question Report Tool ToolContext ToolSpec Update current_call
         enter_call meaning progress_fields update
     """,
     "agent_nb.view.cards.base": """

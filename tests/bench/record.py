@@ -1,11 +1,13 @@
 """What a record costs: bytes in the notebook, time to a DataFrame, time of a replay.
 
-    python tests/bench/record.py [size] [frame] [replay]
+    python tests/bench/record.py [size] [pictures] [frame] [replay]
 
 size    bytes of metadata.agent_nb in a saved file per byte of conversation text, for a run of
         20,000 tokens whose chunk timings come back
         exactly, at several paces; beside raw NDJSON of the deltas; and the whole saved notebook per
         byte of text.
+pictures a run with ten plots of Matplotlib, each shown twice: bytes of its record and of the saved
+        notebook, beside those of the files.
 frame   1,000,000 events to a typed frame beside pandas.DataFrame of a dict of Python lists of the
         same content, and beside inspect_ai's
         events_df on the same content (if it is installed; on a tenth of the events, and scaled).
@@ -193,6 +195,47 @@ def size() -> None:
             f"  {name:15} record {ours / text:5.2f}   notebook {whole / text:5.2f}   (chunk timings alone {chunks / text:.2f}, "
             f"raw NDJSON of the deltas {raw / text:.1f}; {len(log)} events, {text:,} bytes of text)"
         )
+
+
+def pictures() -> None:
+    """Print the size of a record with ten plots. Needs Matplotlib."""
+    from agent_nb.view.bundle import bundle
+    from agent_nb.wire.media import attachment
+
+    plots = [attachment(png) for png in map(_plot, range(10))]
+    log = EventLog()
+    log.append(e.RunStart(model="m"))
+    log.append(e.User(content="Plot the prices."))
+    for turn in (1, 2):
+        for number, plot in enumerate(plots):
+            call = {"call_id": f"c{turn}_{number}", "name": "python", "turn": turn}
+            log.append(e.Call(**call, args={"code": f"plot({number})"}))
+            log.append(e.Result(**call, content="[figure 1]", attachments=(plot,)))
+    log.append(e.End())
+    record = run_record(log, cell="c1")
+    text = json.dumps(record)
+    files = sum(len(plot["data"]) for plot in plots)
+    once = sum(text.count(plot["data"]) for plot in plots)
+    assert list(events_of(record)) == list(log)
+    page = len(bundle(log)["text/html"])
+    print(
+        f"Ten plots, each shown twice: record {len(text) / 1000:,.0f} kB ({once} pictures in it, {files / 1000:,.0f} kB of base64, "
+        f"{len(text) - files:,} bytes of all else), page {page / 1000:,.0f} kB"
+    )
+
+
+def _plot(number: int) -> bytes:
+    """Return a plot as the inline backend draws it."""
+    from io import BytesIO
+
+    from matplotlib.figure import Figure
+
+    figure, source, target = Figure((7, 3)), random.Random(number), BytesIO()
+    axes = figure.subplots()
+    axes.plot([source.gauss(28.9, 4) for _ in range(365)])
+    axes.set_title(f"Prices of shop {number}")
+    figure.savefig(target, format="png", bbox_inches="tight")
+    return target.getvalue()
 
 
 def _whole_blocks(log: EventLog, deltas: list[e.Delta]) -> list[e.Delta]:
@@ -387,6 +430,6 @@ def _save(path: Path, sources: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"size": size, "frame": frame, "replay": replay}
+    parts = {"size": size, "pictures": pictures, "frame": frame, "replay": replay}
     for part in sys.argv[1:] or parts:
         parts[part]()
