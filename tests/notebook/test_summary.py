@@ -1,7 +1,7 @@
 """The few numbers that stand beside an output."""
 
 from agent_nb import Run
-from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, User
+from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, State, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.summary import line, summary
 
@@ -28,6 +28,13 @@ def test_the_numbers_of_a_run():
     assert numbers["seconds"] > 0
     assert "error" not in numbers
     assert line(numbers).startswith("ok · a/b · 2 turns · 1 call · 10 → 5 tokens")
+
+
+def test_what_it_cost_and_the_model_that_took_over_are_in_it():
+    took_over = State(kind="model", payload={"model": "c/d", "instead_of": "a/b"})
+    numbers = summary(ended(took_over, Metric(total=Counts(input=10, cost=0.0123))))
+    assert (numbers["model"], numbers["cost"]) == ("c/d", 0.0123)
+    assert "10 → 0 tokens · $0.012 · " in line(numbers)
 
 
 def test_a_failed_run_says_why_in_one_line():

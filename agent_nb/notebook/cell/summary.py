@@ -8,6 +8,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from ...agent.drift import Played
 from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...models.keys import secrets
+from ...view.format import money
 from ...wire.redact import redact_value
 from ..notices import warn
 
@@ -26,7 +28,7 @@ MOST = 50  # items of a list there
 
 
 def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
-    """Return id, status, model, turns, calls, tokens (in, out) and seconds of a run.
+    """Return id, status, model, turns, calls, tokens (in, out), cost and seconds of a run.
 
     Denied calls, the error and the limit it ended at are included if there are any.
     """
@@ -37,11 +39,12 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "run": run.id,
         "recorded": recorded,
         "status": run.status,
-        "model": start.model,
+        "model": next(_later_models(run), start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
         **({"denied": denied} if denied else {}),
         "tokens": [run.usage.input, run.usage.output],
+        **({"cost": run.usage.cost} if run.usage.cost else {}),
         "seconds": round(run.log[-1].ts - run.log[0].ts, 1) if len(run.log) else 0.0,
         **({"error": run.error} if run.error else {}),
         **(
@@ -50,6 +53,14 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+def _later_models(run: Run) -> Iterator[str]:
+    """Yield the models that took over in a run, the last one first."""
+    for event in reversed(list(run.log)):
+        if isinstance(event, ev.State) and event.kind == "model" and not event.span:
+            said = event.payload if isinstance(event.payload, dict) else {}
+            yield str(said.get("model") or "")
 
 
 def replayed(played: Played) -> dict[str, Any]:
@@ -95,6 +106,7 @@ def line(numbers: dict[str, Any]) -> str:
         _count(numbers.get("calls", 0), "call")
         + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
         f"{tokens[0]} → {tokens[1]} tokens",
+        money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )
