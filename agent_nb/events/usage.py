@@ -1,7 +1,8 @@
 """The meaning of token counts, the same for every provider and protocol.
 
-Why: some providers count tokens read from a cache among the input tokens, others beside them; a
-limit, a cost or a column that adds up both would compare nothing.
+Why: some providers count tokens read from a cache among the input tokens, others beside them, and
+so with thoughts and the output; a limit, a cost or a column that adds up both would compare
+nothing.
 
 Rules: `input` (`tokens_in` in frames) is every token of the request, those read from a cache or
 written to it included; `cached` (`tokens_cached`) is how many were read from a cache,
@@ -20,3 +21,16 @@ def whole_input(given: int, cached: int, *, output: int = 0, total: int = 0) -> 
     """
     apart = cached > given or (cached > 0 and total == given + cached + output)
     return given + cached if apart else given
+
+
+def whole_output(given: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
+    """Return the output and reasoning tokens of a usage object that may exclude thoughts (xAI,
+    Gemini) or not even name them (Gemini).
+
+    They are excluded if `whole` (the input) and `given` leave exactly them to `total`, or, where
+    none are named, leave anything to it (0: unknown).
+    """
+    apart = total - whole - given
+    if apart > 0 and reasoning in (0, apart):
+        return given + apart, apart
+    return given, reasoning

@@ -167,4 +167,5 @@ def _does(found: Config) -> str:
         else f"sets how {name}/… is asked"
         for name, endpoint in sorted(found.endpoints.items())
     ]
-    return ", ".join([*model, *servers]) or "decides nothing"
+    prices = ["sets prices"] if found.prices else []
+    return ", ".join([*model, *servers, *prices]) or "decides nothing"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent_nb import Agent
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
-from agent_nb.models.http.limiter import POLL, STALE, WINDOW, Limiter, Places, reporting
+from agent_nb.models.http.limiter import POLL, SLOW, STALE, WINDOW, Limiter, Places, reporting
 
 
 class Clock:
@@ -49,7 +49,7 @@ def test_the_window_slides():
     for now in (0.0, 30.0):
         assert places.enter(places.join(now), now) == 0
     late = places.join(59.0)
-    assert places.enter(late, 59.0) == POLL
+    assert places.enter(late, 59.0) == SLOW
     assert places.reason(59.0) == "rpm 2"
     assert places.enter(late, 59.98) == pytest.approx(0.02)
     assert places.enter(late, 60.0) == 0

@@ -321,6 +321,15 @@ RECORDED = (
 )  # fmt: skip
 
 
+THOUGHTS = {
+    "prompt_tokens": 100,
+    "completion_tokens": 20,
+    "total_tokens": 420,
+    "completion_tokens_details": {"reasoning_tokens": 300},
+}
+RECORDED += (("x-ai", "chat", "grok-4", THOUGHTS),)
+
+
 @pytest.mark.extra
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(("provider", "flavor", "model", "usage"), RECORDED)

@@ -29,6 +29,7 @@ import anyio
 
 WINDOW = 60.0  # seconds that `rpm` counts over
 POLL = 0.05  # seconds between two questions for a place
+SLOW = 0.5  # the same while the window is closed for longer
 STALE = 5.0  # seconds without a question after which others go first
 VISIBLE = 1.0  # seconds of waiting after which it is shown
 
@@ -57,10 +58,10 @@ class Places:
         """Return 0 if the ticket has entered, else the seconds after which to ask again."""
         self._waiting[ticket] = now
         first = next(t for t, asked in self._waiting.items() if t == ticket or now - asked < STALE)
+        if (rest := self._closed(now)) > 0:
+            return min(rest, SLOW)
         if first != ticket or (self.concurrency and len(self._inside) >= self.concurrency):
             return POLL
-        if (rest := self._closed(now)) > 0:
-            return min(rest, POLL)
         del self._waiting[ticket]
         self._inside.add(ticket)
         if self.rpm:

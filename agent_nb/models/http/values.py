@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...events.usage import whole_input
+from ...events.usage import whole_input, whole_output
 from ..parts import Usage
 from .retry import retryable_status
 
@@ -69,13 +69,17 @@ def usage_part(usage: dict[str, Any]) -> Usage:
         or usage.get("cached_tokens")
         or usage.get("prompt_cache_hit_tokens")
     )
+    total = number(usage.get("total_tokens"))
+    whole = whole_input(given, cached, output=output, total=total)
+    thoughts = number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
+    output, thoughts = whole_output(output, thoughts, whole=whole, total=total)
     written = number(prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens"))
     return Usage(
-        input=whole_input(given, cached, output=output, total=number(usage.get("total_tokens"))),
+        input=whole,
         output=output,
         cached=cached,
         cache_written=written,
-        reasoning=number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens")),
+        reasoning=thoughts,
         cost=float(cost) if isinstance(cost, int | float) else None,
         raw=usage,
     )
