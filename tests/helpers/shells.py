@@ -25,15 +25,18 @@ def ipython():
     config.HistoryManager.hist_file = ":memory:"
     config.HistoryManager.enabled = False
     shell = InteractiveShell.instance(config=config)
-    yield shell
     InteractiveShell.clear_instance()
+    return shell
 
 
 @pytest.fixture
 def shell(ipython):
-    """The shell with an empty namespace."""
+    """The shell with an empty namespace; other tests run in no shell."""
     ipython.reset(new_session=False)
+    for kind in type(ipython)._walk_mro():
+        kind._instance = ipython
     yield ipython
+    type(ipython).clear_instance()
     ipython.reset(new_session=False)
     gc.freeze()  # a reset collects garbage; what has survived it is not looked through again
 
