@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from .. import events
 from ..events.log import EventLog
 from ..events.tool_events import meaning
@@ -132,7 +134,7 @@ class Batch:
         self._spent = spent
         self._clock = clock
         self._voices: dict[str, _Voice] = {}
-        self._logged = 0
+        self._logged = self._shown = 0
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
@@ -159,6 +161,9 @@ class Batch:
         """Take progress of a running tool; it is logged now or with the next `flush`."""
         if call_id in self.ended:
             return
+        if news.picture is not None:
+            self._show(call_id, *news.picture)
+            return
         voice = self._voices.get(call_id) or self._voices.setdefault(
             call_id, _Voice(self._redaction.stream)
         )
@@ -174,6 +179,16 @@ class Batch:
         voice.note(news.fraction, self._redaction.value(encodable(news.message)))
         if voice.pending and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
+
+    def _show(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
+        """Announce a picture of a running call; its result will have it."""
+        self._shown += 1
+        shown = msgspec.json.encode((index, picture and clean_attachment(picture))).decode()
+        place = {"origin": "tool", **self._place(call_id)}
+        # each has another name, so that a view does not join them
+        self._log.append(
+            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **place)
+        )
 
     def relay(self, call_id: str, event: Any) -> None:
         """Log an event of a sub-agent below the call and count its usage."""

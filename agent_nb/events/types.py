@@ -282,9 +282,9 @@ class End(Event, frozen=True, tag="end"):
 
 
 class Delta(Event, frozen=True, tag="delta"):
-    """Live only: a piece of an open block, or news about it.
-
-    `of` is the type of the event to come (`think`, `call`, `respond`), or one of:
+    """Live only: a piece of an open block, or news about it. `of` is the type of the event to come
+    (`think`, `call`, `respond`), or one of:
+    - `picture`: the call `block` shows a picture, the JSON of (its index, the attachment or null)
     - `result`: the call `block` has ended with status `text`; its result waits for its turn
     - `status`: what happens before anything can stream, in words (a model that loads)
     - `approval`: a replay's question about the call `block`, the JSON of an unrecorded Approval

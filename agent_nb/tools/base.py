@@ -43,7 +43,9 @@ def enter_call(path: str) -> None:
 class Update(msgspec.Struct, frozen=True):
     """Progress of a running tool: `text`, `fraction` (0 to 1) or `data`, and a `message`.
 
-    `printed`: the text was printed to stdout; the model reads it beside the result.
+    `printed`: the text was printed to stdout; the model reads it beside the result. `picture`: a
+    picture that is shown at once, with its index among those of the call; without one, the earlier
+    pictures are gone. It counts only if the outcome has it too.
     """
 
     text: str = ""
@@ -51,6 +53,7 @@ class Update(msgspec.Struct, frozen=True):
     data: Any = None
     message: str = ""
     printed: bool = False
+    picture: tuple[int, dict[str, Any] | None] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -82,10 +85,16 @@ class Pictured(msgspec.Struct, frozen=True):
 class Host(Protocol):
     """The kernel's main thread, as tools see it."""
 
-    async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
+    async def run_cell(
+        self,
+        code: str,
+        on_output: Callable[[str], None],
+        on_picture: Callable[[int, dict[str, Any] | None], None] = ...,
+    ) -> Outcome:
         """Run `code` as a cell in the user's namespace; top-level await works.
 
-        `on_output` receives stdout and stderr as they come.
+        `on_output` receives stdout and stderr as they come, `on_picture` what is shown; see
+        `Update.picture`.
         """
 
     async def call(self, function: Callable[[], Any]) -> Any:

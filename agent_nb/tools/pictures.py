@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..models.picture_limits import GIVEN_SIDE, fitted
@@ -37,8 +37,12 @@ class Figures:
     too. One with a `key` (the id of a display) is replaced by the next one with that key.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, on_change: Callable[[int, Picture | None], None] = lambda index, picture: None
+    ) -> None:
+        """`on_change` is called with the index of each new picture, and with None after `clear`."""
         self._found: dict[Any, Picture] = {}
+        self._on_change = on_change
 
     @property
     def all(self) -> tuple[Picture, ...]:
@@ -58,6 +62,7 @@ class Figures:
         if kept is None:
             return f"{said[:-1]}; not kept, it is too large]"
         self._found[key or object()] = kept
+        self._on_change(number - 1, kept)
         return said
 
     def has(self, key: str) -> bool:
@@ -67,6 +72,7 @@ class Figures:
     def clear(self) -> None:
         """Forget the pictures."""
         self._found.clear()
+        self._on_change(0, None)
 
 
 def bounded(picture: Picture) -> Picture | None:

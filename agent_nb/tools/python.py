@@ -25,7 +25,7 @@ import msgspec
 
 from ..errors import Cancelled
 from ..wire.json_text import dumps
-from .base import Outcome, ToolContext
+from .base import Outcome, ToolContext, Update
 from .capture import captured
 from .decorator import as_tool, tool
 from .results import NOTHING, failure, success
@@ -44,7 +44,7 @@ def python(code: str, context: ToolContext) -> Outcome | Awaitable[Outcome]:
         code: The code.
     """
     if context.host is not None:
-        return context.host.run_cell(code, partial(_tell, context))
+        return context.host.run_cell(code, partial(_tell, context), partial(_show, context))
     namespace = context.state.setdefault(_STATE, {"__name__": "__main__"})
     return _execute(code, namespace, context)
 
@@ -55,6 +55,11 @@ tools = (as_tool(python),)
 def _tell(context: ToolContext, text: str) -> None:
     with suppress(Cancelled):  # the host already stops, and must not be interrupted here
         context.progress(text)
+
+
+def _show(context: ToolContext, index: int, picture: dict[str, Any] | None) -> None:
+    with suppress(Cancelled):
+        context.progress(Update(picture=(index, picture)))
 
 
 def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:

@@ -60,6 +60,7 @@ def news(value: Any) -> Update:
         data=data,
         message=encodable(made.message),
         printed=made.printed,
+        picture=made.picture,
     )
 
 

@@ -1,6 +1,7 @@
 """Pictures of results on their way through a run: log, record, replay."""
 
 import base64
+import json
 import sys
 
 import pytest
@@ -8,16 +9,18 @@ from helpers.pictures import attached, png
 from helpers.scripts import batch
 from helpers.waiting import wait
 
-from agent_nb import Agent, Scripted, tool
+from agent_nb import Agent, Scripted, ToolContext, tool
 from agent_nb.agent import result_pictures
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape, TapeApprover
-from agent_nb.events import Result
+from agent_nb.events import Call, Delta, Result, Started
 from agent_nb.record.pictures import compare_all
 from agent_nb.record.record import events_of, run_record
-from agent_nb.tools.base import Outcome, Pictured
+from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.toolset import resolve
+from agent_nb.view.cards.base import Context, draw
+from agent_nb.view.state.fold import RunView
 
 SECRET = b"sk-proj-" + b"a1B2" * 8
 PLAIN = png(40, 30, noise=1)
@@ -180,3 +183,56 @@ def test_the_picture_of_an_older_result_must_be_among_those_of_today():
     other = Outcome("ok", "", attachments=(attached(png(9, 9)),))
     assert not result_pictures.difference(result, same).difference
     assert result_pictures.difference(result, other).difference
+
+
+# While a call runs, its pictures are announced.
+
+
+def test_a_picture_is_announced_while_its_call_runs_and_not_stored():
+    @tool
+    def paint(context: ToolContext):
+        """Draw."""
+        context.progress(Update(picture=(0, attached(png(text=SECRET)))))
+        context.progress(Update(picture=(0, None)))
+        context.progress(Update(picture=(0, attached(PLAIN))))
+        return Pictured("done", [PLAIN])
+
+    heard = []
+    stream = Agent(Scripted([batch(("paint", {})), "ok"]), [paint], secrets={}, approve="auto")(
+        "go"
+    )
+    stream.log.subscribe(heard.append)
+    log = wait(lambda: stream).log
+    news = [e for e in heard if e.type == "delta" and e.of == "picture"]
+    assert [json.loads(e.text) for e in news] == [
+        [0, attached(png())],
+        [0, None],
+        [0, attached(PLAIN)],
+    ]
+    assert len({e.name for e in news}) == 3
+    assert all(heard.index(e) < heard.index(log.of("result")[0]) for e in news)
+    assert not log.of("progress")
+    assert not log.of("delta")
+
+
+def test_the_card_of_a_running_call_shows_its_pictures():
+    def news(index, picture):
+        return Delta(block="c1", of="picture", text=json.dumps([index, picture]))
+
+    one, two = attached(png(3, 3)), attached(png(4, 4))
+    view = RunView().extend([Call(call_id="c1", name="draw"), Started(call_id="c1")])
+    for shown, expected in (
+        (news(0, one), (one,)),
+        (news(1, two), (one, two)),
+        (news(0, two), (two, two)),
+        (Delta(block="c1", of="picture", text="{"), (two, two)),
+        (Delta(block="c2", of="picture", text="[0, null]"), (two, two)),
+        (news(0, None), ()),
+    ):
+        view.apply(shown)
+        assert view.cards[0].attachments == expected
+    view.apply(news(0, one))
+    assert str(draw(view.cards[0], Context())).count("Image(") == 1
+    view.apply(Result(call_id="c1", attachments=(two,)))
+    view.apply(news(0, one))
+    assert view.cards[0].attachments == (two,)

@@ -19,6 +19,9 @@ ax.axhline(sum(prices) / len(prices), color="tab:red", linestyle="--")
 ax.set_title("Price per day")
 ax.set_xlabel("day")
 plt.show()
+import time
+while not Path("drawn").exists():
+    time.sleep(0.02)
 print("mean", sum(prices) / len(prices))
 """
 BARS = """
@@ -80,7 +83,12 @@ def test_a_plot_stands_in_the_card_of_its_call_from_the_first_moment_on(opened, 
     notebook.start(0)
     notebook.wait(0)
     cell = notebook.begin(ASK)
-    (plot,) = sees_pictures(notebook, cell, 1)  # the run waits in `pause`
+    (begun,) = sees_pictures(notebook, cell, 1)  # the code that drew it still runs
+    notebook.shot("plot-while-its-code-runs")
+    (notebook.server.root / "drawn").touch()
+    notebook.sees(cell, "running pause")
+    (plot,) = sees_pictures(notebook, cell, 1)
+    assert plot == begun
     assert plot["live"]
     assert plot["alt"].startswith("figure 1 of python")
     assert plot["shown"] <= plot["width"]

@@ -82,7 +82,9 @@ class MainThread:
             raise caught.error
         return caught.value
 
-    async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
+    async def run_cell(
+        self, code: str, on_output: Callable[[str], None], on_picture: Any = None
+    ) -> Outcome:
         self.cells.append(code)
         on_output("out\n")
         return Outcome("ok", "cell value")

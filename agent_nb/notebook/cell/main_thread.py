@@ -29,7 +29,7 @@ import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools.base import Outcome, current_call, enter_call
-from ...tools.pictures import Figures
+from ...tools.pictures import Figures, Picture
 from ...tools.results import NOTHING, failure
 from ...tools.values import Collector
 from ...wire.json_text import dumps
@@ -104,21 +104,31 @@ class MainThread:
             raise _outward(fault)
         return value
 
-    async def run_cell(self, code: str, on_output: Callable[[str], None]) -> Outcome:
+    async def run_cell(
+        self,
+        code: str,
+        on_output: Callable[[str], None],
+        on_picture: Callable[[int, Picture | None], None] = lambda index, picture: None,
+    ) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
-        `on_output` receives stdout and stderr as they come, on the caller's loop. The outcome's
+        `on_output` receives stdout and stderr as they come, on the caller's loop, `on_picture` what
+        is shown (see `Update.picture`). The outcome's
         content is the printed text, then the value of the last expression or a short traceback, all
         bounded; its display is the value's mime bundle. Its pictures are those that the code
         showed, also before an error.
         """
-        said, figures = Collector(), Figures()
+        loop, said = asyncio.get_running_loop(), Collector()
 
         def take(text: str) -> None:
             said.add(text)
             on_output(text)
 
-        loop = asyncio.get_running_loop()
+        def show(index: int, picture: Picture | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(on_picture, index, picture)
+
+        figures = Figures(show)
 
         async def work(job: Job) -> tuple[Any, Fault]:
             cell = self._cell(code, _hop(loop, take), figures)

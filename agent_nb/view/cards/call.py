@@ -58,6 +58,7 @@ def _open(state: CallCard, context: Context) -> Node:
         parts.extend(_given(state))
     mine = custom("progress", state, context)
     parts.extend(_progress(state, context) if mine is None else (mine,))
+    parts.extend(values.pictures(state.attachments, state.name))
     return Stack((*parts, *nested(state.children, context)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -25,6 +26,12 @@ class Calls:
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self._calls: dict[str, CallCard] = {}
+        self.deltas: dict[str, Callable[[Delta], None]] = {
+            "call": self.delta,
+            "result": self.early,
+            "approval": self.asked,
+            "picture": self.picture,
+        }
         self._servers: dict[str, str] = {}  # of tools, by name
 
     def get(self, call_id: str) -> CallCard | None:
@@ -70,6 +77,18 @@ class Calls:
         if card is not None and card.open:
             card.status, card.early = "finished", event.text
             card.ended = event.ts
+            self._cards.touch(card)
+
+    def picture(self, event: Delta) -> None:
+        """Take a picture that a running call shows."""
+        card = self._calls.get(event.block)
+        try:
+            index, shown = msgspec.json.decode(event.text, type=tuple[int, dict[str, Any] | None])
+        except msgspec.DecodeError:
+            return
+        if card is not None and card.open:
+            before = card.attachments
+            card.attachments = (*before[:index], shown, *before[index + 1 :]) if shown else ()
             self._cards.touch(card)
 
     def call(self, event: Call) -> None:

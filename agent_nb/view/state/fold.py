@@ -105,9 +105,7 @@ class RunView:
         self._deltas: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.delta,
             "respond": self._texts.delta,
-            "call": self._calls.delta,
-            "result": self._calls.early,
-            "approval": self._calls.asked,
+            **self._calls.deltas,
         }
 
     def apply(self, event: Event) -> None:

@@ -72,13 +72,14 @@ class Several(Slot):
         out: list[tuple[object, Any]] = []
         gathered: list[Node] = []
         for child in _flat(node.children):
-            if not moves(child):
+            if not moves(child) and not isinstance(child, nodes.Image):
                 gathered.append(child)
                 continue
             if gathered:
                 out.append(((len(out), "still"), tuple(gathered)))
                 gathered = []
-            out.append(((len(out), type(child)), child))
+            # a picture has its own widget: it is not sent again when its neighbours change
+            out.append(((len(out), type(child)), child if moves(child) else (child,)))
         return [*out, *([((len(out), "still"), tuple(gathered))] if gathered else [])]
 
     def update(self, node: Any) -> None:
