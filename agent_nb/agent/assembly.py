@@ -105,6 +105,7 @@ def plan(
         return plan(equipped, log, redaction, given, [*notes, *listed], ask=ask, context=context)
 
     (model, dialect), *spares = [_started(agent, m, redaction) for m in agent.choice.models]
+    sizes = [m.context for m in agent.choice.models if m.context]
     policy = agent.policy()
     foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
     approver = Approver(policy, ask, None if foreign else STANDING)
@@ -124,7 +125,7 @@ def plan(
         start=_run_start(agent, redaction, given),
         notes=tuple(notes),
         warnings=redaction.value(policy.remarks),
-        context=context.fitted(agent.model.context),
+        context=context.fitted(min(sizes, default=0)),
         late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
         output=agent.output,
     )

@@ -10,8 +10,8 @@ Rules
   a wait.
 - A fault that may pass is retried after `Plan.retry_delay`.
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
-  rate limit is waited out; of other faults, `PATIENCE` requests are enough. A wrong key or a wrong
-  request is the user's to mend: nothing takes their place.
+  rate limit is waited out; of other faults, `PATIENCE` requests or a wait of `PAUSE` seconds are
+  enough. A wrong key or a wrong request is the user's to mend: nothing takes their place.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .run_spec import Plan
 
 FALLBACK = "fallback"
 PATIENCE = 3
+PAUSE = 5.0
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -53,9 +54,9 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
-    waits = not plan.spares or fault.status == 429 or attempt < PATIENCE
-    wait = plan.retry_delay(fault, attempt) if waits else None
-    if wait is None:
+    wait = plan.retry_delay(fault, attempt)
+    hurried = bool(plan.spares) and fault.status != 429
+    if wait is None or (hurried and (attempt >= PATIENCE or wait > PAUSE)):
         return _fallback(fault, plan)
     return Retry(
         wait,

@@ -11,6 +11,7 @@ from helpers.scripts import calling
 from helpers.waiting import wait
 
 from agent_nb import TURNS, Agent, Scripted, tool
+from agent_nb.agent.context import Context
 from agent_nb.agent.drift import Drift, Resume
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
@@ -22,7 +23,7 @@ from agent_nb.models.http.retry import is_outage
 from agent_nb.models.openai import provider as openai
 from agent_nb.record.record import run_record
 from agent_nb.view.cards import header, model
-from agent_nb.view.cards.base import Context
+from agent_nb.view.cards.base import Context as View
 from agent_nb.view.draw import text
 from agent_nb.view.state.fold import RunView
 
@@ -93,6 +94,12 @@ def test_a_spent_quota_and_a_long_wait_are_not_waited_out(serve):
         assert (run.answer, len(a.asked)) == ("from b", 1)
 
 
+def test_a_server_that_asks_for_a_long_pause_is_replaced_at_once(serve):
+    a = serve(refusing(503, "down", retry_after="60"))
+    run = asking([openai("a", base_url=a.url), Scripted(["from b"])])
+    assert (run.answer, len(a.asked)) == ("from b", 1)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_a_wrong_key_or_request_is_the_users_to_mend(serve, status):
     a = serve(refusing(status))
@@ -160,6 +167,16 @@ def test_the_dialect_and_the_context_are_those_of_the_model_that_answers(serve):
     assert "look" in last["messages"][0]["content"]
     assert (len(first["messages"]), len(last["messages"])) == (7, 2)
     assert [e.kind for e in run.log.of("state")] == ["model", "window"]
+
+
+def test_what_stands_beside_the_prompt_fits_the_smallest_model(serve):
+    a, b = serve(refusing(503)), serve(lambda peer: peer.stream(DONE))
+    models = [openai("a", base_url=a.url), openai("b", base_url=b.url, context=2000)]
+    beside = Context(mode="vars", text="\n".join(f"variable {n}: int" for n in range(2000)))
+    run = wait(lambda: Agent(models, secrets={})("go", context=beside))
+    assert run.answer == "from a"
+    for server in (a, b):
+        assert "more lines" in server.asked[0].body["messages"][-1]["content"]
 
 
 def test_each_model_has_its_own_price(serve, monkeypatch, tmp_path):
@@ -279,10 +296,10 @@ def drawn(node):
 def test_the_header_names_the_model_that_answers_and_the_one_that_did_not(serve):
     run = asking([openai("a", base_url=serve(refusing(503)).url), Scripted(["from b"], "b")])
     view = RunView().extend(run.log)
-    assert "b  instead of openai/a" in drawn(header.card(view, Context()))
+    assert "b  instead of openai/a" in drawn(header.card(view, View()))
     (card,) = [c for c in view.cards if c.kind == "model"]
-    assert "going on with b" in drawn(model.card(card, Context()))
-    assert "(503)" in drawn(model.card(card, Context()))
+    assert "going on with b" in drawn(model.card(card, View()))
+    assert "(503)" in drawn(model.card(card, View()))
 
 
 def test_frames_name_the_model_of_each_turn():

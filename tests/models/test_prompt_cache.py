@@ -9,6 +9,7 @@ import pytest
 from helpers.waiting import wait
 
 from agent_nb import Agent, tool
+from agent_nb.agent.context import Context
 from agent_nb.models import choose
 from agent_nb.models.anthropic import provider
 from agent_nb.models.messages_api.breakpoints import MARK, with_breakpoints
@@ -156,6 +157,28 @@ def test_the_next_run_of_a_conversation_reads_tools_system_and_the_earlier_run(s
     figures = [cache.ask(peer.body) for peer in server.asked]
     for (_, wrote), (read, _) in itertools.pairwise(figures):
         assert read == wrote
+
+
+def test_what_stands_beside_the_newest_prompt_only_costs_the_prompts_after_it(serve):
+    server = serve(*replies(*[said(f"Answer {n}.") for n in range(4)]))
+    agent = Agent(provider("c", base_url=server.url), [look], system="Be brief.", secrets={})
+
+    async def main():
+        runs = []
+        for n, prompt in enumerate("abcd"):
+            beside = Context(mode="vars", text=f"The notebook has {n} variables.")
+            history = [run.log for run in runs]
+            runs.append(await agent(prompt, history=history, context=beside))
+
+    wait(main)
+    texts = [[b["text"] for b in peer.body["messages"][-1]["content"]] for peer in server.asked]
+    assert texts[3] == ["The notebook has 3 variables.\n\nd"]
+    assert "variables" not in json.dumps(server.asked[3].body["messages"][:-1])
+    cache = Cache()
+    figures = [cache.ask(peer.body) for peer in server.asked]
+    fixed = 2  # the tool and the system text
+    assert [read for read, _ in figures] == [0, fixed, fixed + 1, fixed + 3]
+    assert [wrote for _, wrote in figures] == [fixed + n for n in (1, 3, 5, 7)]
 
 
 def test_an_endpoint_switches_the_cache_off(serve, monkeypatch, tmp_path):
