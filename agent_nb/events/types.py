@@ -231,7 +231,7 @@ class Node(Event, frozen=True, tag="node"):
 class State(Event, frozen=True, tag="state"):
     """A snapshot, update or checkpoint (`kind`) of state. Ours record what a run knew of its
     conversation: `window` what was left out, `foreign_turns` how many turns come from records of
-    others (both shown in the header), `context` what was sent of the notebook, `conversation` more.
+    others, `context` the notebook as sent, `mcp` the tools of one server, `conversation` more.
     """
 
     type: ClassVar[str] = "state"

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Annotated
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEUlEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg=="
@@ -92,7 +93,23 @@ def add_deeds(server):
 
 def add_context(server):
     """Add tools that talk to the client during the call."""
-    from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver import Context, Elicit, Resolve
+    from mcp.server.mcpserver.resolve import ElicitationResult
+    from pydantic import BaseModel
+
+    class Trip(BaseModel):
+        where: str
+        days: int = 3
+
+    def trip(label: str) -> Elicit[Trip]:
+        return Elicit(f"Where to, {label}?", Trip)
+
+    @server.tool()
+    async def travel(label: str, found: Annotated[ElicitationResult[Trip], Resolve(trip)]) -> str:
+        """Ask the user where to go."""
+        if found.action != "accept":
+            return found.action
+        return f"{label}: {found.data.where}, {found.data.days} days"
 
     @server.tool()
     async def steps(count: int, context: Context) -> str:

@@ -35,6 +35,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
         "the prices of official providers",
         "pip install 'jupyter-agent-nb[prices]'",
     ),
+    "mcp": (("mcp",), "tools of MCP servers", "pip install 'jupyter-agent-nb[mcp]'"),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
 }

@@ -4,7 +4,6 @@ Rules
 - Structured content counts, and text that only repeats it does not. Text that says more stands
   before it.
 - Pictures are pictures. Sounds, files and links are described in words: no address is fetched.
-- A result that the server marks as an error is a ToolError, whose text the model reads.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import ToolError
 from ...wire.json_text import dumps
-from ..base import Pictured
 from ..values import byte_size
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _MOST = 20  # pictures of one result
 
 
-def value_of(result: Any) -> Any:
-    """Return the value of the SDK's result of a call. Raises ToolError for an error."""
+def value_of(result: Any) -> tuple[Any, list[bytes]]:
+    """Return the value of the SDK's result of a call, and its pictures."""
     texts: list[str] = []
     pictures: list[bytes] = []
     for block in result.content:
@@ -34,10 +31,7 @@ def value_of(result: Any) -> Any:
             pictures.append(picture)
         else:
             texts.append(_words(block))
-    value = _combined(texts, result.structured_content)
-    if result.is_error:
-        raise ToolError(value if isinstance(value, str) and value else dumps(value))
-    return Pictured(value, pictures) if pictures else value
+    return _combined(texts, result.structured_content), pictures
 
 
 def _combined(texts: list[str], structured: Any) -> Any:

@@ -24,7 +24,6 @@ from ...models.messages import ToolSpec
 from ...wire.json_text import dumps
 from ...wire.text_limits import cut_end
 from ..base import Tool, ToolContext
-from .content import value_of
 from .elicitation import Asking
 from .hub import HUB
 from .server import Server, exact
@@ -68,8 +67,7 @@ def as_tool(server: Server, said: Offered, name: str) -> Tool:
     async def call(**values: Any) -> Any:
         context: ToolContext = values.pop(_CONTEXT)
         asking = Asking(asyncio.get_running_loop(), context.host)
-        result = await HUB.call(server, said.name, values, _progress(context), asking)
-        return value_of(result)
+        return await HUB.call(server, said.name, values, _progress(context), asking)
 
     return Tool(
         spec=ToolSpec(name, said.description, said.parameters),

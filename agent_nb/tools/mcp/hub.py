@@ -68,7 +68,7 @@ class Hub:
         progress: Progress,
         asking: Asking,
     ) -> Any:
-        """Call a tool and return the SDK's result; cancelling it cancels the call at the server.
+        """Call a tool and return its value; cancelling it cancels the call at the server.
 
         Raises as `listed` does.
         """
@@ -93,11 +93,11 @@ class Hub:
         return Listed(server, tools, session.about)
 
     def _session(self, server: Server) -> Session:
-        for value in server.secrets.values():
-            if "${" not in value:
-                keys.hide(value)
-        secrets = dict(keys.secrets())
-        return self._sessions.setdefault(server.digest, Session(server, secrets))
+        found = self._sessions.get(server.digest)
+        if found is None:
+            made = Session(server, dict(keys.secrets()))
+            found = self._sessions.setdefault(server.digest, made)
+        return found
 
     def _outdated(self, server: Server) -> list[Session]:
         return [

@@ -10,15 +10,10 @@ import logging
 from types import ModuleType
 
 from ...errors import MissingExtra
-from ...host.imports import find, library
+from ...host.imports import library
 
 INSTALL = "pip install 'jupyter-agent-nb[mcp]'"
 _LOGGERS = ("mcp", "client")
-
-
-def installed() -> bool:
-    """Return whether the SDK is installed, without importing it."""
-    return find("mcp") is not None
 
 
 def sdk() -> ModuleType:

@@ -57,12 +57,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The values of the entry that look like secrets, by name."""
+        """The values of the entry that look like secrets, by name; of `Bearer X` also X."""
         found = {**self.env, **self.headers}
+        secret = {name: value for name, value in found.items() if _SECRET.search(name)}
+        ends = {
+            f"{name} (end)": value.split()[-1] for name, value in secret.items() if value.strip()
+        }
         return {
-            name: value
-            for name, value in found.items()
-            if _SECRET.search(name) and len(value) >= _SHORTEST
+            name: value for name, value in {**secret, **ends}.items() if len(value) >= _SHORTEST
         }
 
     def described(self) -> list[str]:

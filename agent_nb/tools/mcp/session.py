@@ -20,7 +20,11 @@ from typing import Any
 import anyio
 
 from ...errors import ToolError
+from ...models import keys
+from ...wire.json_text import dumps
 from ...wire.redact import Redaction
+from ..base import Pictured
+from .content import value_of
 from .elicitation import Asking, answer
 from .sdk import sdk
 from .server import Server, exact
@@ -53,7 +57,7 @@ class Session:
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._link = Link()
-        self._scope = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None
         self._starting = asyncio.Lock()
         self._asking: list[Asking] = []  # of the running calls, oldest first
 
@@ -80,15 +84,20 @@ class Session:
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking
     ) -> Any:
-        """Call a tool and return the SDK's result. Raises ToolError if there is none."""
+        """Call a tool and return its value without secrets. Raises ToolError."""
         self._asking.append(asking)
         _asker.set(asking)
         try:
-            return await self._asked(
+            result = await self._asked(
                 lambda: self._client.call_tool(name, arguments, progress_callback=progress)
             )
         finally:
             self._asking.remove(asking)
+        value, pictures = value_of(result)
+        clean = self._redaction.value(value)
+        if result.is_error:
+            raise ToolError(clean if isinstance(clean, str) and clean else dumps(clean))
+        return Pictured(clean, pictures) if pictures else clean
 
     async def start(self) -> None:
         """Start the server unless it runs. Raises UsageError, and ToolError if it fails."""
@@ -98,13 +107,15 @@ class Session:
             await self.close()
             sdk()
             server = self.server.expanded(os.environ)
+            for secret in server.secrets.values():
+                keys.hide(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
             self._errors = StderrTail(self._redaction)
             self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             ready.add_done_callback(lambda done: done.exception())  # perhaps nobody waits any more
             self.state = "starting"
-            self._task = asyncio.create_task(self._serve(server, self._errors, ready))
+            self._task = asyncio.create_task(self._serve(server, self._errors, self._scope, ready))
             try:
                 async with asyncio.timeout(START):
                     await asyncio.shield(ready)
@@ -122,7 +133,7 @@ class Session:
         task, self._task, self._client = self._task, None, None
         if task is None:
             return
-        if self.state == "starting":
+        if self.state == "starting" and self._scope is not None:
             self._scope.cancel()  # unlike the task's own cancel, it lets the process be ended
         await asyncio.wait([task], timeout=_END)
         self.state = "stopped"
@@ -151,12 +162,18 @@ class Session:
             )
         )
 
-    async def _serve(self, server: Server, errors: StderrTail, ready: asyncio.Future[None]) -> None:
+    async def _serve(
+        self,
+        server: Server,
+        errors: StderrTail,
+        scope: anyio.CancelScope,
+        ready: asyncio.Future[None],
+    ) -> None:
         """Hold the connection until it is closed or ends; tell `ready` how the start went."""
         mcp, closing, link = sdk(), self._closing, self._link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
-            with self._scope:
+            with scope:
                 async with mcp.Client(
                     connected(server, errors, link),
                     client_info=mcp.Implementation(name="agent_nb", version=_version()),

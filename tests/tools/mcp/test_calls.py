@@ -1,6 +1,7 @@
 """Calls of MCP tools, on a small real server behind pipes."""
 
 import asyncio
+import builtins
 import os
 import subprocess
 import sys
@@ -120,6 +121,47 @@ def test_stopping_the_run_cancels_the_call_at_the_server(small, tmp_path):
     assert run.log.of("result")[0].status == "cancelled"
     asyncio.run(until((tmp_path / "cancelled").exists))
     assert HUB.running(small)
+
+
+def test_a_question_of_a_server_goes_to_the_user_of_its_call(small):
+    asked = {}
+
+    class Desk:
+        def __init__(self, name, town):
+            self.name, self.town = name, town
+
+        async def call(self, function):
+            said = iter(["y", self.town, ""])
+
+            def typed(text):
+                asked.setdefault(self.name, []).append(text)
+                return next(said)
+
+            builtins.input = typed
+            return function()
+
+    def agent(name, town):
+        script = says([("travel", {"label": name})])
+        return Agent(script, [small], approve="auto", host=Desk(name, town))
+
+    async def main():
+        return await asyncio.gather(
+            *(agent(*who)("go") for who in (("Ann", "Bern"), ("Bob", "Rom")))
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "input", input)
+        first, second = asyncio.run(main())
+    assert first.log.of("result")[0].content == "Ann: Bern, 3 days"
+    assert second.log.of("result")[0].content == "Bob: Rom, 3 days"
+    assert {name: "Where to, " + name in texts[0] for name, texts in asked.items()} == {
+        "Ann": True,
+        "Bob": True,
+    }
+
+
+def test_a_question_is_declined_where_nobody_is(one, small):
+    assert one([small], "travel", {"label": "x"}).content == "decline"
 
 
 def test_a_call_that_takes_too_long_is_cancelled_at_the_server(program, one, tmp_path):

@@ -1,0 +1,42 @@
+"""Secrets of an entry stay out of what a run keeps."""
+
+import sys
+
+import pytest
+
+from agent_nb import mcp_server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def telling(program):
+    """The small server with a secret in its environment, which its tools tell."""
+    return mcp_server("small", program[0], program[1:], env={"SERVICE_TOKEN": "quite-secret-value"})
+
+
+def test_a_server_that_tells_its_token_does_not_get_it_into_the_record(ask, telling):
+    run = ask([telling], ("environment", {}), ("echo", {"text": "hi"}))
+    seen = run.log.of("result")[0].content
+    assert "SERVICE_TOKEN" in seen
+    assert "quite-secret-value" not in str(list(run.log))
+
+
+def test_the_next_run_hides_it_everywhere(ask, telling):
+    ask([telling], ("echo", {"text": "hi"}))
+    run = ask([telling], ("echo", {"text": "it was quite-secret-value"}))
+    assert "quite-secret-value" not in str(list(run.log))
+
+
+def test_an_error_of_a_tool_tells_none(ask, telling):
+    run = ask([telling], ("fail", {"why": "quite-secret-value"}))
+    assert run.log.of("result")[0].status == "error"
+    assert "quite-secret-value" not in run.log.of("result")[0].content
+
+
+def test_the_token_behind_a_word_is_a_secret_too():
+    made = mcp_server(
+        "s", url="https://x.example", headers={"Authorization": "Bearer quite-secret"}
+    )
+    assert {"Bearer quite-secret", "quite-secret"} <= set(made.secrets.values())
+    assert mcp_server("s", sys.executable, env={"AUTHOR": "a name of somebody"}).secrets == {}
