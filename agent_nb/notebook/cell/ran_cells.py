@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import re
+import traceback
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ import msgspec
 
 from ...models import keys
 from ...record.agent_cells import agent_cell
+from ...tools.looks import type_name
 from ...wire.console import uncoloured
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_middle
@@ -35,6 +37,7 @@ LONGEST = 20_000
 _EVENT = "post_run_cell"
 _OURS = re.compile(r"^[^\S\n]*%agent\b[^\n]*\n?", re.M)
 _RULE = re.compile(r"^-{20,}[^\S\n]*\n", re.M)
+_TRACEBACK, _ARGUMENTS = (BaseException.__dict__[name] for name in ("__traceback__", "args"))
 _STOPS = (KeyboardInterrupt, SystemExit)  # a stopped cell has not failed
 
 
@@ -74,7 +77,8 @@ class RanCells:
         latest = executions.of(shell).latest
         cell = latest.cell if latest is not None else Cell(key="")
         fault = result.error_before_exec or result.error_in_exec
-        failed = "" if fault is None or isinstance(fault, _STOPS) else _traceback(shell, count)
+        stopped = fault is None or issubclass(type(fault), _STOPS)
+        failed = "" if stopped else _traceback(shell, count, fault)
         shown = _result(shell, count) if result.result is not None else ""
         self._add(count, raw, shown, failed, cell.id, excluded=EXCLUDE in cell.tags)
 
@@ -133,15 +137,19 @@ def _result(shell: Any, count: int) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _traceback(shell: Any, count: int) -> str:
+def _traceback(shell: Any, count: int, fault: BaseException) -> str:
     """Return the traceback of the cell that has just failed, as the shell has shown it."""
-    lines = getattr(shell, "_last_traceback", None)
-    text = (
-        "\n".join(lines)
-        if isinstance(lines, list)
-        else _kept_traceback(shell.history_manager, count)
-    )
-    return _plain(text) or "It failed."
+    lines = getattr(shell, "_last_traceback", None)  # of a kernel
+    shown = _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
+    return shown or _kept_traceback(shell.history_manager, count) or _written(fault)
+
+
+def _written(fault: BaseException) -> str:
+    """Return a traceback that no version of the shell has kept; no `__str__` of it is asked."""
+    place = _TRACEBACK.__get__(fault)
+    arguments = _ARGUMENTS.__get__(fault)
+    said = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
+    return "".join([*traceback.format_tb(place), f"{type_name(type(fault))}: {said}".rstrip(": ")])
 
 
 def _kept_traceback(history: Any, count: int) -> str:
@@ -149,9 +157,9 @@ def _kept_traceback(history: Any, count: int) -> str:
     return _plain("\n".join(map(str, found))) if isinstance(found, list) else ""
 
 
-def _plain(traceback: str) -> str:
+def _plain(shown: str) -> str:
     """Return a traceback without colours and rules."""
-    return _RULE.sub("", uncoloured(traceback)).strip()
+    return _RULE.sub("", uncoloured(shown)).strip()
 
 
 _known: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()
