@@ -8,7 +8,8 @@ Rules
 - The text stands before the newest prompt only: not in the cached prefix, not in later history.
 - The text is at most an eighth of a model's context. What is left out is counted in its last line.
 - Looks are types, shapes and dtypes, never values. They are no input of a run: a record is found
-  without them (`context_check` compares those that the run used).
+  without them (`context_check` compares those that the run used). Texts are `object` in pandas 2
+  and `str` in pandas 3, which counts as the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ KIND = "context"  # of the event
 Mode = Literal["auto", "vars", "cells", "none"]
 MODES: tuple[Mode, ...] = ("auto", "vars", "cells", "none")
 _SHARE = 8  # of a model's context, one part for ours
+_TEXT, _TEXTS = "object", ("object", "str")  # texts in pandas 2 and pandas 3
 _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 
 
@@ -59,13 +61,17 @@ def _changes(was: Look, now: Look) -> Iterator[str]:
         yield f"{_size(was)} → {_size(now)}"
     if was.items != now.items:
         yield f"{was.items} → {now.items}"
-    before, after = dict(was.dtypes), dict(now.dtypes)
+    before, after = _dtypes(was), _dtypes(now)
     for label in dict.fromkeys((*before, *after)):
         one, other = before.get(label, "no column"), after.get(label, "no column")
         if one != other:
             yield f"{f'{label}: ' if label else ''}{one} → {other}"
-    if (was.dtypes, was.more) != (now.dtypes, now.more):
+    if ([*before], was.more) != ([*after], now.more):
         yield "other columns"
+
+
+def _dtypes(look: Look) -> dict[str, str]:
+    return {label: _TEXT if dtype in _TEXTS else dtype for label, dtype in look.dtypes}
 
 
 def _size(look: Look) -> str:

@@ -206,6 +206,8 @@ def nothing() -> str:
         (Look("f", (), (("a", "x"),)), Look("f", (), (("b", "x"),)), "a: x → no column"),
         (Look("f", (), (("a", "x"), ("b", "y"))), Look("f", (), (("b", "y"), ("a", "x"))), "other"),
         (Look("int"), Look("int"), ""),
+        (Look("f", (), (("a", "object"),)), Look("f", (), (("a", "str"),)), ""),
+        (Look("f", (), (("a", "x"),), 1), Look("f", (), (("a", "x"),), 2), "other columns"),
     ],
 )
 def test_a_change_of_a_look_in_words(was, now, words):
