@@ -223,17 +223,25 @@ class Meta(type):
     def __getattribute__(cls, name):
         raise AssertionError(name)
 
+    @property
+    def __module__(cls):
+        raise AssertionError("__module__")
+
 
 Strange = Meta("Strange", (), {})
 
 
 def test_no_foreign_object_is_asked_for_anything(offered, loaded):
+    def odd(): ...
+
+    odd.__module__ = Hostile()
     loaded.user_ns.update(
-        hostile=Hostile(), strange=Strange, one=object.__new__(Strange), figures=[1]
+        odd=odd, hostile=Hostile(), strange=Strange, one=object.__new__(Strange), figures=[1]
     )
-    for line in ("-m ", "-t ", "-o ", "--attach ", "-c "):
+    for line in ("-m ", "-t ", "-o ", "--output ", "--attach ", "-c "):
         offered(f"%%agent {line}")
     assert "figures" in offered("%%agent -o ")
+    assert "strange" in offered("%%agent --output ")
     assert not {"hostile", "strange", "one"} & {*offered("%%agent -t "), *offered("%%agent -m ")}
 
 

@@ -20,7 +20,7 @@ from ...host import plugins
 from ...models import choose, config
 from ...tools.base import Tool
 from ...tools.describe import user_variables
-from ...tools.looks import defines, entries, exactly
+from ...tools.looks import defines, entries, exactly, is_a, module_of
 from ...tools.mcp import config_file
 from ...tools.mcp.references import PREFIX
 from ...tools.mcp.server import Server
@@ -100,7 +100,8 @@ def servers(session: Session, begun: str) -> list[str]:
 def _usable(value: Any) -> bool:
     """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
     if exactly(value, (types.FunctionType,)):
-        return str(value.__module__).partition(".")[0] != _OURS
+        named = value.__module__  # which may be any object
+        return type(named) is not str or named.partition(".")[0] != _OURS
     return exactly(value, (Tool, Server)) or defines(value, "as_tool")
 
 
@@ -122,10 +123,8 @@ def variables(session: Session, begun: str) -> Iterable[str]:
 def types_(session: Session, begun: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
     for name, value in _named(session):
-        if issubclass(type(value), type):
-            module = type.__getattribute__(value, "__module__")
-            if not exactly(module, (str,)) or module.partition(".")[0] != _OURS:
-                yield name
+        if is_a(value, type) and module_of(value).partition(".")[0] != _OURS:
+            yield name
     yield from ("str", "int", "float", "bool")
 
 
