@@ -1,14 +1,17 @@
-"""The pictures on the front page: a run with a thought, code in the kernel, a tool that is half
-done, and a question with its diff; and what stays of it, in the dark theme.
+"""The pictures on the front page: a question about a DataFrame with the plot that the agent looked
+at; a tool that is half done beside a question with its diff; and what stays of a run, in the dark
+theme.
 
-`AGENT_NB_SHOTS=examples pytest tests/browser/test_front_page.py` makes `examples/quickstart.png`
-and `examples/finished.png` again.
+`AGENT_NB_SHOTS=examples pytest tests/browser/test_front_page.py` makes `examples/quickstart.png`,
+`examples/tools.png` and `examples/finished.png` again.
 """
 
 import json
+import shutil
 
 import nbformat
 import pytest
+from helpers.paths import EXAMPLES
 from helpers.scripts import batch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -95,36 +98,78 @@ CELLS = [
     ),
 ]
 
+QUESTION = [
+    new_markdown_cell("### Greenhouse, April"),
+    new_code_cell(
+        "%load_ext agent_nb\n%config AgentMagics.approve = 'auto'\nimport matplotlib.pyplot as plt\nimport pandas as pd\n"
+        "readings = pd.read_csv('readings.csv', index_col='time', parse_dates=True)"
+    ),
+    new_code_cell(
+        "%%agent -m scripted/which_sensor.yaml -t python,add_cell\n"
+        "Which sensor of `readings` is wrong, and since when? Look at a plot."
+    ),
+]
+
 
 @pytest.fixture(scope="module")
-def front(server, browser_context, new_page):
-    """The notebook in a window of its own, the left side bar closed."""
+def window(browser_context):
+    """A window of the size of the pictures."""
+    context = browser_context.browser.new_context(
+        viewport={"width": 1100, "height": 790}, device_scale_factor=1.5
+    )
+    yield context
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def front(server, window, new_page):
+    """The notebook with a tool and a question."""
     folder = server.root / "greenhouse"
     folder.mkdir()
     (folder / "greenhouse.py").write_text(GREENHOUSE)
     (folder / "drift.json").write_text(json.dumps(TURNS))
     (folder / "policy.yaml").write_text(POLICY)
-    made = new_notebook(
-        cells=CELLS,
-        metadata={
-            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
-        },
-    )
-    nbformat.write(made, folder / "sensors.ipynb")
-    context = browser_context.browser.new_context(
-        viewport={"width": 1100, "height": 760}, device_scale_factor=1.5
-    )
-    notebook = new_page(context, server, "lab", "greenhouse/sensors.ipynb")
-    notebook.command("application:toggle-left-area")
-    notebook.command("statusbar:toggle")
-    notebook.start(1)
-    notebook.wait(1)
+    notebook = opened(new_page, window, server, "greenhouse/sensors.ipynb", CELLS)
     notebook.value(
         "__import__('agent_nb.notebook.cell.trusting', fromlist=['']).trust_folder(['policy.yaml'])"
     )
     yield notebook
-    context.close()
     server.end_kernels()
+
+
+@pytest.fixture(scope="module")
+def question(server, window, new_page):
+    """The notebook with a question about a frame."""
+    folder = server.root / "april"
+    folder.mkdir()
+    shutil.copy(EXAMPLES / "greenhouse" / "readings.csv", folder)
+    shutil.copy(EXAMPLES / "scripts" / "which_sensor.yaml", folder)
+    yield opened(new_page, window, server, "april/question.ipynb", QUESTION)
+    server.end_kernels()
+
+
+def opened(new_page, window, server, path, cells):
+    """Write a notebook and open it, the left side bar closed, its second cell run."""
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": spec}), server.root / path)
+    notebook = new_page(window, server, "lab", path)
+    notebook.command("application:toggle-left-area")
+    if notebook.page.locator("#jp-main-statusbar").is_visible():
+        notebook.command("statusbar:toggle")
+    notebook.start(1)
+    notebook.wait(1)
+    return notebook
+
+
+def test_a_plot_that_the_agent_draws_stands_in_its_card(question):
+    cell = 2
+    question.start(cell)
+    question.wait(cell)
+    assert question.value("_agent.status") == "ok"
+    assert question.output(cell).locator("img").count() == 1
+    question.page.set_viewport_size({"width": 1100, "height": 890})
+    question.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(0)")
+    assert question.shot("quickstart").stat().st_size < LARGEST
 
 
 def test_a_question_can_be_answered_while_another_tool_runs(front):
@@ -134,14 +179,14 @@ def test_a_question_can_be_answered_while_another_tool_runs(front):
     front.sees(cell, "12,000  +")
     assert front.output(cell).locator(".progress-bar").count() == 1
     front.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(0)")
-    assert front.shot("quickstart").stat().st_size < LARGEST
+    assert front.shot("tools").stat().st_size < LARGEST
     front.button(cell, "Approve").click()
     front.sees(cell, "0.09 °C a day: at the end")
     front.wait(cell)
     assert front.value("_agent.status") == "ok"
     assert (front.server.root / "greenhouse" / "correction.py").read_text() == CORRECTION
     front.theme("JupyterLab Dark")
-    front.output(cell).locator("summary").nth(1).click()
+    front.output(cell).locator("summary").filter(has_text="readings.b - readings[").click()
     front.output(cell).get_by_text("readings.b - readings[").last.wait_for()
     front.page.set_viewport_size({"width": 1100, "height": 890})
     front.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(0)")

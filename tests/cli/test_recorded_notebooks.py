@@ -258,6 +258,12 @@ class TestAnExtraThatIsNotInstalled:
             1,
         )
 
+    def test_a_notebook_that_imports_the_extra_is_skipped_too(self, serving, without, capsys):
+        path = serving()
+        edit(path, 4, SERVING, "import no_such_module.server")
+        assert main(["test", str(path)]) == 0
+        assert capsys.readouterr().out == f"{path}: skipped: needs the extra serve ({SERVE})\n"
+
     def test_where_the_extra_is_installed_nothing_is_skipped(self, serving, capsys):
         assert main(["test", str(serving())]) == 1
         assert "MissingExtra: The server is not installed" in capsys.readouterr().out

@@ -36,6 +36,11 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str, str]] = {
         "pip install 'jupyter-agent-nb[prices]'",
     ),
     "mcp": (("mcp",), "tools of MCP servers", "pip install 'jupyter-agent-nb[mcp]'"),
+    "plots": (
+        ("matplotlib",),
+        "plots, and pictures scaled for models",
+        "pip install 'jupyter-agent-nb[plots]'",
+    ),
     "pyarrow": (("pyarrow",), "Parquet files", "pip install pyarrow"),
     "keyring": (("keyring",), "keys in the system's keyring", "pip install keyring"),
 }

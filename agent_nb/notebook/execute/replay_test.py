@@ -16,6 +16,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,8 @@ from .report import Problem, Report
 
 if TYPE_CHECKING:
     from .cell_client import OnCell
+
+_NO_MODULE = re.compile(r"No module named '(\w+)")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,11 +177,10 @@ def _needed(failures: Sequence[Failure]) -> str:
 
     last = failures[-1] if failures else Failure()
     command = last.message.rpartition("Install it with: ")[2].strip()
-    if last.error != MissingExtra.__name__ or not command:
-        return ""
-    lacking = (
-        name
-        for name, (modules, _, install) in EXTRAS.items()
-        if command in install and None in map(find, modules)
-    )
-    return next((f"needs the extra {name} ({command})" for name in lacking), "")
+    module = _NO_MODULE.search(last.message) if last.error == ModuleNotFoundError.__name__ else None
+    for name, (modules, _, install) in EXTRAS.items():
+        asked = last.error == MissingExtra.__name__ and command and command in install
+        imported = module is not None and module[1] in modules
+        if (asked or imported) and None in map(find, modules):
+            return f"needs the extra {name} ({command if asked else install})"
+    return ""
