@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
 Size = tuple[int, int]
+_CAPTIONS = re.compile(r"^\[figure \d+(?:: \d+×\d+ pixels)?\](?:\n|\Z)", re.MULTILINE)
 _JPEG = b"\xff\xd8\xff"
 _HEAD = 88  # base64 characters that hold the size of every kind but JPEG
 _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames that are none
@@ -108,6 +110,11 @@ def named(name: str, attachment: Mapping[str, Any]) -> str:
     """Return the words that stand for a picture of this name."""
     size = size_words(attachment)
     return f"[{name}: {size} pixels]" if size else f"[{name}]"
+
+
+def without_captions(text: str) -> str:
+    """Return the text of a result without the lines that only name a picture."""
+    return _CAPTIONS.sub("", text)
 
 
 def unseen(name: str, attachment: Mapping[str, Any], why: str) -> str:

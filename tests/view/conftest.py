@@ -88,6 +88,12 @@ def hostile_run() -> Callable[[str], EventLog]:
             {},
             content=[{text: text, "b": 1}],
             display={"image/png": text, "text/markdown": text},
+            attachments=(
+                {"media_type": text, "data": text, "name": text},
+                {"media_type": "image/png", "data": text, "name": text, text: text},
+                {"media_type": "image/svg+xml", "data": "PHN2Zz4="},
+                {"media_type": "image/png", "data": [text]},
+            ),
         )
         t.tool("k5", "x", {}, content="--- a\n+++ b\n@@ -1 +1 @@\n" + text)
         t.call("k6", "write", {"content": text})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
+from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.host import plugins
@@ -580,3 +582,62 @@ def test_the_header_says_which_variable_had_the_model_asked_anew():
     assert "asked anew: `df` 120×2 → 121×2" in shown
     again = draw(page(RunView(badge="replayed").extend(events), Context()))
     assert "asked anew" not in again
+
+
+def shown_call(*pictures: bytes, content: Any = "", output: str = "") -> list[e.Event]:
+    """Return a call that returned these pictures."""
+    return [
+        e.Call(call_id="c", name="plot", turn=1),
+        e.Started(call_id="c", name="plot"),
+        *([e.Progress(call_id="c", text=output)] if output else []),
+        e.Result(
+            call_id="c",
+            name="plot",
+            content=content,
+            attachments=tuple(map(attached, pictures)),
+        ),
+    ]
+
+
+def test_the_pictures_of_a_call_stand_open_below_its_line_once():
+    said = "one\n[figure 1: 70×30 pixels]\ntwo\n"
+    html_, text = (
+        bundle(shown_call(png(70, 30), content=said, output=said))[kind]
+        for kind in ("text/html", "text/plain")
+    )
+    folded = re.sub("<details.*?</details>", "", html_, flags=re.DOTALL)
+    assert folded.count(f'src="data:image/png;base64,{attached(png(70, 30))["data"]}"') == 1
+    assert html_.count("<img") == 1
+    assert 'alt="figure 1 of plot' in html_
+    assert "[figure 1" not in html_
+    assert [line.strip() for line in text.splitlines()][-3:] == ["one", "two", "[picture 70×30]"]
+    assert "1 figure" in text
+
+
+def test_a_failed_call_shows_the_pictures_it_had_drawn():
+    *begun, result = shown_call(png(7, 3))
+    failed = msgspec.structs.replace(result, status="error", content="KeyError: 1")
+    assert "[picture 7×3]" in bundle([*begun, failed])["text/plain"]
+
+
+def test_of_many_pictures_the_first_are_open_and_the_others_folded():
+    pictures = [png(n, 1) for n in range(1, values.OPEN_PICTURES + 5)]
+    made = values.pictures([attached(p) for p in pictures])
+    assert [type(n) for n in made] == [nodes.Image] * values.OPEN_PICTURES + [nodes.Fold]
+    assert made[-1].title == "4 more pictures"
+
+
+@pytest.mark.parametrize(
+    "attachment",
+    [
+        {"media_type": "image/svg+xml", "data": "PHN2Zz4="},
+        {"media_type": "image/png", "data": "PHN2Zz4="},
+        {"media_type": "image/png", "data": 3},
+        {"media_type": "image/png", "data": "iVBORw0KGgo" + "A" * values.LARGEST_IMAGE},
+        {},
+    ],
+    ids=["svg", "not what it says", "no text", "huge", "empty"],
+)
+def test_what_is_no_picture_is_words(attachment):
+    (node,) = values.pictures([attachment])
+    assert isinstance(node, nodes.Row)

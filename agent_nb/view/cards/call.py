@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...wire.picture_size import without_captions
 from .. import values
 from ..format import arguments, chip, clip, duration, icon, join, plural, short
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
@@ -89,7 +90,8 @@ def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
         else None
     )
     message = Row((T(state.message, tone="muted"),)) if state.message else None
-    output = Pre(last_lines(state.output.last(TAIL))) if state.output else None
+    written = last_lines(_words(state, state.output.last(TAIL)))
+    output = Pre(written) if written.strip() else None
     return tuple(node for node in (bar or message, output) if node is not None)
 
 
@@ -205,7 +207,7 @@ def _decision(state: CallCard) -> tuple[Node, ...]:
 
 
 def _output(state: CallCard) -> tuple[Node, ...]:
-    text = str(state.output)
+    text = _words(state, str(state.output))
     if not text.strip():
         return ()
     lines = text.count("\n") + (not text.endswith("\n"))
@@ -254,8 +256,14 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if mine is not None:
         return (mine,)
     if state.status == "ok":
-        return values.nodes(state.content, state.display)
+        said = _words(state, state.content) if isinstance(state.content, str) else state.content
+        return values.nodes(said, state.display)
     return _failure(state)
+
+
+def _words(state: CallCard, text: str) -> str:
+    """Return the words of a text: lines that name a picture say nothing beside the picture."""
+    return without_captions(text) if state.attachments else text
 
 
 def _failure(state: CallCard) -> tuple[Node, ...]:
