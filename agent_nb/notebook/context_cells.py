@@ -27,13 +27,15 @@ CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters
 _ABOUT = "Cells that ran before, newest first:"
 
 
-def ran(shell: Any, file: File) -> list[RanCell]:
-    """Return the cells that a model may read, newest first."""
+def ran(shell: Any, cell: Cell, file: File) -> list[RanCell]:
+    """Return the cells that a run in `cell` may read, newest first."""
     hidden = {source_hash(file.sources.get(name, "")) for name in file.excluded}
+    known = ran_cells.of(shell)
+    known.forget(cell.deleted)
     return [
-        cell
-        for cell in reversed(list(ran_cells.of(shell)))
-        if not (cell.excluded or cell.id in file.excluded or source_hash(cell.code) in hidden)
+        other
+        for other in reversed(list(known))
+        if not (other.excluded or other.id in file.excluded or source_hash(other.code) in hidden)
     ]
 
 
@@ -41,7 +43,7 @@ def above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
     """Return the cells that a run in `cell` may be given, newest first."""
     order = {name: place for place, name in enumerate(file.order)}
     here = order.get(cell.id, len(order))
-    return [other for other in ran(shell, file) if order.get(other.id, -1) < here]
+    return [other for other in ran(shell, cell, file) if order.get(other.id, -1) < here]
 
 
 def text_of(found: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:

@@ -70,7 +70,7 @@ class Question(msgspec.Struct, frozen=True):
 def question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
     """Return the question of a cell with `--fix`. Raises UsageError if there is none."""
     file = library.file(cell.sent)
-    failed = next((c for c in ran(shell, file) if c.failed), None)
+    failed = next((c for c in ran(shell, cell, file) if c.failed), None)
     if failed is not None:
         return Question(_asked(failed, remark))
     own = (r for r in library.of(cell) if r.get("conversation") != NONE)

@@ -18,6 +18,7 @@ class Notebook:
         self.parent = {"metadata": {}, "content": {"allow_stdin": False}}
         self.shown = []
         self.displays = set()
+        self.deleted = []  # cells that the front end says are gone
         shell.kernel = SimpleNamespace(get_parent=lambda: self.parent)
 
     def cell(self, body, line="-m model", cell="c1", sent=None, seen=False, **names):
@@ -28,6 +29,7 @@ class Notebook:
         proof = {} if sent is None else {"proof": SECRET}
         self.parent["metadata"] = {
             "cellId": cell,
+            "deletedCells": self.deleted,
             "agent_nb": {"headless": not seen, **proof, **(sent or {})},
         }
         self.parent["content"] = {"allow_stdin": seen}

@@ -116,6 +116,12 @@ def test_context_stands_in_the_newest_prompt_only(agent):
         assert sum("Variables in the kernel" in m.text for m in request.messages) == 1
 
 
+def test_the_history_of_a_run_does_not_hold_the_context(agent):
+    run = agent("-m model -t python", "Hello", model=Asked(["ok"]), x=1)
+    assert given(run)["text"]
+    assert [m["content"] for m in run.messages() if m["role"] == "user"] == ["Hello"]
+
+
 def test_the_text_is_at_most_an_eighth_of_the_models_context(agent):
     model = Asked(["ok"], context=2048)
     run = agent(

@@ -131,6 +131,17 @@ def test_a_cell_tagged_agent_exclude_is_never_shown(notebook, how):
     assert "hidden" not in shown(model)
 
 
+def test_a_deleted_cell_is_forgotten(notebook):
+    model = Asked(["1", "2"])
+    for cell in "abc":
+        notebook.plain(f"in_{cell} = 1", cell)
+    for deleted in (["a"], []):
+        notebook.deleted = deleted
+        notebook.cell("Why?", f"{CELLS} --new --live", model=model)
+        assert "in_a" not in shown(model)
+        assert "in_b" in shown(model)
+
+
 def test_cells_below_are_not_above(notebook):
     model = Asked(["ok"])
     notebook.plain("above = 1", "a")

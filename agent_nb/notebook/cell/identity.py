@@ -35,7 +35,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
     `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
-    wishes of our runner (`asked`); `tags`: those of the cell, where its front end sends them.
+    wishes of our runner (`asked`); `tags`: those of the cell, `deleted`: the ids of cells
+    that were deleted since a cell ran before, both where the front end sends them.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     kernel: bool = False
     sent: dict[str, Any] = {}
     tags: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
 
 
 class Cells:
@@ -73,7 +75,8 @@ class Cells:
             stdin=allowed,
             kernel=kernel,
             sent=asked(metadata.get(OURS)),
-            tags=_tags(metadata),
+            tags=_texts(metadata.get("tags")),
+            deleted=_texts(metadata.get("deletedCells")),
         )
 
     def _hash(self, line: str, body: str) -> str:
@@ -112,9 +115,8 @@ def _request(shell: Any) -> dict[str, Any]:
         return {}
 
 
-def _tags(metadata: dict[str, Any]) -> tuple[str, ...]:
-    tags = metadata.get("tags")
-    return tuple(t for t in tags if isinstance(t, str)) if isinstance(tags, list) else ()
+def _texts(listed: Any) -> tuple[str, ...]:
+    return tuple(t for t in listed if isinstance(t, str)) if isinstance(listed, list) else ()
 
 
 def _dict(value: Any) -> dict[str, Any]:

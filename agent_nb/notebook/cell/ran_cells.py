@@ -6,8 +6,9 @@ that failed (`failed_cell`).
 
 Rules
 - Texts are those that the shell has shown; no object is asked again.
-- A cell with an id counts once, as it ran last. Cells of agents do not count: conversations have
-  them. Cells that ran before the extension was loaded come from the shell's history.
+- A cell with an id counts once, as it ran last, until it is deleted. Cells of agents do not count:
+  conversations have them. Cells that ran before the extension was loaded come from the shell's
+  history.
 - Everything is bounded: `MOST` cells, `LONGEST` characters of each text.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -77,10 +78,16 @@ class RanCells:
         latest = executions.of(shell).latest
         cell = latest.cell if latest is not None else Cell(key="")
         fault = result.error_before_exec or result.error_in_exec
+        self.forget(cell.deleted)
         stopped = fault is None or issubclass(type(fault), _STOPS)
         failed = "" if stopped else _traceback(shell, count, fault)
         shown = _result(shell, count) if result.result is not None else ""
         self._add(count, raw, shown, failed, cell.id, excluded=EXCLUDE in cell.tags)
+
+    def forget(self, deleted: Iterable[str]) -> None:
+        """Forget cells that were deleted, by their ids."""
+        for name in deleted:
+            self._cells.pop(name, None)
 
     def recall(self, shell: Any) -> None:
         """Note the cells of the shell's history."""
