@@ -203,13 +203,15 @@ class Table(Node, frozen=True, eq=False):
     """Rows of cells under column names; `note` says how much was left out.
 
     `sides`: the rows are lines of two texts (`sides.lines`), in a fixed pitch, with their white
-    space, coloured where they differ.
+    space, coloured where they differ. `figures`: the numbers of the columns, from 0, that hold
+    figures.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     sides: bool = False
+    figures: tuple[int, ...] = ()
 
 
 class Image(Node, frozen=True, eq=False):

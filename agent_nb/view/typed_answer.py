@@ -110,11 +110,19 @@ def _rows(value: list[Any]) -> Table:
     left = [plural(len(value) - ROWS, "more row")] if len(value) > ROWS else []
     if not _objects(value):
         return Table(("value",), tuple((_cell(v),) for v in shown), ", ".join(left))
+
     names = list(dict.fromkeys(str(key) for row in shown for key in row))
     left += [plural(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
     rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
-    return Table(tuple(clip(c, CELL) for c in columns), rows, ", ".join(left))
+    figures = tuple(n for n, c in enumerate(columns) if _figures([row.get(c) for row in shown]))
+    return Table(tuple(clip(c, CELL) for c in columns), rows, ", ".join(left), figures=figures)
+
+
+def _figures(values: list[Any]) -> bool:
+    """Return whether a column holds numbers, besides empty cells."""
+    said = [v for v in values if v is not None]
+    return bool(said) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in said)
 
 
 def _objects(value: Any) -> bool:

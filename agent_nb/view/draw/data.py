@@ -68,7 +68,7 @@ def _leaf(value: Any) -> str:
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     if not node.sides:
-        return [f"<td{style(theme.CELL)}>{text(c)}</td>" for c in row]
+        return [f"<td{style(theme.CELL, _side(node, n))}>{text(c)}</td>" for n, c in enumerate(row)]
     colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
@@ -76,11 +76,15 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     ]
 
 
+def _side(node: nodes.Table, column: int) -> str:
+    return theme.NUMERIC if column in node.figures else ""
+
+
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600")}>{text(c)}</th>'
-        for c in node.columns
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n))}>{text(c)}</th>'
+        for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
     note = (

@@ -129,7 +129,8 @@ def table(node: nodes.Table) -> list[str]:
     widths = [min(most, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
     made = [
         "  ".join(
-            cell[:most].ljust(width) for cell, width in zip(row, widths, strict=True)
+            cell[:most].rjust(width) if n in node.figures else cell[:most].ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
