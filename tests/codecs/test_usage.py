@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb.codecs.convert import decode
-from agent_nb.events import Metric
+from agent_nb.events import End, Metric, RunStart
 
 LOOM = {"session_id": "s", "node_id": "n", "event_id": 2, "type": "usage"}
 LOOOPY = {"contextId": "c", "taskId": "t", "kind": "llm-usage"}
@@ -62,3 +62,16 @@ def test_tokens_of_a_cache_are_in_the_input(codec, told, expected):
     (metric,) = [e for e in decode(write(**given), codec) if isinstance(e, Metric)]
     assert (metric.step.input, metric.step.output, metric.step.cached) == expected
     assert metric.total == metric.step
+
+
+def test_ag_ui_has_the_tokens_written_to_a_cache_and_others_count_them_as_lost(tool):
+    usage = {"inputTokens": 9, "outputTokens": 2, "cachedInputTokens": 4, "cacheWriteTokens": 3}
+    (metric,) = [e for e in decode(ag_ui(**usage), "ag-ui") if isinstance(e, Metric)]
+    assert metric.total.cache_written == 3
+    used = Metric(total=metric.total, step=metric.total)
+    assert tool("ag-ui").lines([RunStart(), used, End()])[-1]["usage"] == [
+        {**usage, "totalTokens": 11}
+    ]
+    loom = tool("loom")
+    loom.write([RunStart(), used, End()])
+    assert loom.encoder.losses.counts()["metric.step"] == 1

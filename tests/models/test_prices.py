@@ -7,6 +7,8 @@ from helpers.lacking import lacking
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted
+from agent_nb.agent.limits import Meter, limits_from
+from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import Counts
 from agent_nb.host.imports import find
@@ -14,6 +16,7 @@ from agent_nb.models import choose, config, prices
 from agent_nb.models.parts import Head, Text, Usage
 from agent_nb.models.prices import FREE, Prices, Tariff, matching, tariff_at
 from agent_nb.models.tariff import check_budget, tariff_of
+from agent_nb.record.record import run_record
 
 LAB = Prices(input=1.0, output=4.0, cached=0.1, cache_written=1.25)
 
@@ -270,9 +273,20 @@ def test_a_request_that_alone_exceeds_the_budget_is_not_sent():
 
 
 def test_a_record_keeps_its_cost_when_prices_change(configure):
-    done = run(Priced(ANSWER, tariff=Tariff(prices=LAB)))
+    model = Priced(ANSWER, tariff=Tariff(prices=LAB))
+    record = json.loads(json.dumps(run_record(run(model).log)))
     configure("[prices]\n'*' = { input = 100.0, output = 100.0 }")
-    assert done.log.of("metric")[0].step.cost == pytest.approx(0.00264)
+    again = wait(lambda: Agent(model, secrets={}).replay(Tape.of(record)))
+    assert again.log.of("metric")[0].step.cost == pytest.approx(0.00264)
+    assert (again.usage.cost, model.asked) == (0.00264, 1)
+
+
+def test_near_the_end_of_a_budget_the_model_is_asked_to_finish():
+    meter = Meter(limits_from({"cost": 0.1}))
+    meter.add(Counts(cost=0.08))
+    assert not meter.near()
+    meter.add(Counts(cost=0.015))
+    assert meter.near()
 
 
 def test_a_sub_agent_without_a_price_costs_its_call_not_the_run():
