@@ -215,7 +215,7 @@ class Player:
         if result_pictures.older(result, outcome):
             content = result_pictures.unnamed(content)
             contents = [result_pictures.unnamed(c) for c in contents]
-            self._unrecorded += outcome.attachments
+            self._unrecorded += result_pictures.beside(result, outcome)
         if self._strict is not None and tool is not None:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normal(content) not in map(normal, contents):

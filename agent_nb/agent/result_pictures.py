@@ -22,7 +22,7 @@ from ..wire.media import clean_attachment
 # what stands in the text of an older result for a picture, and what stands there now
 _OLD = (
     r"<Figure size [^>\n]*>|Figure\(\d+x\d+\)|<IPython\.core\.display\.Image object>"
-    r"|<PIL\.[^>\n]*>|\(image/\w+, [\d,]+ bytes\)"
+    r"|<PIL\.[^>\n]*>|\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
 )
 _NAMED = re.compile(rf"^(?:{_OLD}|\[figure \d+(?:: \d+×\d+ pixels)?[^\]\n]*\])$", re.MULTILINE)
 _SHOWN = re.compile(_OLD)
@@ -35,6 +35,13 @@ def older(result: Result, outcome: Outcome) -> bool:
         return False
     text = content_text(result.content)
     return bool(_shown(result.display)) or _SHOWN.search(text) is not None
+
+
+def beside(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
+    """Return the pictures that an older record left to the cell: it names them, and has fewer."""
+    named = len(_SHOWN.findall(content_text(result.content)))
+    held = 1 if _shown(result.display) else 0
+    return outcome.attachments[: max(0, named - held)]
 
 
 def unnamed(content: Any) -> Any:

@@ -4,6 +4,7 @@ import base64
 import json
 import sys
 
+import msgspec
 import pytest
 from helpers.pictures import attached, png
 from helpers.scripts import batch
@@ -158,6 +159,7 @@ OLD = [
     ("one\n<PIL.Image.Image image mode=RGB size=2x2>\ntwo", "one\n[figure 1: 2×2 pixels]\ntwo"),
     ("<IPython.core.display.Image object>\n", "[figure 1: 2×2 pixels]\n"),
     ("(image/png, 1,234 bytes)", "[figure 1: 2×2 pixels]"),
+    ("Image 20 × 10 RGB", "[figure 1: 20×10 pixels]"),
 ]
 
 
@@ -183,6 +185,41 @@ def test_the_picture_of_an_older_result_must_be_among_those_of_today():
     other = Outcome("ok", "", attachments=(attached(png(9, 9)),))
     assert not result_pictures.difference(result, same).difference
     assert result_pictures.difference(result, other).difference
+
+
+@pytest.mark.parametrize(
+    ("content", "display", "left"),
+    [
+        ("<Figure size 4x2 with 1 Axes>\nshown\n", None, 1),
+        ("<Figure size 4x2 with 1 Axes>\n<Figure size 4x2 with 1 Axes>", "image", 1),
+        ("Image 4 × 3 RGB", "image", 0),
+    ],
+)
+def test_what_an_older_record_left_to_the_cell_is_shown_there_again(content, display, left):
+    @tool(effect="reads")
+    def draw():
+        """Draw."""
+        lines = [line for line in dict.fromkeys(content.splitlines()) if line == "shown"]
+        text = "\n".join(["[figure 1: 4×3 pixels]", *lines])
+        return Outcome("ok", text, attachments=(attached(png()),))
+
+    older = [
+        msgspec.structs.replace(
+            e,
+            content=content,
+            display={"image/png": attached(png())["data"]} if display else None,
+            attachments=(),
+        )
+        if isinstance(e, Result)
+        else e
+        for e in run(draw)
+    ]
+    record = run_record(older)
+    runner = ToolRunner(resolve([draw]))
+    runner.approver = TapeApprover(Tape.of(record, trust=True))
+    done = wait(lambda: replay(record, runner, trust=True))
+    assert done.drift is None
+    assert done.unrecorded == (attached(png()),) * left
 
 
 # While a call runs, its pictures are announced.
