@@ -291,3 +291,23 @@ def test_no_server_outlives_its_kernel(tmp_path, now, program):
         kernel.client.stop_channels()
         kernel.manager.shutdown_kernel(now=now)
     asyncio.run(until(lambda: not alive(process)))
+
+
+@pytest.mark.slow
+def test_a_replay_that_drifts_goes_on_with_the_server(loaded, program):
+    loaded.user_ns |= {"small": program, "rows": 3}
+    loaded.run_cell("def count() -> int:\n    'Count.'\n    return rows")
+    calls = [f'<execute>[{{"name": "{n}", "args": {a}}}]</execute>' for n, a in CALLS]
+    loaded.user_ns["m"] = Scripted([*calls, "done"])
+    line = "-m m -t count,small --approve auto"
+    loaded.run_cell_magic("agent", line, "go")
+    HUB.close()
+    loaded.user_ns["rows"] = 4
+    loaded.run_cell_magic("agent", line, "go")
+    run = loaded.user_ns["_agent"]
+    assert [result.content for result in run.log.of("result")][:2] == [4, "hi"]
+    assert HUB.running(program)
+    assert "mcp" in [e.kind for e in run.log.of("state")]
+
+
+CALLS = (("count", "{}"), ("echo", '{"text": "hi"}'))

@@ -15,9 +15,14 @@ PROGRAM = str(Path(mcp_servers.__file__))
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
-    """Keep permissions of other tests and of the user out, and leave no server behind."""
+    """Keep permissions of other tests and of the user out."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("AGENT_NB_TRUST_MCP", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tidy():
+    """Leave no server behind; the tests of a module share those of the same entry."""
     yield
     HUB.close()
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from agent_nb import mcp_server
+from agent_nb.tools.mcp.hub import HUB
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +24,7 @@ def test_a_server_that_tells_its_token_does_not_get_it_into_the_record(ask, tell
 
 
 def test_the_next_run_hides_it_everywhere(ask, telling):
+    HUB.close()  # a start makes the secret known, and each test forgets those of others
     ask([telling], ("echo", {"text": "hi"}))
     run = ask([telling], ("echo", {"text": "it was quite-secret-value"}))
     assert "quite-secret-value" not in str(list(run.log))
