@@ -7,8 +7,8 @@ Rules
   each further request, so that the run can stop there.
 - A request carries breakpoints for the provider's cache (`messages_api.breakpoints`), unless the
   endpoint's `cache` is false.
-- If a model refuses a thinking budget, the request is repeated with an effort; if a server refuses
-  breakpoints, without them. The model object remembers.
+- If a model refuses a thinking budget, the request is repeated with an effort, and the model object
+  remembers; if a server refuses breakpoints, without them, and the process remembers.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SERVICE = Service(
 )
 VERSION = "2023-06-01"
 CONTINUES = 8
+_uncached: set[str] = set()  # servers that refused breakpoints, as long as the process lives
 
 
 class Anthropic(Remote):
@@ -48,7 +49,7 @@ class Anthropic(Remote):
     def __init__(self, model: str, **options: Any) -> None:
         super().__init__(model, **options)
         self._adaptive = False
-        self._cache = self.cache
+        self._cache = self.cache and self._http.base_url not in _uncached
 
     def auth(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
@@ -126,6 +127,7 @@ class Anthropic(Remote):
             r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", words
         ):
             self._cache = False
+            _uncached.add(self._http.base_url)
             return True
         return False
 

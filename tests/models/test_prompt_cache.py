@@ -208,6 +208,8 @@ def test_a_server_that_refuses_breakpoints_is_asked_without_them_from_then_on(se
     held = ["cache_control" in json.dumps(peer.body) for peer in server.asked]
     assert held == [True, False, False]
     assert server.asked[1].body["system"] == "Be brief."
+    assert asking(server, "again").answer == "Done."  # another model object
+    assert "cache_control" not in json.dumps(server.asked[3].body)
 
 
 def test_another_refusal_is_not_repeated(serve):
