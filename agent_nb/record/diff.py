@@ -5,7 +5,7 @@ model did otherwise.
 
 Rules
 - Ids, times, token counts, chunking and white space at line ends do not count; texts are compared
-  in normal form (`normalize`), arguments and results as values.
+  in normal form (`normalize`), arguments and results as values, pictures by their pixels.
 - Turns are aligned in order; within a turn, items of the same kind and name. An item without a
   partner was added or removed.
 - Both sides are escaped for a terminal: control characters become visible.
@@ -25,6 +25,7 @@ from ..events import Event
 from ..events.text import content_text
 from ..wire.text_limits import fit
 from .normalize import normal
+from .pictures import compare_all
 
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
@@ -36,12 +37,15 @@ _COLUMNS = 160
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One comparable part of a run: `head` is its kind and name, `body` its content."""
+    """One comparable part of a run: `head` is its kind and name, `body` its content, `pictures` in
+    base64.
+    """
 
     turn: int
     kind: str
     head: str
     body: str
+    pictures: tuple[str, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -101,7 +105,9 @@ def items(log: Iterable[Event]) -> list[Item]:
         reader = _ITEMS.get(type(event))
         item = reader(event, names) if reader is not None else None
         if item is not None:
-            found.append(Item(event.turn, event.type, *item))
+            shown = event.attachments if isinstance(event, e.User | e.Result) else ()
+            pictures = tuple(str(a.get("data") or "") for a in shown)
+            found.append(Item(event.turn, event.type, *item, pictures))
     return found
 
 
@@ -174,6 +180,16 @@ def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
     for tag, i1, i2, j1, j2 in exact.get_opcodes():
         if tag != "equal":
             yield from _paired(mine[i1:i2], yours[j1:j2])
+        else:
+            for a, b in zip(mine[i1:i2], yours[j1:j2], strict=True):
+                yield from _seen(a, b)
+
+
+def _seen(a: Item, b: Item) -> Iterator[Change]:
+    """Compare the pictures of two items with the same words."""
+    words = compare_all(a.pictures, b.pictures).difference
+    if words:
+        yield Change("changed", a.turn, a.head, after=f"(pictures) {words}")
 
 
 def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:

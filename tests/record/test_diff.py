@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
@@ -119,3 +120,14 @@ def test_the_report_has_no_control_characters():
 
 def test_empty_logs_are_the_same():
     assert not diff([], [])
+
+
+def test_pictures_are_compared_by_their_pixels():
+    def run(*pictures):
+        shown = msgspec.structs.replace(RESULT, attachments=tuple(map(attached, pictures)))
+        return log(*BASE[:3], shown, *BASE[4:])
+
+    one = png(9, 9, noise=1)
+    assert not diff(run(one), run(png(9, 9, noise=1, level=1)))
+    assert "+ (pictures) figure 1: " in str(diff(run(one), run(png(9, 9))))
+    assert "it shows 2 pictures" in str(diff(run(one), run(one, one)))
