@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..models.messages import OutputSchema, ToolSpec
+from .recursion import bounded_depth
 
 THOUGHT = r"/[^<§\n]{5,400}/"
 ANSWER = r"/[^<§]{1,6000}/"
@@ -129,10 +130,11 @@ def call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 def answer_schema(answer: OutputSchema) -> dict[str, Any]:
     """Return the schema of a typed answer."""
     prefix = "answer_"
-    local = answer.schema.get("$defs", {})
+    schema = bounded_depth(answer.schema)
+    local = schema.get("$defs", {})
     definitions = {prefix + name: bounded(each, prefix) for name, each in local.items()}
     return {
-        **bounded(answer.schema, prefix),
+        **bounded(schema, prefix),
         **({"$defs": definitions} if definitions else {}),
     }
 

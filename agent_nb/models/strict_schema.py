@@ -58,7 +58,7 @@ def strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
     """Return the strict form of an object's schema, None if it has none."""
     definitions = schema.get("$defs", {})
     try:
-        if not rules.recursive and _recursive(definitions):
+        if not rules.recursive and recursive_names(definitions):
             return None
         made = _schema(schema, rules, definitions, 0)
         if definitions:
@@ -180,16 +180,17 @@ def _described(made: dict[str, Any], text: Any, words: list[str]) -> dict[str, A
     )
 
 
-def _recursive(definitions: Mapping[str, Any]) -> bool:
+def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
+    """Return the names of the definitions that contain themselves, directly or not."""
+    found: set[str] = set()
     below = {name: set(_references(each)) for name, each in definitions.items()}
     for name, first in below.items():
         reached, new = set[str](), first
         while new:
             reached |= new
             new = set[str]().union(*(below.get(each, set()) for each in new)) - reached
-        if name in reached:
-            return True
-    return False
+        found |= {name} & reached
+    return found
 
 
 def _references(schema: Any) -> Iterator[str]:

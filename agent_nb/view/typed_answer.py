@@ -27,13 +27,13 @@ NOTHING = "–"
 
 def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
     """Return the nodes of an answer: `text` is JSON of the type `name` with fields in `order`."""
-    try:
-        value = lenient_loads(text) if len(text) <= LONGEST else None
-    except ValueError:  # a record that was changed or cut
-        value = None
-    if value is None and text != "null":
+    if len(text) > LONGEST:
         return (code(text),)
-    return (_caption(name, value), *_nodes(_arranged(value, order)))
+    try:
+        value = lenient_loads(text)
+        return (_caption(name, value), *_nodes(_arranged(value, order)))
+    except (ValueError, RecursionError):  # a record that was changed or cut
+        return (code(text),)
 
 
 def _arranged(value: Any, order: tuple[str, ...]) -> Any:

@@ -19,7 +19,14 @@ pytestmark = [
 ]
 GUIDED = (
     *("int", "bool", "decimal", "date", "enum", "literal-mixed", "set", "tuple", "dict-int"),
-    *("list-model", "discriminated", "recursive-dataclass", "typeddict", "namedtuple"),
+    *(
+        "list-model",
+        "discriminated",
+        "recursive-model",
+        "recursive-dataclass",
+        "typeddict",
+        "namedtuple",
+    ),
     *("optional-model", "constrained-model"),
 )
 

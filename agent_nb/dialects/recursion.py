@@ -1,0 +1,102 @@
+"""A recursive schema as one of bounded depth, so that a small model comes to an end.
+
+Rules
+- A definition that contains itself is copied once for each of `LEVELS`; its lists hold at most
+  `MOST` items.
+- Below the last level a list is empty, an optional member is left out, and of several options the
+  others remain. A schema that cannot end so stays as it is.
+- Every document of the bounded schema is one of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..models.strict_schema import recursive_names
+
+LEVELS = 2
+MOST = 2  # items of a list of the recursive type
+
+
+def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema without recursion; as it is if it has none or cannot end."""
+    definitions = schema.get("$defs", {})
+    names = recursive_names(definitions)
+    if not names:
+        return schema
+    return _Unrolled(definitions, names).schema(schema) or schema
+
+
+class _Unrolled:
+    """The copies of the recursive definitions, made from the deepest level up."""
+
+    def __init__(self, definitions: Mapping[str, Any], names: set[str]) -> None:
+        self._names = names
+        self._definitions = definitions
+        self._made: dict[str, Any] = {}
+        for level in reversed(range(LEVELS)):
+            for name in sorted(names):
+                copy = self._bounded(definitions[name], level + 1)
+                if copy is not None:
+                    self._made[f"{name}_{level}"] = copy
+
+    def schema(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the root with its definitions; None if it cannot end."""
+        others = {
+            name: self._bounded(each, 0)
+            for name, each in self._definitions.items()
+            if name not in self._names
+        }
+        made = self._bounded({k: v for k, v in root.items() if k != "$defs"}, 0)
+        if made is None or None in others.values():
+            return None
+        return {**made, "$defs": {**others, **self._made}}
+
+    def _bounded(self, schema: Any, level: int) -> Any:
+        """Return a schema whose recursive references are to copies of `level`; None without any."""
+        if not isinstance(schema, Mapping):
+            return schema
+        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+        if name in self._names:
+            target = f"{name}_{level}"
+            return {"$ref": f"#/$defs/{target}"} if target in self._made else None
+        made = dict(schema)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                made[key] = [
+                    o for o in (self._bounded(s, level) for s in schema[key]) if o is not None
+                ]
+                if not made[key]:
+                    return None
+        return made if self._list(made, level) and self._members(made, level) else None
+
+    def _list(self, made: dict[str, Any], level: int) -> bool:
+        """Bound the items of an array; return whether it can end."""
+        every = [self._bounded(each, level) for each in made.get("prefixItems", ())]
+        if None in every:
+            return False
+        made |= {"prefixItems": every} if every else {}
+        if "items" not in made:
+            return True
+        items = self._bounded(made["items"], level)
+        if items is None:
+            made["items"], made["maxItems"] = {"type": "null"}, 0
+        elif items != made["items"]:
+            most = max(MOST, int(made.get("minItems", 0)))
+            made["items"], made["maxItems"] = items, min(most, int(made.get("maxItems", most)))
+        return made["maxItems"] >= made.get("minItems", 0) if items is None else True
+
+    def _members(self, made: dict[str, Any], level: int) -> bool:
+        """Bound the members of an object; return whether it can end."""
+        members = {n: self._bounded(s, level) for n, s in made.get("properties", {}).items()}
+        left_out = {n for n, s in members.items() if s is None}
+        if left_out & set(made.get("required", ())):
+            return False
+        if members:
+            made["properties"] = {n: s for n, s in members.items() if n not in left_out}
+        more = made.get("additionalProperties")
+        if isinstance(more, Mapping):
+            found = self._bounded(more, level)
+            made["additionalProperties"] = False if found is None else found
+        return True
