@@ -28,6 +28,7 @@ MOST_MEMBERS = 5000
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
 _SHAPES = ("type", "enum", "const")
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _NOTES = frozenset(
     {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
     | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}
@@ -77,6 +78,7 @@ def _schema(
     if not isinstance(schema, Mapping) or level > MOST_LEVELS or schema.keys() - _NOTES - _READ:
         raise _NoStrictForm
     made: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
+    made |= _type_of(made)
     words = _bounds(schema, rules, made)
     if schema.get("uniqueItems") and not rules.worded:
         raise _NoStrictForm
@@ -91,9 +93,20 @@ def _schema(
         made["items"] = _schema(schema.get("items"), rules, definitions, level + 1)
     elif "items" in schema:
         raise _NoStrictForm
-    if not {"type", "enum", "const", "anyOf", "$ref"} & made.keys():
+    if not {"type", "anyOf", "$ref"} & made.keys():
         raise _NoStrictForm
     return _described(made, schema.get("description"), words)
+
+
+def _type_of(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the type of fixed values that are listed without one: strict schemas name it."""
+    if "type" in made or not {"enum", "const"} & made.keys():
+        return {}
+    values = made["enum"] if "enum" in made else [made["const"]]
+    kinds = list(dict.fromkeys(_TYPES.get(type(value), "") for value in values))
+    if not kinds or "" in kinds:
+        raise _NoStrictForm
+    return {"type": kinds[0] if len(kinds) == 1 else kinds}
 
 
 def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -201,3 +201,13 @@ def test_a_schema_nested_too_deeply_has_none():
     for _ in range(12):
         schema = {"type": "object", "properties": {"x": schema}}
     assert strict(schema, OPENAI) is None
+
+
+def test_fixed_values_name_their_types():
+    def member(schema):
+        form = strict({"type": "object", "properties": {"x": schema}}, OPENAI)
+        return form and form["properties"]["x"]
+
+    assert member({"const": 1}) == {"const": 1, "type": "integer"}
+    assert member({"enum": ["a", None]})["type"] == ["string", "null"]
+    assert member({"enum": [[1]]}) is None

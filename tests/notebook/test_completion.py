@@ -280,3 +280,14 @@ def test_any_text_can_be_typed(text, line, column):
 def test_a_server_made_in_code_is_offered_as_a_tool(offered, loaded):
     loaded.user_ns["ferries"] = mcp_server("ferries", "no-such-command")
     assert "ferries" in offered("%%agent -t fer")
+
+
+def test_the_type_of_the_answer_is_a_class_of_the_notebook_or_a_plain_type(offered, loaded):
+    class Row:
+        pass
+
+    loaded.user_ns.update(Row=Row, strange=Strange, data=[1], Agent=Agent)
+    found = offered("%%agent --output ")
+    assert {"Row", "int", "str"} <= {*found}
+    assert not {"data", "Agent"} & {*found}
+    assert "Row" not in offered("%%agent -o ")
