@@ -24,9 +24,9 @@ from ..host.imports import without_project
 from ..wire.text_limits import cut_end
 from . import docstrings, signature
 
-_MAPS = ("properties", "$defs", "patternProperties")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
+MAPS = ("properties", "$defs", "patternProperties")
+LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
 _POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 _SHOWN = 80  # characters of a wrong value that an error message repeats
 
@@ -221,13 +221,13 @@ def _is_json(value: Any) -> bool:
 def untitled(schema: dict[str, Any]) -> dict[str, Any]:
     """Return `schema` without pydantic's generated titles (a property named `title` stays)."""
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
-    for key in _MAPS:
+    for key in MAPS:
         if key in out:
             out[key] = {k: untitled(v) for k, v in out[key].items()}
-    for key in _LISTS:
+    for key in LISTS:
         if key in out:
             out[key] = [untitled(v) for v in out[key]]
-    for key in _SINGLES:
+    for key in SINGLES:
         if isinstance(out.get(key), dict):
             out[key] = untitled(out[key])
     return out

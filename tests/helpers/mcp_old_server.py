@@ -17,6 +17,7 @@ TOOLS = [
     ("noise", "Write lines that are no messages."),
     ("odd", "Return content of every kind."),
     ("nothing", "Return no content."),
+    ("huge", ""),
 ]
 FORM = {
     "type": "object",
@@ -99,6 +100,9 @@ class Server:
 
 def described(name, about):
     hidden = "\U000e0049\U000e0047\u200b"  # letters that people cannot see
+    if name == "huge":
+        many = {f"argument{n}": {"type": "string"} for n in range(3_000)}
+        return {"name": name, "inputSchema": {"type": "object", "properties": many}}
     schema = {
         "type": "object",
         "properties": {"x": {"type": "string", "description": f"an x{hidden}"}},

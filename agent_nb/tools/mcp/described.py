@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import unicodedata
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,13 +24,12 @@ from ...wire.text_limits import cut_end
 from ..base import Tool, ToolContext
 from .elicitation import Asking
 from .hub import HUB
+from .input_schema import cleaned, visible
 from .server import Server, exact
 
 LONGEST = 4_000  # characters of a description
 LARGEST = 50_000  # characters of a schema
 _CONTEXT = "agent_nb:context"  # cannot be an argument by accident
-_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
-_DEEPEST = 30
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -48,7 +45,7 @@ class Offered(msgspec.Struct, frozen=True):
 def offered(tool: Any) -> Offered | None:
     """Return what the SDK's value says, None if its schema is too large."""
     hints = tool.annotations
-    schema = _schema(tool.input_schema)
+    schema = cleaned(tool.input_schema)
     if len(dumps(schema)) > LARGEST:
         return None
     title = tool.title or (hints.title if hints is not None else "") or ""
@@ -80,40 +77,6 @@ def as_tool(server: Server, said: Offered, name: str) -> Tool:
         preview=lambda _, __: _about(server, said),
         each=said.destructive,
     )
-
-
-def visible(text: str) -> str:
-    """Return `text` without characters that people cannot see, line ends and tabs left in."""
-    return "".join(
-        c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE
-    ).strip()
-
-
-def _schema(given: Any) -> dict[str, Any]:
-    found = _clean(given, 0)
-    schema = found if isinstance(found, dict) else {}
-    properties = schema.get("properties")
-    return {
-        **schema,
-        "type": "object",
-        "properties": properties if isinstance(properties, dict) else {},
-    }
-
-
-def _clean(value: Any, depth: int) -> Any:
-    """Return a schema without invisible characters in its texts for the model."""
-    if depth > _DEEPEST:
-        return {}
-    if isinstance(value, Mapping):
-        return {
-            str(key): visible(one)
-            if key in ("description", "title") and isinstance(one, str)
-            else _clean(one, depth + 1)
-            for key, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_clean(one, depth + 1) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _about(server: Server, said: Offered) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from ..base import Tool
 from ..decorator import clean_name
 from ..toolset import Toolset, installed
 from . import permissions
-from .described import Offered, as_tool, offered
+from .described import LARGEST, Offered, as_tool, offered
 from .hub import HUB
 from .references import Reference
 from .server import Server, exact
@@ -52,10 +52,11 @@ async def opened(
     if asleep:
         status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
     found = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
+    known = [{tool.name: offered(tool) for tool in listed.tools} for listed in found]
     chosen = [
         (one.server, said)
-        for one, listed in zip(wanted, found, strict=True)
-        for said in _chosen(one, filter(None, map(offered, listed.tools)))
+        for one, tools in zip(wanted, known, strict=True)
+        for said in _chosen(one, tools)
     ]
     names = _names(chosen, toolset.names)
     tools = [
@@ -65,13 +66,18 @@ async def opened(
         {
             "server": one.server.name,
             "about": listed.about,
+            **(
+                {"left_out": out}
+                if (out := [name for name in listing if not listing[name]])
+                else {}
+            ),
             "tools": [
                 _record(tool, said)
                 for (server, said), tool in zip(chosen, tools, strict=True)
                 if server is one.server
             ],
         }
-        for one, listed in zip(wanted, found, strict=True)
+        for one, listed, listing in zip(wanted, found, known, strict=True)
     ]
     return Toolset([*toolset, *tools]), lists
 
@@ -88,25 +94,30 @@ def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
     return list(found.values())
 
 
-def _chosen(wanted: _Wanted, found: Iterable[Offered]) -> Iterator[Offered]:
-    """Yield the tools that are asked for. Raises UsageError for an unknown or one too many."""
-    known = {said.name: said for said in found}
+def _chosen(wanted: _Wanted, known: Mapping[str, Offered | None]) -> Iterator[Offered]:
+    """Yield the tools that are asked for; a tool without a value has too large a schema.
+
+    Raises UsageError for a tool that is unknown or too large, and for too many of them.
+    """
     server = exact(wanted.server.name)
     if wanted.whole:
-        if len(known) > MOST:
+        usable = [said for said in known.values() if said is not None]
+        if len(usable) > MOST:
             raise UsageError(
-                f"The MCP server {server} has {len(known)} tools; {MOST} are the most for one run. Choose some: -t mcp:{wanted.server.name}/TOOL."
+                f"The MCP server {server} has {len(usable)} tools; {MOST} are the most for one run. Choose some: -t mcp:{wanted.server.name}/TOOL."
             )
-        yield from known.values()
+        yield from usable
         return
     for name in dict.fromkeys(wanted.tools):
-        said = known.get(name) or next(
-            (one for one in known.values() if clean_name(one.name) == name), None
-        )
-        if said is None:
+        own = name if name in known else next((n for n in known if clean_name(n) == name), "")
+        if not own:
             hint = did_you_mean(name, known)
             raise UsageError(
                 f"The MCP server {server} has no tool {exact(name)}.{hint} Tools: {', '.join(known) or 'none'}."
+            )
+        if (said := known[own]) is None:
+            raise UsageError(
+                f"The tool {exact(name)} of the MCP server {server} cannot be used: its schema is larger than {LARGEST:,} characters."
             )
         yield said
 

@@ -34,6 +34,7 @@ from .transport import Link, connected
 START = 60.0  # s
 _END = 8.0  # s; the SDK asks, terminates and kills within it
 _LAST_WORDS = 0.3  # s to wait for the end of stderr after a crash
+_ABOUT = 200  # characters of the name that a server gives itself
 _PAGES, _TOOLS = 100, 500  # most pages and tools of a list
 
 _CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
@@ -180,7 +181,8 @@ class Session:
                     elicitation_callback=self._elicit,
                 ) as client:
                     info = client.server_info
-                    self.about = self._said(f"{info.name} {info.version}".strip()) if info else ""
+                    about = f"{info.name} {info.version}".strip() if info else ""
+                    self.about = self._said(about)[:_ABOUT]
                     self._client, self.state = client, "running"
                     ready.set_result(None)
                     await _first(closing, link.ended)

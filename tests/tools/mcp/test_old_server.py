@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from helpers import mcp_old_server
-from helpers.mcp_runs import says
+from helpers.mcp_runs import says, written
 from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import Agent, mcp_server
@@ -127,3 +127,14 @@ def test_the_model_reads_nothing_that_people_cannot_see(old):
     [listed] = [e.payload for e in run.log.of("state") if e.kind == "mcp"]
     assert listed["tools"][0]["description"] == "Ask the user."
     assert listed["tools"][0]["parameters"]["properties"]["x"]["description"] == "an x"
+
+
+def test_a_tool_with_a_huge_schema_is_left_out_and_named(old, tmp_path, monkeypatch):
+    run = Agent(says([]), [old]).run_sync("go")
+    [listed] = [e.payload for e in run.log.of("state") if e.kind == "mcp"]
+    assert listed["left_out"] == ["huge"]
+    assert "huge" not in run.log[0].tools
+    written(tmp_path, "old", [old.command, *old.args])
+    monkeypatch.setenv("AGENT_NB_TRUST_MCP", "1")
+    run = Agent(says([]), ["mcp:old/huge"], folder=tmp_path).run_sync("go", check=False)
+    assert "its schema is larger than 50,000 characters" in run.log.of("error")[0].message

@@ -1,0 +1,94 @@
+"""The schema of a tool's arguments as a server gives it, made fit for models and dialects.
+
+Rules
+- A keyword with a value of the wrong type is dropped, the rest stays. Names of arguments are free.
+- Descriptions and titles have no character that people cannot see.
+- At the top stands an object: providers refuse alternatives there, and the server checks them.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from ..schema import LISTS, MAPS, SINGLES
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_DEEPEST = 30
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_TEXTS = ("description", "title", "pattern", "format", "$ref", "$id", "$schema")
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys((*MAPS, "definitions"), Mapping),
+    **dict.fromkeys((*LISTS, "enum", "required", "examples"), list),
+    **dict.fromkeys(_NUMBERS, (int, float)),
+    **dict.fromkeys(_COUNTS, int),
+    **dict.fromkeys(_TEXTS, str),
+    **dict.fromkeys(SINGLES, (Mapping, bool, list)),
+    "type": (str, list),
+}
+_NOT_AT_THE_TOP = frozenset(
+    {*LISTS, "not", "if", "then", "else", "enum", "const", "$ref", "$schema", "$id"}
+)
+
+
+def cleaned(given: Any) -> dict[str, Any]:
+    """Return the schema of an object."""
+    found = _schema(given, 0) if isinstance(given, Mapping) else {}
+    assert isinstance(found, dict)
+    top = {key: value for key, value in found.items() if key not in _NOT_AT_THE_TOP}
+    return {**top, "type": "object", "properties": top.get("properties", {})}
+
+
+def visible(text: str) -> str:
+    """Return `text` without characters that people cannot see, line ends and tabs left in."""
+    return "".join(
+        c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE
+    ).strip()
+
+
+def _schema(given: Any, depth: int) -> Any:
+    if isinstance(given, bool):
+        return given
+    if not isinstance(given, Mapping) or depth > _DEEPEST:
+        return {}
+    return {
+        str(key): _value(str(key), value, depth + 1)
+        for key, value in given.items()
+        if _fits(str(key), value)
+    }
+
+
+def _fits(key: str, value: Any) -> bool:
+    kind = _KINDS.get(key)
+    if kind is None:
+        return True
+    number = key in _NUMBERS or key in _COUNTS
+    return isinstance(value, kind) and not (number and isinstance(value, bool))
+
+
+def _value(key: str, value: Any, depth: int) -> Any:
+    if key in MAPS or key == "definitions":
+        return {str(name): _schema(one, depth) for name, one in value.items()}
+    if key in LISTS or (key in SINGLES and isinstance(value, list)):
+        return [_schema(one, depth) for one in value]
+    if key in SINGLES:
+        return _schema(value, depth)
+    if key in ("description", "title"):
+        return visible(value)
+    if key in ("required", "type") and isinstance(value, list):
+        return [one for one in value if isinstance(one, str)]
+    return _plain(value, depth)
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Return a JSON value, cut off where it is too deep, without numbers that JSON lacks."""
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, depth + 1) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

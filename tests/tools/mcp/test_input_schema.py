@@ -1,0 +1,86 @@
+"""Schemas of servers: whatever they hold, dialects and policies can work with what is left."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb.host import plugins
+from agent_nb.models.messages import ToolSpec
+from agent_nb.tools.base import Tool
+from agent_nb.tools.mcp.input_schema import cleaned, visible
+from agent_nb.tools.policy import Policy
+
+KEYWORDS = ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "not", "enum", "const", "default", "description", "title", "minimum", "maxLength", "pattern", "additionalProperties", "patternProperties", "$defs", "$ref", "prefixItems", "format", "a", "b"]  # fmt: skip
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats()
+    | st.sampled_from(["object", "string", "array", "integer", "a", "#/$defs/a", "#/properties/a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+SCHEMAS = st.dictionaries(st.sampled_from(KEYWORDS), VALUES, max_size=5)
+
+
+def test_a_usual_schema_stays_as_it_is():
+    usual = {
+        "type": "object",
+        "properties": {
+            "required": {"type": "string", "description": "a name like a keyword"},
+            "type": {"type": ["integer", "null"], "minimum": 1, "default": 3},
+            "of": {"type": "array", "items": {"$ref": "#/$defs/one"}},
+        },
+        "required": ["type"],
+        "additionalProperties": False,
+        "$defs": {"one": {"anyOf": [{"type": "string"}, {"const": 1}]}},
+    }
+    assert cleaned(usual) == usual
+
+
+@pytest.mark.parametrize(
+    ("given_", "left"),
+    [
+        (None, {}),
+        ({"required": "a"}, {}),
+        ({"required": ["a", 1, None]}, {"required": ["a"]}),
+        ({"$defs": 5}, {}),
+        ({"anyOf": [{}], "oneOf": [], "enum": [1], "$schema": "x"}, {}),
+        ({"type": "string", "properties": []}, {}),
+        ({"minProperties": True}, {}),
+        ({"description": 5, "title": "a\u200b\U000e0041b"}, {"title": "ab"}),
+        ({"default": {"a": float("nan")}}, {"default": {"a": None}}),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_dropped(given_, left):
+    assert cleaned(given_) == {"type": "object", "properties": {}, **left}
+
+
+def test_a_schema_that_is_too_deep_ends():
+    deep = {}
+    for _ in range(2_00):
+        deep = {"type": "object", "properties": {"a": deep}}
+    assert len(json.dumps(cleaned(deep))) < 3_000
+
+
+@given(SCHEMAS)
+def test_every_dialect_and_a_policy_can_use_what_is_left(schema):
+    spec = ToolSpec("t", "does", cleaned(schema))
+    json.dumps(spec.parameters, allow_nan=False)
+    for name in ("native", "xml", "section"):
+        dialect = plugins.load("dialects", name)
+        for small in (False, True):
+            dialect.instructions([spec], small=small)
+            dialect.grammar([spec], small=small)
+        dialect.shots([spec])
+    tool = Tool(spec=spec, invoke=print, validate=dict, effect="outside")
+    assert Policy().judge(tool, {"a": 1})[0] == "ask"
+
+
+@given(st.text())
+def test_visible_text_is_printable(text):
+    assert all(c.isprintable() or c in "\n\t\u2028\u2029" or c.isspace() for c in visible(text))
