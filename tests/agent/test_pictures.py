@@ -136,7 +136,18 @@ def stripes(number):
             "figure 2: it is 5 × 6 pixels, not 5 × 5",
         ),
     ],
-    ids=str,
+    ids=(
+        "another zlib level",
+        "sixteen darker",
+        "seventeen darker",
+        "one pixel in a hundred",
+        "two pixels in a hundred",
+        "one more in a list",
+        "one more",
+        "none",
+        "a new one",
+        "another size",
+    ),
 )
 def test_a_replay_compares_the_pictures_of_what_runs_again(first, again, how):
     drift = played(first, again)
