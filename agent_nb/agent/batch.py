@@ -134,6 +134,7 @@ class Batch:
         self._spent = spent
         self._clock = clock
         self._voices: dict[str, _Voice] = {}
+        self._pictures: dict[str, list[dict[str, Any]]] = {}  # announced ones
         self._logged = self._shown = 0
 
     def approval(self, call_id: str, **fields: Any) -> None:
@@ -181,9 +182,11 @@ class Batch:
             self._flush(call_id, voice)
 
     def _show(self, call_id: str, index: int, picture: dict[str, Any] | None) -> None:
-        """Announce a picture of a running call; its result will have it."""
+        """Announce a picture of a running call; its result will have it, also if it is stopped."""
         self._shown += 1
-        shown = msgspec.json.encode((index, picture and clean_attachment(picture))).decode()
+        clean, known = picture and clean_attachment(picture), self._pictures.get(call_id, [])
+        self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
+        shown = msgspec.json.encode((index, clean)).decode()
         place = {"origin": "tool", **self._place(call_id)}
         # each has another name, so that a view does not join them
         self._log.append(
@@ -244,12 +247,17 @@ class Batch:
                 display=self._redaction.value(clean_value(outcome.display))
                 if outcome.display
                 else None,
-                attachments=tuple(filter(None, map(clean_attachment, outcome.attachments))),
+                attachments=self._attachments(call_id, outcome),
                 extra={events.PRINTED: printed} if printed.strip() else None,
                 origin="tool",
                 **self._place(call_id),
             )
         )
+
+    def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
+        given = tuple(filter(None, map(clean_attachment, outcome.attachments)))
+        stopped = outcome.status in ("cancelled", "timeout")
+        return given or tuple(self._pictures.get(call_id, ()) if stopped else ())
 
     def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
         text, fraction, message = voice.take(self._clock(), whole=whole)

@@ -45,7 +45,7 @@ class Update(msgspec.Struct, frozen=True):
 
     `printed`: the text was printed to stdout; the model reads it beside the result. `picture`: a
     picture that is shown at once, with its index among those of the call; without one, the earlier
-    pictures are gone. It counts only if the outcome has it too.
+    pictures are gone. The outcome has it too, unless the call is stopped.
     """
 
     text: str = ""

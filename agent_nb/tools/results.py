@@ -60,8 +60,16 @@ def news(value: Any) -> Update:
         data=data,
         message=encodable(made.message),
         printed=made.printed,
-        picture=made.picture,
+        picture=_announced(made.picture),
     )
+
+
+def _announced(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
+    """Return a picture of an update, None if it is not one."""
+    try:
+        return msgspec.convert(picture, tuple[int, dict[str, Any] | None])
+    except msgspec.ValidationError:
+        return None
 
 
 def success(

@@ -1,5 +1,6 @@
 """Pictures of results on their way through a run: log, record, replay."""
 
+import asyncio
 import base64
 import json
 import sys
@@ -284,3 +285,14 @@ def test_the_card_of_a_running_call_shows_its_pictures():
     view.apply(Result(call_id="c1", attachments=(two,)))
     view.apply(news(0, one))
     assert view.cards[0].attachments == (two,)
+
+
+def test_a_stopped_call_keeps_the_pictures_it_had_shown():
+    @tool(timeout=0.05)
+    async def paint(context: ToolContext):
+        """Draw."""
+        context.progress(Update(picture=(0, attached(PLAIN))))
+        await asyncio.sleep(60)
+
+    (result,) = run(paint).of("result")
+    assert (result.status, result.attachments) == ("timeout", (attached(PLAIN),))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from helpers.pictures import attached, png
 
-from agent_nb.tools.base import Pictured
+from agent_nb.tools.base import Pictured, Update
 from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, taken_out
-from agent_nb.tools.results import success
+from agent_nb.tools.results import news, success
 
 PICTURE = png()
 
@@ -136,3 +136,8 @@ def test_a_display_with_a_name_is_replaced_in_place() -> None:
     assert figures.all == (new, second)
     figures.clear()
     assert figures.all == ()
+
+
+@pytest.mark.parametrize("wrong", [(1,), ("x", {}), "picture", (0, b"data"), [0, {}, 1]])
+def test_an_update_whose_picture_is_none_has_no_picture(wrong: Any) -> None:
+    assert news(Update(text="x", picture=wrong)) == Update(text="x")
