@@ -8,7 +8,8 @@ Rules
   what an earlier call assigned is not read by a later one.
 - An assignment below `if`, `for` or `try` counts as made. The body of a function counts where the
   code ends: it may use what is assigned below it.
-- Lines of IPython (`%`, `!`, `?`) and code that cannot be parsed read every name in them.
+- Lines of IPython (`%`, `!`, `?`) and code that cannot be parsed, or is longer than `LONGEST`, read
+  every name in them.
 - Nothing is run. Names made at run time (`eval`, `globals()`) are not found.
 """
 
@@ -20,8 +21,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_SHELL = re.compile(r"^\s*[%!?].*$|^.*\?\s*$", re.M)
-_BEFORE_SHELL = re.compile(r"^\s*([^\W\d]\w*)\s*=\s*[%!].*$", re.M)
+_GAP = r"[^\S\n]*"
+_SHELL = re.compile(rf"^{_GAP}[%!?].*$|^.*\?{_GAP}$", re.M)
+_BEFORE_SHELL = re.compile(rf"^{_GAP}([^\W\d]\w*){_GAP}={_GAP}[%!].*$", re.M)
+LONGEST = 200_000  # characters of code that is parsed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -38,6 +41,9 @@ class CodeNames:
 
     def code(self, text: str) -> None:
         """Add a piece of code."""
+        if len(text) > LONGEST:
+            self.uses(_NAME.findall(text))
+            return
         plain = _SHELL.sub(self._line, _BEFORE_SHELL.sub(self._captured, text))
         try:
             tree = ast.parse(plain)

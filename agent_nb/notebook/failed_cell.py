@@ -35,12 +35,13 @@ NOTHING = (
 )
 REPLAYED = "no cell has failed here"
 LINE = 200  # characters of the error in the first line
+_WORD = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
     (re.compile(r"\bCell In ?\[\d+\]"), "Cell"),
     (re.compile(r"<ipython-input-\d+-\w+>"), "<cell>"),
-    (re.compile(r"[^\s\"']*ipykernel_\d+[\\/]\d+\.py"), "<cell>"),
-    (re.compile(r"[^\s\"']*[\\/](?=(?:site-packages|python3\.\d+)[\\/])"), "…/"),
+    (re.compile(rf"{_WORD}ipykernel_\d+[\\/]\d+\.py"), "<cell>"),
+    (re.compile(rf"{_WORD}[\\/](?=(?:site-packages|python3\.\d+)[\\/])"), "…/"),
 )
 
 

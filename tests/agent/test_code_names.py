@@ -67,6 +67,12 @@ def test_code_that_nests_too_deep_is_read_by_its_words():
     assert "a" in names("-" * 20_000 + "a")[0]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["\n" * 190_000, "?\n" * 90_000, "a =\n" * 40_000, "a\n" * 10**6])
+def test_long_code_takes_no_long_time(text):
+    assert set(names(text)[0]) <= {"a"}
+
+
 @pytest.mark.parametrize(
     ("prompt", "found"),
     [
