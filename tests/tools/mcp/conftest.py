@@ -14,15 +14,20 @@ PROGRAM = str(Path(mcp_servers.__file__))
 
 
 @pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    """Keep permissions of other tests and of the user out."""
+def own_state(tmp_path, monkeypatch, program):
+    """Keep permissions of other tests and of the user out, and leave no server but `small`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("AGENT_NB_TRUST_MCP", raising=False)
+    yield
+    shared = mcp_server("small", program[0], program[1:])
+    for server, _ in HUB.states():
+        if server != shared:
+            HUB.stop(server)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def tidy():
-    """Leave no server behind; the tests of a module share those of the same entry."""
+    """Leave no server behind; the tests of a module share `small`."""
     yield
     HUB.close()
 
