@@ -195,6 +195,18 @@ def test_what_ran_before_the_extension_was_loaded_comes_from_the_history(noteboo
     assert "42" in shown(model)
 
 
+@pytest.mark.parametrize("cell", ["a", ""])
+def test_a_text_without_an_id_counts_once(notebook, cell):
+    notebook.shell.user_ns["n"] = 0
+    notebook.plain("1 / n")
+    notebook.shell.user_ns["n"] = 1
+    notebook.plain("1 / n", cell)
+    model = Asked(["ok"])
+    notebook.cell("Why?", CELLS, model=model)
+    assert shown(model).count("1 / n") == 1
+    assert "ZeroDivisionError" not in shown(model)
+
+
 def test_unloading_leaves_no_hook(shell):
     from agent_nb.notebook import magic
 

@@ -6,9 +6,9 @@ that failed (`failed_cell`).
 
 Rules
 - Texts are those that the shell has shown; no object is asked again.
-- A cell with an id counts once, as it ran last, until it is deleted. Cells of agents do not count:
-  conversations have them. Cells that ran before the extension was loaded come from the shell's
-  history.
+- A cell with an id counts once, as it ran last, until it is deleted; one without an id, once for
+  its text. Cells of agents do not count: conversations have them. Cells that ran before the
+  extension was loaded come from the shell's history.
 - Everything is bounded: `MOST` cells, `LONGEST` characters of each text.
 """
 
@@ -109,12 +109,15 @@ class RanCells:
         code = "" if agent_cell(raw) is not None else _OURS.sub("", raw).strip()
         if not code:
             return
+        code = _bounded(code)
         key = cell_id or f"[{count}]"
-        self._cells.pop(key, None)
+        same = [k for k, c in self._cells.items() if k == key or (not c.id and c.code == code)]
+        for known in same:
+            del self._cells[known]
         self._cells[key] = RanCell(
             count=count,
             id=cell_id,
-            code=_bounded(code),
+            code=code,
             result=_bounded(shown),
             failed=_bounded(failed),
             excluded=excluded,
