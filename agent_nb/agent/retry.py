@@ -6,8 +6,7 @@ Rules
 - A request is repeated only before the first part of its answer.
 - If the server accepts no tools, the run goes on in a text dialect; if it accepts no pictures,
   with words in their place; if it takes no schema of the answer, with a final tool; if it finds the
-  request too long, with a shorter history; all without
-  a wait.
+  request too long, with a shorter history; all without a wait.
 - A fault that may pass is retried after `Plan.retry_delay`.
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
   rate limit is waited out; of other faults, `PATIENCE` requests or a wait of `PAUSE` seconds are
