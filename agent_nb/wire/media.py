@@ -1,12 +1,13 @@
-"""Pictures as bytes: their media type, and a PNG without the text in it.
+"""Pictures as bytes: their media type, and a PNG or JPEG without the text in it.
 
-Why: programs write comments, command lines and paths into a PNG. They are invisible, and yet
-everyone who gets the notebook, and the provider that is asked, gets them too.
+Why: programs write comments, command lines and paths into a picture, cameras the place and the
+time. They are invisible, and yet everyone who gets the notebook, and the provider that is asked,
+gets them too.
 
 Rules
 - The media type is read from the first bytes, not from a name.
 - A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
-  again. Data after its end is dropped.
+  again. Data after its end is dropped. A JPEG likewise (`jpeg`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from . import jpeg
+
 PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_PNG_IN_BASE64 = "iVBORw0KGgo"
+_IN_BASE64 = ("iVBORw0KGgo", "/9j/")  # the beginnings of a PNG and of a JPEG
 DRAWN = frozenset(
     # the last three: APNG
     b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()
@@ -55,7 +58,12 @@ def clean_attachment(given: Any) -> dict[str, str] | None:
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a PNG without text, Exif and unknown chunks; other bytes unchanged."""
+    """Return a PNG or JPEG without text and Exif, a PNG also without unknown chunks; other bytes
+    unchanged.
+    """
+    if data.startswith(jpeg.START):
+        clean = jpeg.without_text(data)
+        return data if clean == data else clean
     if not data.startswith(PNG):
         return data
     kept, at = [PNG], len(PNG)
@@ -72,9 +80,9 @@ def without_text(data: bytes) -> bytes:
 
 
 def base64_without_text(text: str) -> str:
-    """Return the base64 of a PNG without its text; any other text unchanged."""
+    """Return the base64 of a PNG or JPEG without its text; any other text unchanged."""
     try:
-        data = base64.b64decode(text) if text.lstrip().startswith(_PNG_IN_BASE64) else b""
+        data = base64.b64decode(text) if text.lstrip().startswith(_IN_BASE64) else b""
     except (binascii.Error, ValueError):
         return text
     clean = without_text(data)
