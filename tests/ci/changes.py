@@ -355,14 +355,14 @@ LOOKED = [
     Change(
         "picture",
         "",
-        png(91),
+        png(120),
         'cell 5 (cell5) "And this?": ' + STALE.format("attachment"),
         "dark.png",
     ),
     Change(
         "picture",
         "",
-        png(201),
+        png(230),
         'cell 3 (cell3) "Which colour?": ' + STALE.format("attachment"),
         "shade.png",
     ),
