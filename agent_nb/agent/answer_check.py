@@ -70,7 +70,7 @@ class AnswerCheck:
         """Note that the answer of the turn is invalid."""
         self._faults += 1
         last = self._faults > CORRECTIONS
-        more = f"\nIt was the invalid answer number {self._faults}; the run ends." if last else ""
+        more = f"\n{self._faults} invalid answers in one run: it ends." if last else ""
         self.verdict = Verdict(f"{words}{more}", ignored, last)
 
 

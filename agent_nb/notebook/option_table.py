@@ -55,7 +55,7 @@ OPTIONS = (
         metavar="TOOLS",
         action="append",
         help="tools by name, separated by commas: "
-        "built-in, installed, or functions of the notebook",
+        "built-in, installed, functions of the notebook, or mcp:SERVER",
     ),
     _value(
         "-d",

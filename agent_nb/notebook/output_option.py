@@ -16,10 +16,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
+from .options import Options
 
 LONGEST = 500  # characters of an expression
 _TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict", "Union")
 _HOMES = ("typing", "types", "typing_extensions")
+
+
+def wanted(options: Options, namespace: Mapping[str, Any]) -> Any:
+    """Return the type of the answer that a cell's options ask for; None: words. Raises
+    UsageError.
+    """
+    return output_type(options.kind, namespace) if options.kind else None
 
 
 def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
@@ -58,7 +66,7 @@ def _named(name: str, namespace: Mapping[str, Any]) -> Any:
         return found
     if name in _TYPING:
         return getattr(typing, name)
-    raise UsageError(_not_a_type(name, "is not defined"))
+    raise UsageError(_not_a_type(name, "is not defined: run the cell that defines or imports it"))
 
 
 def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:

@@ -55,7 +55,10 @@ def test_a_name_of_the_notebook_comes_first():
     ("text", "words"),
     [
         ("run1", "run1 is a object. For the variable that gets the run, write -o run1"),
-        ("nothing", "nothing is not defined. For the variable that gets the run, write -o nothing"),
+        (
+            "nothing",
+            "run the cell that defines or imports it. For the variable that gets the run, write -o nothing",
+        ),
         ("frame", "frame is a list"),
         ("frame[0]", "frame is a list"),
         ("list[frame]", "frame is a list"),

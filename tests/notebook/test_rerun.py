@@ -580,6 +580,15 @@ class TestFile:
         rows = [re.findall("<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[:-1]]
         return {cell: (state, prompt, why) for cell, state, _, prompt, why in rows}
 
+    def test_status_knows_the_type_of_the_answer(self, nb, path):
+        nb.shell.user_ns |= {"Kind": int, "typed": Scripted(["3"])}
+        nb.cell("how many?", "-m typed --output Kind", cell="c3")
+        assert self.status(nb)["c3"] == ("recorded", "how many?", "")
+        nb.shell.user_ns["Kind"] = str
+        assert self.status(nb)["c3"] == ("stale", "how many?", "output changed")
+        del nb.shell.user_ns["Kind"]
+        assert "Kind is not defined" in self.status(nb)["c3"][2]
+
     def test_status_names_what_has_changed(self, nb, path):
         notebook = json.loads(path.read_text())
         notebook["cells"][1]["source"] = "%%agent -m model\nand now?"

@@ -44,12 +44,36 @@ def decision(allow: bool, by: str, scope: Any = "once", reason: str = "") -> tup
     [
         ("usage", "✕ Cannot start  why"),
         ("model", "✕ Cannot start  why"),
+        ("tools", "✕ Cannot start  why"),
         ("provider", "✕ The provider refused  why"),
         ("connect", "✕ No connection  why"),
     ],
 )
 def test_an_error_says_what_went_wrong_not_which_part_of_ours_it_came_from(code, title):
     assert title in said(e.Error(code=code, message="why"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "option"),
+    [
+        ("$0.10", "--budget"),
+        ("30 turns", "--max-turns"),
+        ("1 tool call", "--max-calls"),
+        ("3 tool failures in a row", "--max-failures"),
+        ("200,000 tokens", "--max-tokens"),
+    ],
+)
+def test_a_limit_names_the_option_that_sets_it(limit, option):
+    text = said(e.Interrupt(reason="limit", detail=f"stopped at the limit of {limit}"))
+    assert f"a higher limit is set with {option}." in text
+
+
+def test_an_invalid_answer_says_what_comes_next():
+    asked = e.Error(code="invalid_output", message="no JSON", retryable=True)
+    assert "The model was given this text and answers again." in said(asked)
+    last = said(e.Error(code="invalid_output", message="no JSON", retryable=False))
+    assert "✕ No valid answer  no JSON" in last
+    assert "Say in the prompt what the answer needs" in last
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ..conversations import Conversation, Turn, remarks
 from ..failed_cell import Question, question
 from ..interpolate import interpolate
 from ..options import Options
-from ..output_option import output_type
+from ..output_option import wanted
 from ..session import Session
 from .identity import Cell
 from .ran_cells import RanCell
@@ -115,7 +115,7 @@ def make_agent(
         mentioned=lambda: session.library.file(cell.sent).tools,
         late=True,
         model_source=options.model_source,
-        output=output_type(options.kind, session.shell.user_ns) if options.kind else None,
+        output=wanted(options, session.shell.user_ns),
     )
 
 

@@ -28,6 +28,7 @@ def say(text: str) -> None:
 def agent_of(session: Session, options: Options) -> Agent:
     """Return the agent that a cell with these options would have; its model is not looked for."""
     from ...agent.agent import Agent
+    from ..output_option import wanted
 
     return Agent(
         options.model,
@@ -37,6 +38,7 @@ def agent_of(session: Session, options: Options) -> Agent:
         settings=options.settings,
         namespace=session.shell.user_ns,
         late=True,
+        output=wanted(options, session.shell.user_ns),
     )
 
 

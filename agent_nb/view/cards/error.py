@@ -11,6 +11,7 @@ from .base import Context
 # code: (title, tone, what happens next)
 KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
+    "tools": ("Cannot start", "bad", ""),
     "model": ("Cannot start", "bad", ""),
     "provider": ("The provider refused", "bad", ""),
     "connect": ("No connection", "bad", ""),
@@ -25,7 +26,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "invalid_output": (
         "The answer has the wrong type",
         "wait",
-        "The model was told what is wrong.",
+        "The model was given this text and answers again.",
     ),
     "answer_not_alone": ("The answer came beside calls", "wait", "The model was told."),
     "shortened": ("Too long for the model", "wait", ""),
@@ -40,7 +41,13 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "unknown_tool": ("Unknown tool", "wait", "The model was told which tools there are."),
 }
 # errors that end the run, where others of their code do not
-LAST: dict[str, tuple[str, Tone, str]] = {"invalid_output": ("No valid answer", "bad", "")}
+LAST: dict[str, tuple[str, Tone, str]] = {
+    "invalid_output": (
+        "No valid answer",
+        "bad",
+        "Say in the prompt what the answer needs, have the type allow None, or use a larger model.",
+    )
+}
 # codes whose raw text is the model's
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 

@@ -15,6 +15,14 @@ REASONS = {
         "What came so far is kept; limits are options of the cell, such as --max-turns.",
     ),
 }
+# words in the name of a limit: the option that sets it
+OPTIONS = {
+    "$": "--budget",
+    "turn": "--max-turns",
+    "tool call": "--max-calls",
+    "tool failure": "--max-failures",
+    "token": "--max-tokens",
+}
 BY = {
     "stop button": "by you",
     "kernel interrupt": "by you",
@@ -33,6 +41,9 @@ def card(state: InterruptCard, context: Context) -> Node:
         title, detail = f"{AT.capitalize()}{limit}", state.detail.partition(" (")[2].rstrip(")")
     else:
         detail = state.detail
+    option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")
+    if option and state.reason == "limit":
+        after = f"What came so far is kept; a higher limit is set with {option}."
     rest = (T(f"  {detail}"),) if detail else ()
     head = Row((T(f"■ {title}", tone="wait", bold=True), *rest), wrap=True)
     return Box((head, Row((T(after, tone="muted"),), wrap=True)), tone="wait")
