@@ -101,14 +101,11 @@ def test_a_process_that_left_the_group_does_not_hold_the_result(context: ToolCon
     assert outcome.content == "done\n"
 
 
-@pytest.mark.parametrize("timeout", [0.3])
-def test_a_timeout_kills_the_whole_group_and_keeps_the_output(
-    run: Run, tmp_path: Path, timeout: float
-) -> None:
+def test_a_timeout_kills_the_whole_group_and_keeps_the_output(run: Run, tmp_path: Path) -> None:
     outcomes, _ = run(
         "shell",
         ("shell", {"command": "echo $$; sleep 1000 | sleep 1000"}),
-        timeout=timeout,
+        timeout=2,  # a busy machine starts a shell late
         folder=str(tmp_path),
     )
     assert outcomes[0].status == "timeout"
