@@ -42,7 +42,7 @@ LARGEST_SCHEMA = 100_000  # characters
 LONGEST_NAME = 60
 MOST_FAULTS = 8  # that an error message lists
 _KINDS = "a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, list[…] or dict[…] of these, or a plain type such as int"
-_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _ROOT = ("$defs",)
 
 

@@ -130,8 +130,9 @@ def blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the attachments of a message as blocks: a picture, or the words in its place."""
     made: list[Block] = []
     for a in attachments:
-        if a.get("data"):
-            made.append(ImageBlock(a["media_type"], a["data"]))
+        kind, data = a.get("media_type"), a.get("data")
+        if data and isinstance(data, str) and isinstance(kind, str):  # a record may say anything
+            made.append(ImageBlock(kind, data))
         elif a.get(WORDS):
             made.append(TextBlock(f"{a[WORDS]}\n"))
     return tuple(made)

@@ -47,10 +47,14 @@ def event_from(obj: Any) -> Event:
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     extra = {k: v for k, v in obj.items() if k not in known}
     if extra:
-        known["extra"] = {**(known.get("extra") or {}), **extra}
+        own = known.get("extra")
+        known["extra"] = {
+            **(own if isinstance(own, dict) else {"extra": own} if own else {}),
+            **extra,
+        }
     try:
         return msgspec.convert(known, cls)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter: of half a character
         return _unknown(obj)
 
 
@@ -62,7 +66,7 @@ def _unknown(obj: dict[str, Any]) -> Unknown:
             {**envelope, "type": "unknown", "kind": str(obj.get("type", "")), "payload": obj},
             Unknown,
         )
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
         return Unknown(kind=str(obj.get("type", "")), payload=obj)
 
 

@@ -21,6 +21,7 @@ from ..errors import UsageError
 from . import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")
+LARGEST = 1e15  # of a number that counts something; a record may hold any
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -122,4 +123,5 @@ _SHAPES: tuple[Callable[[Mapping[str, Any]], Found | None], ...] = (_chunk, _per
 
 
 def _number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    usable = isinstance(value, int | float) and not isinstance(value, bool)
+    return usable and abs(value) <= LARGEST

@@ -5,8 +5,8 @@ Why: a figure that is drawn again is rarely the same file.
 Rules
 - The same means: equal size, and at most one pixel in a hundred whose red, green, blue or opacity
   differs by more than 16 of 255.
-- Pictures come from strangers: they are opened only up to `LARGEST` pixels; others compare by their
-  bytes.
+- Pictures come from strangers: only the `FORMATS` are opened, and only up to `LARGEST` pixels;
+  others compare by their bytes.
 - Pillow is optional; without it, pictures are not compared, and the result says so.
 """
 
@@ -19,7 +19,10 @@ from typing import Any
 
 import msgspec
 
+from ..wire.picture_size import pixels
+
 TYPES = ("image/png", "image/jpeg")
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
 LARGEST = 40_000_000  # pixels
 OFF = 16  # tolerated difference of a channel, of 255
 SHARE = 0.01  # of the pixels may differ more
@@ -59,10 +62,12 @@ def compare(recorded: Any, fresh: Any) -> Comparison:
     except ImportError:
         return Comparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
-        with (
-            Image.open(io.BytesIO(base64.b64decode(recorded))) as old,
-            Image.open(io.BytesIO(base64.b64decode(fresh))) as new,
-        ):
+        files = [base64.b64decode(one) for one in (recorded, fresh)]
+        sizes = [width * height for width, height in filter(None, map(pixels, files))]
+        if max(sizes, default=0) > LARGEST:
+            return _too_large(max(sizes))
+        old, new = (Image.open(io.BytesIO(file), formats=FORMATS) for file in files)
+        with old, new:
             return _compared(old, new)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return Comparison("it cannot be opened and is not the same file")
@@ -75,12 +80,16 @@ def _compared(old: Any, new: Any) -> Comparison:
         return Comparison(
             f"it is {new.size[0]} × {new.size[1]} pixels, not {old.size[0]} × {old.size[1]}"
         )
-    pixels = old.size[0] * old.size[1]
-    if pixels > LARGEST:
-        return Comparison(unseen=f"a picture of {pixels:,} pixels is too large to be compared")
+    size = old.size[0] * old.size[1]
+    if size > LARGEST:
+        return _too_large(size)
     bands = ImageChops.difference(old.convert("RGBA"), new.convert("RGBA")).split()
     most = bands[0]
     for band in bands[1:]:
         most = ImageChops.lighter(most, band)
     off = sum(most.histogram()[OFF + 1 :])
-    return Comparison(f"{off / pixels:.1%} of its pixels differ" if off > SHARE * pixels else "")
+    return Comparison(f"{off / size:.1%} of its pixels differ" if off > SHARE * size else "")
+
+
+def _too_large(size: int) -> Comparison:
+    return Comparison(unseen=f"a picture of {size:,} pixels is too large to be compared")

@@ -9,6 +9,7 @@ from typing import Any
 from .nodes import T, Tone
 
 MINUTE = 60
+LARGEST = 1e15  # of a count; a record may hold any number
 
 # status: (mark, tone, word)
 STATUS: dict[str, tuple[str, Tone, str]] = {
@@ -84,7 +85,8 @@ def clock(seconds: float) -> str:
 
 
 def count(n: float) -> str:
-    """Return a short count: `212`, `1.9k`, `18k`, `1.2M`."""
+    """Return a short count: `212`, `1.9k`, `18k`, `1.2M`; no count of a record is too large."""
+    n = min(n, LARGEST)
     for limit, unit in ((999_500, "M"), (999.5, "k")):
         if n >= limit:
             value = n / (1e6 if unit == "M" else 1e3)

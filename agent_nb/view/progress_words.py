@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .format import arguments, count, duration, join
+from .format import LARGEST, arguments, count, duration, join
 from .state.cards import CallCard
 
 
@@ -24,7 +24,8 @@ def progress_words(state: CallCard) -> str:
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    usable = isinstance(value, int | float) and not isinstance(value, bool)
+    return usable and abs(value) <= LARGEST
 
 
 def _pace(state: CallCard, total: float | None) -> tuple[str, str]:

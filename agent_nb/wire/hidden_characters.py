@@ -7,10 +7,17 @@ refuse them.
 from __future__ import annotations
 
 import re
+import unicodedata
 
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})  # categories of Unicode
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+
+
+def seen(text: str) -> str:
+    """Return `text` without characters that people cannot see, line ends and tabs left in."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
 
 
 def name(match: re.Match[str]) -> str:

@@ -301,3 +301,8 @@ def test_every_float_comes_back(number: float) -> None:
     found = OutputType(float).parse(json.dumps(number)).value
     assert math.isclose(found, number, rel_tol=0, abs_tol=0)
     assert type(found) is float
+
+
+def test_a_fence_of_endless_white_space_is_no_json() -> None:
+    with pytest.raises(InvalidOutput, match="not JSON"):
+        OutputType(int).parse("```json\n" + " " * 2_000_000 + "x")

@@ -359,3 +359,18 @@ def test_json_stays_json_and_its_pictures_are_named_beside_it_in_a_text_dialect(
     last = messages(XML, [run])[-1]
     assert '"content": {"a": 1}' in last.text
     assert isinstance(last.blocks[-1], ImageBlock)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"data": "x"}, {"media_type": 1, "data": "x"}, {"media_type": "image/png", "data": [1]}],
+)
+def test_what_a_record_calls_a_picture_without_being_one_is_left_out(other):
+    run = [
+        events.User(content="go", attachments=(other,)),
+        events.Call(call_id="c", name="look"),
+        events.Result(call_id="c", name="look", content="seen", attachments=(other,)),
+    ]
+    for dialect in (XML, NATIVE):
+        sent = messages(dialect, [run])
+        assert not [b for m in sent for b in m.blocks if isinstance(b, ImageBlock)]

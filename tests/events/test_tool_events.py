@@ -228,3 +228,10 @@ def test_the_sub_agent_of_the_seed_runs_as_it_stands():
     log = run(call_agent, name="call-agent")
     assert "".join(e.text for e in log.of("progress")) == "The answer"
     assert log.of("result")[0].content == "The answer"
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("inf"), float("nan")])
+@pytest.mark.parametrize("name", ["percent", "done", "total"])
+def test_a_number_that_counts_nothing_is_no_progress(name, number):
+    found = meaning({"done": 1, "total": 2, name: number})
+    assert found.fraction in (None, 0.5)

@@ -117,3 +117,14 @@ def test_any_object_comes_out_as_it_came_in(fields, kind):
         for k, v in obj.items()
         if k not in getattr(type(event), "__struct_fields__", ())
     )
+
+
+@pytest.mark.parametrize("extra", [True, "x", [1], 0])
+def test_a_foreign_field_named_extra_is_kept(extra):
+    obj = {"type": "respond", "content": "a", "extra": extra, "more": 1}
+    assert to_builtins(event_from(obj)).get("extra", extra) == extra
+
+
+def test_an_event_with_half_a_character_in_the_place_of_a_list_is_kept_whole():
+    obj = {"type": "run_start", "tools": "\ud800"}
+    assert event_from(obj).payload == obj

@@ -355,3 +355,9 @@ def test_an_error_is_not_asked_for_its_words():
     text = ran_cells._written(fault)
     assert text.endswith("Mine: why")
     assert asked == []
+
+
+@pytest.mark.parametrize("word", ["x", "/", "ipykernel_1", "/python3.", "/site-packages"])
+def test_a_traceback_with_an_endless_word_is_read_in_one_pass(word):
+    text = word * (1_000_000 // len(word))
+    assert len(steady(text)) <= len(text)

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import struct
 import sys
 
 import pytest
@@ -60,3 +61,19 @@ def test_without_pillow_pictures_are_not_compared_and_it_says_so(monkeypatch):
         "",
         "pictures are compared with Pillow: pip install pillow",
     )
+
+
+def test_a_file_of_another_kind_is_not_opened(monkeypatch):
+    image = pytest.importorskip("PIL.Image").new("RGB", (20, 20), BLACK)
+    stamp = io.BytesIO()
+    image.save(stamp, "EPS")
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *_: pytest.fail("a program ran"))
+    forged = base64.b64encode(stamp.getvalue()).decode()
+    assert compare(forged, picture()).difference == "it cannot be opened and is not the same file"
+
+
+def test_a_picture_that_claims_a_hundred_million_pixels_is_not_opened():
+    huge = base64.b64decode(picture())
+    huge = huge[:16] + struct.pack(">II", 10_000, 10_000) + huge[24:]
+    found = compare(base64.b64encode(huge).decode(), picture())
+    assert found.unseen == "a picture of 100,000,000 pixels is too large to be compared"

@@ -115,10 +115,23 @@ def hostile_run() -> Callable[[str], EventLog]:
         )
         t(
             e.State(kind=text, payload={text: text}),
+            e.State(
+                kind="context",
+                payload={"text": text, "variables": {text: text}, "changed": [text]},
+            ),
+            e.State(
+                kind="model",
+                payload={"model": text, "instead_of": text, "why": text, "raw": text},
+            ),
+            e.State(kind="mcp", payload={"server": text, "tools": [{"name": text}]}),
             e.Extension(namespace=text, name=text, payload=text),
         )
         t(e.Error(code=text, message=text, raw=text), e.Interrupt(reason="limit", detail=text))
         t.answer(text)
+        t(e.Respond(content=json.dumps([{text: text}, {"b": [text]}]), extra={"typed": text}))
+        t(e.Respond(content=json.dumps({text: [{text: text}], "b": text}), extra={"typed": text}))
+        t.tool("k7", "add_cell", {"code": text, "why": text}, content=text)
+        t.tool("k8", text, {text: text}, content=text)
         t(e.End(status="interrupted"))
         return t.log
 

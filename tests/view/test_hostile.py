@@ -8,6 +8,8 @@ from html import unescape
 import pytest
 from markdown_it import MarkdownIt
 
+from agent_nb import events as e
+from agent_nb.events.log import EventLog
 from agent_nb.view import nodes, theme
 from agent_nb.view.bundle import bundle
 from agent_nb.view.draw import html
@@ -112,3 +114,12 @@ def test_our_own_colours_pass_our_sanitiser():
         theme.CELL,
     ):
         assert f'style="{css}"' in clean(f'<span style="{css}">x</span>')
+
+
+def test_a_recorded_number_may_have_any_size():
+    context = {"text": "x", "tokens": 10**400, "cells": 10**400}
+    done = {"done": 10**400, "total": 10**400 + 1}
+    log = EventLog()
+    log.append(e.State(kind="context", payload=context))
+    log.append(e.Progress(call_id="a", data=done, fraction=0.5))
+    assert "1000000000M tokens" in bundle(log)["text/plain"]

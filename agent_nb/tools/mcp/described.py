@@ -19,15 +19,17 @@ import msgspec
 
 from ...errors import Cancelled
 from ...models.messages import ToolSpec
+from ...wire.hidden_characters import seen
 from ...wire.json_text import dumps
 from ...wire.text_limits import cut_end
 from ..base import Tool, ToolContext
 from .elicitation import Asking
 from .hub import HUB
-from .input_schema import cleaned, visible
+from .input_schema import cleaned
 from .server import Server, exact
 
 LONGEST = 4_000  # characters of a description
+_PROGRESS = 200  # characters that a server may say of its progress
 LARGEST = 50_000  # characters of a schema
 _CONTEXT = "agent_nb:context"  # cannot be an argument by accident
 
@@ -51,7 +53,7 @@ def offered(tool: Any) -> Offered | None:
     title = tool.title or (hints.title if hints is not None else "") or ""
     return Offered(
         tool.name,
-        cut_end(visible(tool.description or title), LONGEST),
+        cut_end(seen(tool.description or title).strip(), LONGEST),
         schema,
         destructive=hints is not None and hints.destructive_hint is True,
         reads=hints is not None and hints.read_only_hint is True,
@@ -91,7 +93,7 @@ def _about(server: Server, said: Offered) -> str:
 
 def _progress(context: ToolContext) -> Any:
     async def report(done: float, total: float | None, message: str | None) -> None:
-        words = visible(message or "")
+        words = cut_end(seen(message or "").strip(), _PROGRESS)
         with suppress(Cancelled):  # the call is being cancelled
             if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
                 context.progress({"done": _whole(done), "total": _whole(total)}, message=words)

@@ -99,7 +99,7 @@ def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
     default, kind = field.get("default"), _kind(field)
     about = _shown(str(field.get("description") or field.get("title") or ""), _SHORT)
     empty = (
-        f"empty: {escaped(json.dumps(default))}"
+        f"empty: {_shown(json.dumps(default), _SHORT)}"
         if default is not None
         else ("" if needed else "empty: leave it out")
     )
@@ -124,7 +124,7 @@ def _choices(field: Mapping[str, Any]) -> list[str]:
 
 
 def _kind(field: Mapping[str, Any]) -> str:
-    choices = ", ".join(_shown(c, _SHORT) for c in _choices(field))
+    choices = _listed(_choices(field))
     if field.get("type") == "array":
         return f"several of {choices}, with commas" if choices else "texts with commas"
     if choices:
@@ -155,8 +155,12 @@ def _value(said: str, field: Mapping[str, Any]) -> Any:
 
 def _chosen(said: str, choices: list[str]) -> str:
     if choices and said not in choices:
-        raise ValueError(f"Please type one of {', '.join(_shown(c, _SHORT) for c in choices)}.")
+        raise ValueError(f"Please type one of {_listed(choices)}.")
     return said
+
+
+def _listed(choices: list[str]) -> str:
+    return _shown(", ".join(choices), LONGEST)
 
 
 def _shown(text: str, limit: int) -> str:

@@ -2,20 +2,19 @@
 
 Rules
 - A keyword with a value of the wrong type is dropped, the rest stays. Names of arguments are free.
-- Descriptions and titles have no character that people cannot see.
+- No text has a character that people cannot see: the model reads all of it.
 - At the top stands an object: providers refuse alternatives there, and the server checks them.
 """
 
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from ...wire.hidden_characters import seen
 from ..schema import LISTS, MAPS, SINGLES
 
-_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
 _DEEPEST = 30
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
@@ -42,20 +41,13 @@ def cleaned(given: Any) -> dict[str, Any]:
     return {**top, "type": "object", "properties": top.get("properties", {})}
 
 
-def visible(text: str) -> str:
-    """Return `text` without characters that people cannot see, line ends and tabs left in."""
-    return "".join(
-        c for c in text if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE
-    ).strip()
-
-
 def _schema(given: Any, depth: int) -> Any:
     if isinstance(given, bool):
         return given
     if not isinstance(given, Mapping) or depth > _DEEPEST:
         return {}
     return {
-        str(key): _value(str(key), value, depth + 1)
+        seen(str(key)): _value(str(key), value, depth + 1)
         for key, value in given.items()
         if _fits(str(key), value)
     }
@@ -71,15 +63,15 @@ def _fits(key: str, value: Any) -> bool:
 
 def _value(key: str, value: Any, depth: int) -> Any:
     if key in MAPS or key == "definitions":
-        return {str(name): _schema(one, depth) for name, one in value.items()}
+        return {seen(str(name)): _schema(one, depth) for name, one in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):
         return [_schema(one, depth) for one in value]
     if key in SINGLES:
         return _schema(value, depth)
     if key in ("description", "title"):
-        return visible(value)
+        return seen(value).strip()
     if key in ("required", "type") and isinstance(value, list):
-        return [one for one in value if isinstance(one, str)]
+        return [seen(one) for one in value if isinstance(one, str)]
     return _plain(value, depth)
 
 
@@ -88,7 +80,9 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {str(key): _plain(one, depth + 1) for key, one in value.items()}
+        return {seen(str(key)): _plain(one, depth + 1) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one, depth + 1) for one in value]
+    if isinstance(value, str):
+        return seen(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

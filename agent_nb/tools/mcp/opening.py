@@ -27,6 +27,8 @@ from .references import Reference
 from .server import Server, exact
 
 MOST = 128  # tools of one server in one run
+NAMED = 50  # tools that an error message names
+LONGEST_NAME = 200  # characters of a tool's name; no longer one is offered
 
 
 class _Wanted(msgspec.Struct):
@@ -52,7 +54,10 @@ async def opened(
     if asleep:
         status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
     found = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
-    known = [{tool.name: offered(tool) for tool in listed.tools} for listed in found]
+    known = [
+        {tool.name: offered(tool) for tool in listed.tools if len(tool.name) <= LONGEST_NAME}
+        for listed in found
+    ]
     chosen = [
         (one.server, said)
         for one, tools in zip(wanted, known, strict=True)
@@ -111,9 +116,12 @@ def _chosen(wanted: _Wanted, known: Mapping[str, Offered | None]) -> Iterator[Of
     for name in dict.fromkeys(wanted.tools):
         own = name if name in known else next((n for n in known if clean_name(n) == name), "")
         if not own:
-            hint = did_you_mean(name, known)
+            shown = [clean_name(one) for one in known]
+            hint = did_you_mean(name, shown)
+            more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+            listed = f"{', '.join(shown[:NAMED])}{more}" if shown else "none"
             raise UsageError(
-                f"The MCP server {server} has no tool {exact(name)}.{hint} Tools: {', '.join(known) or 'none'}."
+                f"The MCP server {server} has no tool {exact(name)}.{hint} Tools: {listed}."
             )
         if (said := known[own]) is None:
             raise UsageError(

@@ -5,7 +5,8 @@ Rules
 - A session starts once, however many runs want it. It is bounded in time, and its failure says what
   the server wrote to stderr.
 - A call that a crash interrupts fails. The next call starts the server again, once.
-- Messages hold no secret of the entry.
+- Messages hold no secret of the entry, and of what the server says a bounded part that people can
+  see.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import anyio
 
 from ...errors import ToolError
 from ...models import keys
+from ...wire.hidden_characters import seen
 from ...wire.json_text import dumps
 from ...wire.redact import Redaction
+from ...wire.text_limits import cut_end
 from ..base import Pictured
 from .content import value_of
 from .elicitation import Asking, answer
@@ -31,11 +34,12 @@ from .server import Server, exact
 from .stderr_tail import StderrTail
 from .transport import Link, connected
 
-START = 60.0  # s
+START = 60.0  # s, also to list the tools
 _END = 8.0  # s; the SDK asks, terminates and kills within it
 _LAST_WORDS = 0.3  # s to wait for the end of stderr after a crash
 _ABOUT = 200  # characters of the name that a server gives itself
 _PAGES, _TOOLS = 100, 500  # most pages and tools of a list
+_LONGEST = 2_000  # characters of a message
 
 _CLOSED = -32000  # JSON-RPC code of the SDK: the connection is closed
 _LOST = "Session terminated"  # the SDK's words when an HTTP server no longer knows the session
@@ -80,7 +84,11 @@ class Session:
         return found[:_TOOLS]
 
     async def _page(self, cursor: str | None) -> Any:
-        return await self._client.list_tools(cursor=cursor)
+        try:
+            async with asyncio.timeout(START):
+                return await self._client.list_tools(cursor=cursor)
+        except TimeoutError:
+            raise TimeoutError(f"it did not list its tools within {START:g} seconds") from None
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking
@@ -209,10 +217,10 @@ class Session:
 
     def _said(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets; `errors`: with what the server wrote to stderr last."""
-        shown: str = self._redaction.value(text)
+        shown = cut_end(seen(self._redaction.value(text)), _LONGEST)
         if errors is None:
             return shown
-        last = errors.text(_LAST_WORDS)
+        last = seen(errors.text(_LAST_WORDS))
         return f"{shown}. It wrote to stderr:\n{last}" if last else f"{shown}."
 
     async def _elicit(self, _: Any, params: Any) -> Any:
