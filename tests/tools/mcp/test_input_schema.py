@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from agent_nb.host import plugins
 from agent_nb.models.messages import ToolSpec
 from agent_nb.tools.base import Tool
-from agent_nb.tools.mcp.input_schema import cleaned, visible
+from agent_nb.tools.mcp.input_schema import cleaned
 from agent_nb.tools.policy import Policy
+from agent_nb.wire.hidden_characters import seen
 
 KEYWORDS = ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "not", "enum", "const", "default", "description", "title", "minimum", "maxLength", "pattern", "additionalProperties", "patternProperties", "$defs", "$ref", "prefixItems", "format", "a", "b"]  # fmt: skip
 VALUES = st.recursive(
@@ -83,4 +84,4 @@ def test_every_dialect_and_a_policy_can_use_what_is_left(schema):
 
 @given(st.text())
 def test_visible_text_is_printable(text):
-    assert all(c.isprintable() or c in "\n\t\u2028\u2029" or c.isspace() for c in visible(text))
+    assert all(c.isprintable() or c in "\n\t\u2028\u2029" or c.isspace() for c in seen(text))
