@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.view.draw.terminal import TextPainter
@@ -33,6 +34,26 @@ def test_the_answer_streams_letter_by_letter(begun):
         view.apply(e.Delta(of="respond", block="r", text=letter))
         painter.paint(view, 0.0)
     assert out[-3:] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("output", "name"), [("[figure 1: 7×3 pixels]\n", "[figure 1"), ("", "[pic")]
+)
+def test_a_picture_is_named_once(begun, output, name):
+    begun.call("k", "plot", {})
+    begun(e.Started(call_id="k", name="plot"))
+    if output:
+        begun(e.Progress(call_id="k", text=output))
+    end = e.Result(
+        call_id="k",
+        name="plot",
+        content="[figure 1: 7×3 pixels]\n3",
+        attachments=(attached(png(7, 3)),),
+    )
+    text = printed([*begun.seen, end])
+    assert text.count("7×3") == 1
+    assert name in text
+    assert "    3\n" in text
 
 
 def test_output_of_parallel_tools_is_not_mixed(begun):

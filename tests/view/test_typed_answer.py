@@ -185,6 +185,17 @@ def test_the_terminal_shows_the_table_once_and_no_raw_json():
     assert "Here it is:" in whole
 
 
+def test_json_after_white_space_is_json_from_the_first_character_on():
+    seen, _ = heard([{"chunks": ["\n\n", ' {"value": [', json.dumps(TEA), "]}"]}], list[Row], "xml")
+    said, view = [], RunView()
+    painter = terminal.TextPainter(said.append)
+    for event in seen:
+        view.apply(event)
+        painter.paint(view, 1.0)
+    painter.paint(view, None)
+    assert "{" not in "".join(said)
+
+
 def test_an_invalid_answer_that_is_corrected_is_a_step_and_the_last_one_ends_the_run():
     _, kept = heard([final({"value": [1]}), final({"value": [TEA]})], list[Row])
     shown = text.draw(page(RunView().extend(kept)))

@@ -247,7 +247,9 @@ def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     """
     rest = beyond_output(state, context)
     result = _result(state, context) if rest is None else values.text_nodes(rest)
-    pictures = values.pictures(state.attachments, state.name)
+    said = str(state.output)
+    named = rest is not None and without_captions(said) != said
+    pictures = () if named else values.pictures(state.attachments, state.name)
     return (*_decision(state), *nested(state.children, context), *result, *pictures)
 
 

@@ -98,7 +98,7 @@ class RespondCard(Card):
     @property
     def code(self) -> bool:
         """Whether the text is to be shown as JSON code: what a model wrote when asked for JSON."""
-        return self.asked and not self.typed and self.text.head(1) in "{["
+        return self.asked and not self.typed and self.text.begins() in "{["
 
     def cut_off(self) -> None:
         """Close a text at the end of the run."""

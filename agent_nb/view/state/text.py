@@ -60,6 +60,10 @@ class Text:
         """Return the first code points of the text, `limit` at most, without joining all of it."""
         return self._pieces[0][:limit] if self._pieces else ""
 
+    def begins(self) -> str:
+        """Return the first character that is not white space, "" if there is none."""
+        return next((piece.lstrip()[0] for piece in self._pieces if not piece.isspace()), "")
+
     def tail(self, limit: int) -> str:
         """Return the last `limit` code points without joining the whole text."""
         found: list[str] = []
