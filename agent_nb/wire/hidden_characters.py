@@ -1,4 +1,5 @@
-"""Characters that a reader does not see: controls, and those that hide, reverse or erase others.
+"""Characters that a reader does not see: controls, halves of characters, and those that hide,
+reverse or erase others.
 
 Why here: what is shown to a person must be what runs, so the view makes them visible and tools
 refuse them.
@@ -11,7 +12,7 @@ import unicodedata
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})  # categories of Unicode
 HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 

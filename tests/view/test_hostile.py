@@ -123,3 +123,8 @@ def test_a_recorded_number_may_have_any_size():
     log.append(e.State(kind="context", payload=context))
     log.append(e.Progress(call_id="a", data=done, fraction=0.5))
     assert "1000000000M tokens" in bundle(log)["text/plain"]
+
+
+def test_half_a_character_in_a_record_does_not_keep_a_page_from_being_saved(hostile_run):
+    for form in bundle(hostile_run("half \ud800"), thoughts="show").values():
+        assert form.encode()
