@@ -30,6 +30,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
+from ..events.field_order import FIELDS, fields_of
 from ..models.messages import OutputSchema
 from ..tools.schema import explain, load_plugins, untitled
 from ..wire.json_text import canonical, lenient_loads, loads
@@ -93,8 +94,10 @@ class OutputType:
         )
 
     def described(self, redaction: Redaction) -> dict[str, Any]:
-        """Return name and schema for the record, without keys."""
-        found: dict[str, Any] = redaction.value({"name": self.name, "schema": self.schema})
+        """Return name, schema and names of the fields for the record, without keys."""
+        fields = fields_of(self.schema)
+        named = {FIELDS: fields} if fields else {}
+        found: dict[str, Any] = redaction.value({"name": self.name, "schema": self.schema, **named})
         return found
 
     def wrap(self, document: Any) -> Any:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
+import pydantic
 import pytest
 from helpers.output_types import Order, Row
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted
 from agent_nb import events as e
+from agent_nb.events.event_json import decode_event, encode_event
 from agent_nb.events.text import TYPED
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.respond import card as respond
@@ -203,6 +206,26 @@ def test_an_invalid_answer_that_is_corrected_is_a_step_and_the_last_one_ends_the
     assert "No valid answer" not in shown
     _, kept = heard([final({"value": [1]})] * 3, list[Row])
     assert "No valid answer" in text.draw(page(RunView().extend(kept)))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_saved_notebook_whose_keys_are_sorted_keeps_the_order_of_the_type(named):
+    class Place(pydantic.BaseModel):
+        town: str
+        area: float
+        mayor: str | None = None
+        bridges: int = 0
+
+    document = {"town": "Ulm", "area": 118.7, "mayor": None, "bridges": 9}
+    _, kept = heard([final({"value": [document]})], list[Place])
+    saved = json.loads(
+        json.dumps([json.loads(encode_event(event)) for event in kept], sort_keys=True)
+    )
+    if not named:  # as recorded before the names stood in the record
+        del saved[0]["settings"]["output"]["fields"]
+    shown = text.draw(page(RunView().extend([decode_event(json.dumps(event)) for event in saved])))
+    columns = ["town", "area", *(["mayor", "bridges"] if named else ["bridges", "mayor"])]
+    assert "  ".join(columns) in re.sub(" {2,}", "  ", shown)
 
 
 def test_an_object_with_rows_is_shown_in_the_order_of_its_type():
