@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -85,7 +86,13 @@ def to_builtins(event: Event) -> dict[str, Any]:
 
 
 def encode_event(event: Event) -> bytes:
-    """Encode one event as canonical JSON (one line, no newline)."""
-    if event.extra or isinstance(event, Unknown):
-        return _encoder.encode(to_builtins(event))
-    return _encoder.encode(event)
+    """Encode one event as canonical JSON (one line, no newline).
+
+    Half a character, which a record may hold and UTF-8 cannot, becomes a question mark.
+    """
+    obj = to_builtins(event) if event.extra or isinstance(event, Unknown) else event
+    try:
+        return _encoder.encode(obj)
+    except UnicodeEncodeError:
+        text = json.dumps(to_builtins(event), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")

@@ -136,7 +136,7 @@ class _Build:
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
         """Return a categorical of `values`; empty texts are missing."""
-        names = ["" if v is None else str(v) for v in values]
+        names = ["" if v is None else _whole(str(v)) for v in values]
         kept = list(dict.fromkeys(n for n in names if n))
         place = {name: i for i, name in enumerate(kept)}
         lookup = np.array([*(place.get(n, -1) for n in names), -1], np.int32)
@@ -170,7 +170,15 @@ def _text(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
     values = _object(build, parts)
     if TEXT is object:  # None stays None there
         values[pd.isna(values)] = np.nan
-    return pd.array(values, dtype=TEXT)
+    try:
+        return pd.array(values, dtype=TEXT)
+    except UnicodeEncodeError:
+        return pd.array([_whole(v) if isinstance(v, str) else v for v in values], dtype=TEXT)
+
+
+def _whole(text: str) -> str:
+    """Return a text without halves of characters, which a record may hold and a column cannot."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _json(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:

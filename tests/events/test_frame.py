@@ -12,7 +12,7 @@ from agent_nb import events as e
 from agent_nb.errors import UsageError
 from agent_nb.events.column_type import Column
 from agent_nb.events.columns import CALLS, EVENTS, PRESETS, TURNS
-from agent_nb.events.event_json import event_from
+from agent_nb.events.event_json import encode_event, event_from
 from agent_nb.events.frame import to_frame
 from agent_nb.events.log import EventLog
 from agent_nb.events.rows import Place
@@ -465,3 +465,10 @@ def test_a_mean_of_counts_goes_to_files(log, tmp_path):
     means = to_frame(log, "turns")[["turn", "tokens_in"]] / 4
     means.to_parquet(tmp_path / "x.parquet")
     assert list(pd.read_parquet(tmp_path / "x.parquet")["tokens_in"]) == [2.5, 7.5]
+
+
+@pytest.mark.parametrize("field", ["content", "run", "span"])
+def test_half_a_character_of_a_record_is_a_question_mark(field):
+    event = event_from({"type": "user", field: "half \ud800"})
+    assert b"half ?" in encode_event(event)
+    assert "half ?" in to_frame([event]).to_csv()
