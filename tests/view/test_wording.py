@@ -68,6 +68,19 @@ def test_a_limit_names_the_option_that_sets_it(limit, option):
     assert f"a higher limit is set with {option}." in text
 
 
+def test_what_is_dropped_from_a_conversation_is_read_without_opening():
+    text = said(e.State(kind="conversation", payload={"note": "The later 3 turns were dropped."}))
+    assert "⟳ conversation  The later 3 turns were dropped.\n" in text
+
+
+def test_the_line_of_a_prompt_ends_before_its_first_code():
+    asked = e.User(content="This cell fails:\nNameError: x\n\n```python\nx + 1\n```")
+    (first,) = (line for line in said(asked).splitlines() if "❯" in line)
+    assert "❯ This cell fails: NameError: x" in first
+    assert "```" not in first
+    assert "```python x + 1 ```" in said(e.User(content="```python\nx + 1\n```"))
+
+
 def test_an_invalid_answer_says_what_comes_next():
     asked = e.Error(code="invalid_output", message="no JSON", retryable=True)
     assert "The model was given this text and answers again." in said(asked)

@@ -17,6 +17,7 @@ from .base import Context
 SHOWN = 50
 FEW = 6  # changes that are shown without opening
 LINES = 40  # changes that are listed
+LONGEST = 400  # characters of a note
 VALUE = 160  # characters of a value in a change
 TELLING = ("step", "id", "checkpoint_id", "status", "state")  # fields that identify a snapshot
 
@@ -40,6 +41,9 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     `alone`: it is drawn as a quiet line outside any group.
     """
     whole, name = Json(payload), _named(title, payload)
+    note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
+    if alone and isinstance(note, str):
+        return Row((T(f"⟳ {name}  {clip(note, LONGEST)}", tone="muted"),), wrap=True)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (whole,), title=name)

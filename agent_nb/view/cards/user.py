@@ -1,6 +1,11 @@
-"""The user's prompt: one line, which opens if the prompt is longer."""
+"""The user's prompt: one line, which opens if the prompt is longer.
+
+Rule: the line has the words before the first block of code, if there are any.
+"""
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 from ..format import clip, plural
 from ..nodes import Fold, Node, Pre, Row, Stack, T
@@ -16,7 +21,8 @@ def card(state: UserCard, context: Context) -> Node | None:
     lines = state.text.strip().splitlines()
     if not lines and not state.attachments:
         return None
-    left = (T("❯ ", tone="muted", label="You:"), T(clip(" ".join(lines), LINE), tone="muted"))
+    words = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
+    left = (T("❯ ", tone="muted", label="You:"), T(clip(" ".join(words), LINE), tone="muted"))
     images = pictures(state.attachments)
     if len(lines) <= 1 and len(state.text) <= LINE and not images:
         return Row(left)
