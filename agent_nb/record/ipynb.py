@@ -75,8 +75,9 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
     text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n", errors="surrogatepass") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            # half a character has no UTF-8, and its escape in Python is the one in JSON
+            file.write(text.encode("utf-8", "backslashreplace"))
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         Path(name).replace(target)
     except BaseException:

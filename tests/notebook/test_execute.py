@@ -137,6 +137,16 @@ def test_running_in_place_again_keeps_both_runs(notebook):
     assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
 
 
+def test_a_record_with_half_a_character_is_not_played_and_the_notebook_still_runs(notebook):
+    path = notebook(AGENT)
+    assert main(["run", "--inplace", str(path)]) == 0
+    text = path.read_text(encoding="utf-8")
+    assert "There is **42**." in text
+    path.write_text(text.replace("There is **42**.", "There is \\ud800."), encoding="utf-8")
+    assert main(["run", "--inplace", str(path)]) == 0
+    assert "There is **42**." in path.read_text(encoding="utf-8")
+
+
 def test_a_failed_cell_is_exit_code_1_and_the_notebook_is_written(notebook, capsys):
     path = notebook(AGENT, "%%agent -m nobody/x\nhi", "'never'")
     assert main(["run", str(path)]) == 1
