@@ -48,7 +48,11 @@ def listing(folder: str = ".") -> str:
         for server, state in HUB.states()
         if server.digest not in file
     ]
-    where = f"Servers of {tilde(found.path)}" if found.path else f"There is no {config_file.NAME}."
+    where = (
+        f"Servers of {tilde(found.path)}"
+        if found.path
+        else f"There is no {config_file.NAME}. {config_file.ADVICE}"
+    )
     if trust.everywhere(trust.SERVERS):
         where += f"\n{trust.SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([table(rows)] if rows else [])])

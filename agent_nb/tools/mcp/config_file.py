@@ -28,6 +28,10 @@ from ...wire.surrogates import encodable
 from .server import Server, checked, exact
 
 NAME = ".mcp.json"
+ADVICE = (
+    'Write one, such as {"mcpServers": {"NAME": {"command": "npx", "args": [...]}}}, '
+    "or make the server in Python with mcp_server(...) and name its variable after -t."
+)
 _LARGEST = 1 << 20  # bytes
 _MOST = 100  # servers
 _ITEMS = 256  # arguments, variables or headers of one server
@@ -53,7 +57,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
             return self.servers[name]
         if self.path is None:
             raise UsageError(
-                f"There is no MCP server {exact(name)}: neither this folder nor one above it has a file {NAME}."
+                f"There is no MCP server {exact(name)}: neither this folder nor one above it has a file {NAME}. {ADVICE}"
             )
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"

@@ -123,7 +123,10 @@ def test_an_unknown_server_gets_a_suggestion():
 
 def test_without_a_file_the_message_says_so(tmp_path):
     (tmp_path / ".git").mkdir()
-    with pytest.raises(UsageError, match=r"neither this folder nor one above it has a file \.mcp"):
+    with pytest.raises(
+        UsageError,
+        match=r"neither this folder nor one above it has a file \.mcp\.json\. Write one, such as",
+    ):
         read(tmp_path).server("a")
 
 
