@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..wire.media import base64_without_text, media_type
+from ..wire.media import base64_without_text
 from ..wire.surrogates import encodable
 from .values import plain, short_repr
 
@@ -107,11 +107,6 @@ def text(value: Any) -> str:
     if isinstance(getattr(value, "size", None), tuple) and hasattr(value, "mode"):
         return f"{kind.__name__} {' × '.join(str(n) for n in value.size)} {value.mode}"
     return ""
-
-
-def image_type(value: Any) -> str:
-    """Return the media type of bytes that are an image, else an empty string."""
-    return media_type(value) if isinstance(value, bytes) else ""
 
 
 def _rows(value: Any) -> str:

@@ -18,7 +18,6 @@ from ..wire.picture_size import size_words
 from .format import clip, join, plural
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
-LEFT_OUT_HERE = "… {:,} characters left out here; the log has them …"
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 OPEN_PICTURES = 6

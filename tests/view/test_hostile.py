@@ -16,6 +16,7 @@ from agent_nb.view.draw import html
 from agent_nb.view.draw.visible import output, prose, visible
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
+from agent_nb.view.state.fold import RunView
 
 
 def test_the_corpus_is_large(hostile):
@@ -128,3 +129,14 @@ def test_a_recorded_number_may_have_any_size():
 def test_half_a_character_in_a_record_does_not_keep_a_page_from_being_saved(hostile_run):
     for form in bundle(hostile_run("half \ud800"), thoughts="show").values():
         assert form.encode()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[0," + "[" * 100_000, "\ud800", "[0]"])
+@pytest.mark.parametrize("kind", ["picture", "approval"])
+def test_news_of_a_call_that_cannot_be_read_are_left_out(kind, text):
+    view = RunView()
+    view.apply(e.Call(call_id="c", name="x"))
+    view.apply(e.Delta(of=kind, block="c", text=text))
+    card = view.call("c")
+    assert card is not None
+    assert (card.attachments, card.asked) == ((), None)

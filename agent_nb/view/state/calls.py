@@ -16,7 +16,9 @@ from ..format import plural
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
-LINE = 400  # characters of a line of JSON that are shown that are shown
+LINE = 400  # characters of a line of JSON that are shown
+# what reading the JSON of a stranger raises
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeEncodeError)
 PARTS = 4  # marks along a bar, for views that cannot draw one
 
 
@@ -45,7 +47,7 @@ class Calls:
     def listed(self, said: dict[str, Any]) -> None:
         """Take the list of tools of an MCP server: cards name the server."""
         for tool in as_list(said.get("tools")):
-            self._servers[str(as_dict(tool).get("name"))] = str(said.get("server"))
+            self._servers[str(as_dict(tool).get("name"))] = str(said.get("server") or "")
 
     def error(self, event: Error) -> bool:
         """Take an error of a call; return False if it belongs to no call of this view."""
@@ -84,7 +86,7 @@ class Calls:
         card = self._calls.get(event.block)
         try:
             index, shown = msgspec.json.decode(event.text, type=tuple[int, dict[str, Any] | None])
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return
         if card is not None and card.open:
             before = card.attachments
@@ -136,7 +138,7 @@ class Calls:
         """Take a question that a replay asks live, or its answer."""
         try:
             found = decode_event(event.text)
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return
         if isinstance(found, Approval):
             self.approval(msgspec.structs.replace(found, call_id=event.block))
