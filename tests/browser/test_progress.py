@@ -189,7 +189,7 @@ def test_the_code_of_a_running_call_opens_and_stays_open(front, gate):
     gate.touch()
     front.wait(cell)
     front.sees(cell, "_agent.to_frame()")
-    front.output(cell).locator("summary").first.click()
+    front.output(cell).locator("summary").last.click()
     front.sees(cell, "for n in range(10):")
     assert front.output(cell).inner_text().count("half way") == 2  # in the code and in the result
 
