@@ -34,12 +34,12 @@ from .drift import Resume
 from .limits import Limits, limits_from
 from .loop import Loop
 from .model_choice import ModelChoice
-from .output_type import OutputType
 from .registry import Questions
 from .replay_check import Wish
 from .run import Run
 from .stream import Asked, Replay, Stream, finished
 from .tape import Tape
+from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     from ..dialects.base import Dialect

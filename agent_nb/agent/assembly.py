@@ -27,11 +27,11 @@ from .context import Context
 from .dependencies import behind, place
 from .limits import Limits
 from .model_choice import ModelChoice
-from .output_type import OutputType
 from .replay import Player
 from .replay_check import ReplayCheck, Wish
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
+from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     from ..dialects.base import Dialect

@@ -33,7 +33,6 @@ from ..models.messages import Request
 from ..models.offline import check_model
 from ..wire.surrogates import encodable
 from . import history as context
-from .answer_check import CODE, NOT_ALONE, AnswerCheck
 from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
@@ -45,6 +44,7 @@ from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
 from .turn_reader import Pipeline
+from .typed.answer_check import CODE, NOT_ALONE, AnswerCheck
 
 TAIL = 2.0
 

@@ -24,13 +24,13 @@ from ..events.log import EventLog
 from ..models.messages import Message, Request, text_message
 from . import compaction, sight
 from . import history as context
-from .answer_check import Verdict
 from .bill import Bill
 from .limits import Clock
 from .outgoing import outgoing, schema, tool
-from .output_way import Way, Ways
 from .run_spec import Plan
 from .turn import Turn
+from .typed.answer_check import Verdict
+from .typed.output_way import Way, Ways
 
 RESERVE = 1024  # tokens of the context kept free for the answer
 

@@ -14,8 +14,8 @@ from ..errors import RunFailed
 from ..events import Counts, End, Error, Interrupt, Metric, User
 from ..events.log import EventLog
 from ..events.text import answer_text
-from . import typed_answer
-from .output_type import OutputType
+from .typed import typed_answer
+from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     import pandas as pd

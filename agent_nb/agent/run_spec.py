@@ -19,7 +19,7 @@ from ..tools.runner import ToolRunner
 from ..wire.redact import Redaction
 from .context import Context
 from .limits import Limits
-from .output_type import OutputType
+from .typed.output_type import OutputType
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,10 +31,10 @@ from . import display
 from .drift import Played
 from .in_progress import InProgress, wait
 from .loop import Loop
-from .output_type import OutputType
 from .registry import Announced, Questions, announce
 from .replay import Player
 from .run import Run
+from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     from ..record.given import Given

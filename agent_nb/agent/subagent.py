@@ -30,7 +30,7 @@ from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
 from .limits import Limits
 from .registry import below as under
-from .typed_answer import found
+from .typed.typed_answer import found
 
 if TYPE_CHECKING:
     from .stream import Stream

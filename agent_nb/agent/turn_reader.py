@@ -22,8 +22,8 @@ from ..dialects.native import CallAssembler
 from ..events import Event
 from ..models import parts
 from ..wire.redact import Redaction, Redactor
-from .answer_check import TurnCheck
 from .turn import Turn
+from .typed.answer_check import TurnCheck
 
 LARGEST = 64_000_000
 

@@ -27,7 +27,7 @@ class Text(Part, frozen=True, tag="text", gc=False):
 
 
 class Answer(Part, frozen=True, tag="answer"):
-    """A delta of the answer that came as a call of the final tool (see `agent.final_tool`)."""
+    """A delta of the answer that came as a call of the final tool (`agent.typed.final_tool`)."""
 
     text: str
     block: str = ""

@@ -15,7 +15,7 @@ from helpers.output_types import TYPES, Colour, Entry, Order, Row, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.output_type import InvalidOutput, NotJson, OutputType, type_name
+from agent_nb.agent.typed.output_type import InvalidOutput, NotJson, OutputType, type_name
 from agent_nb.errors import UsageError
 from agent_nb.wire.json_text import canonical
 

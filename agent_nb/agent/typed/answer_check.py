@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from .. import events
-from ..events import Event
-from ..events.text import APART, TYPED
+from ... import events
+from ...events import Event
+from ...events.text import APART, TYPED
+from ..turn import Turn
 from .final_tool import FinalTool
 from .output_type import InvalidOutput, NotJson, OutputType
 from .output_way import Way
-from .turn import Turn
 
 CODE = "invalid_output"
 NOT_ALONE = "answer_not_alone"

@@ -13,7 +13,7 @@ import typing
 from functools import reduce
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 _MARKS = (typing.Required, typing.NotRequired)
 

@@ -18,10 +18,10 @@ from collections.abc import Collection
 
 import msgspec
 
-from ..dialects.base import Dialect
-from ..models.base import Model
-from ..models.messages import OutputSchema, ToolSpec
-from ..wire.json_text import dumps
+from ...dialects.base import Dialect
+from ...models.base import Model
+from ...models.messages import OutputSchema, ToolSpec
+from ...wire.json_text import dumps
 
 FINAL = "final_answer"
 LAST_TURN = (

@@ -29,13 +29,13 @@ from typing import Any
 
 import msgspec
 
-from ..errors import UsageError
-from ..events.field_order import FIELDS, fields_of
-from ..models.messages import OutputSchema
-from ..tools.schema import explain, load_plugins, untitled
-from ..wire.json_text import canonical, lenient_loads, loads
-from ..wire.redact import Redaction
-from ..wire.text_limits import cut_end
+from ...errors import UsageError
+from ...events.field_order import FIELDS, fields_of
+from ...models.messages import OutputSchema
+from ...tools.schema import explain, load_plugins, untitled
+from ...wire.json_text import canonical, lenient_loads, loads
+from ...wire.redact import Redaction
+from ...wire.text_limits import cut_end
 from .typed_dicts import convertible
 
 WRAPPED = "value"  # the member that holds a root that is not an object
