@@ -44,6 +44,12 @@ NAMES = {
 }
 
 
+def test_the_face_lists_its_public_names_and_nothing_else():
+    face = importlib.import_module("agent_nb")
+    assert set(dir(face)) == {*face.__all__, "__version__"}
+    assert set(NAMES["agent_nb"].split()) == set(face.__all__)
+
+
 @pytest.mark.parametrize("module", NAMES)
 def test_a_public_module_has_its_names(module):
     found = importlib.import_module(module)

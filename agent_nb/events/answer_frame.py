@@ -1,7 +1,8 @@
 """The typed answer of a run as a DataFrame.
 
-Rules: a list of objects is one row each, an object is one row, with the columns in the order of the
-type; any other value, or each value of a list, is a row of the column `value`.
+Rules: a list of objects is one row each, an object is one row, with the columns, and the fields of
+objects in cells, in the order of the type; any other value, or each value of a list, is a row of
+the column `value`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .field_order import ordered
+from .field_order import arranged, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,7 @@ def answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a plain JSON value as a frame; `order`: of its fields (`field_order`)."""
     import pandas as pd
 
+    document = arranged(document, order)
     rows = document if isinstance(document, list) else [document]
     if rows and all(isinstance(row, Mapping) for row in rows):
         return pd.DataFrame(rows, columns=ordered(dict.fromkeys(k for r in rows for k in r), order))

@@ -41,6 +41,15 @@ def ordered(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
     return sorted(names, key=lambda name: place.get(name, len(place)))
 
 
+def arranged(value: Any, order: tuple[str, ...], depth: int = _DEEPEST) -> Any:
+    """Return a JSON value with the fields of its objects, `depth` levels deep, in order."""
+    if isinstance(value, list) and depth:
+        return [arranged(item, order, depth - 1) for item in value]
+    if isinstance(value, Mapping) and depth:
+        return {k: arranged(value[k], order, depth - 1) for k in ordered(value, order)}
+    return value
+
+
 def _distinct(names: Iterator[str]) -> list[str]:
     return list(dict.fromkeys(islice(names, MOST)))
 

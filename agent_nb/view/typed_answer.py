@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..events.field_order import ordered
+from ..events.field_order import arranged
 from ..wire.json_text import lenient_loads
 from .format import clip, plural
 from .nodes import Code, Json, Node, Prose, Row, T, Table
@@ -23,6 +23,7 @@ ROWS, COLUMNS = 50, 12
 CELL = 200  # characters
 LONGEST = 2_000_000  # characters of JSON that is read for a table
 NOTHING = "–"
+WHOLE = ": output_frame() has them all"
 
 
 def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
@@ -31,25 +32,9 @@ def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]
         return (code(text),)
     try:
         value = lenient_loads(text)
-        return (_caption(name, value), *_nodes(_arranged(value, order)))
+        return (_caption(name, value), *_nodes(arranged(value, order)))
     except (ValueError, RecursionError):  # a record that was changed or cut
         return (code(text),)
-
-
-def _arranged(value: Any, order: tuple[str, ...]) -> Any:
-    """Return a value with the fields of its objects, two levels deep, in order."""
-    if isinstance(value, list):
-        return [_fields_in(item, order) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: _arranged(held, order) if isinstance(held, list) else held
-        for name, held in _fields_in(value, order).items()
-    }
-
-
-def _fields_in(value: Any, order: tuple[str, ...]) -> Any:
-    return {k: value[k] for k in ordered(value, order)} if isinstance(value, dict) else value
 
 
 def code(text: str) -> Node:
@@ -70,7 +55,7 @@ def _nodes(value: Any) -> tuple[Node, ...]:
     if isinstance(value, dict):
         return _fields(value)
     if isinstance(value, list):
-        return (_rows(value),) if value else (_muted("No items."),)
+        return (_rows(value, WHOLE),) if value else (_muted("No items."),)
     if isinstance(value, str):
         return (Prose(Text(bounded(value))),) if value.strip() else (_muted("An empty text."),)
     return (Row((T(_cell(value), bold=True, mono=True),)),)
@@ -104,19 +89,23 @@ def _part(value: Any) -> Node:
     return _rows(value) if isinstance(value, list) else Json(value)
 
 
-def _rows(value: list[Any]) -> Table:
-    """Return a list as a table, one row for each item."""
+def _rows(value: list[Any], whole: str = "") -> Table:
+    """Return a list as a table, one row for each item; `whole`: where the items left out are."""
     shown = value[:ROWS]
     left = [plural(len(value) - ROWS, "more row")] if len(value) > ROWS else []
     if not _objects(value):
-        return Table(("value",), tuple((_cell(v),) for v in shown), ", ".join(left))
+        return Table(("value",), tuple((_cell(v),) for v in shown), _note(left, whole))
 
     names = list(dict.fromkeys(str(key) for row in shown for key in row))
     left += [plural(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
     rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
     figures = tuple(n for n, c in enumerate(columns) if _figures([row.get(c) for row in shown]))
-    return Table(tuple(clip(c, CELL) for c in columns), rows, ", ".join(left), figures=figures)
+    return Table(tuple(clip(c, CELL) for c in columns), rows, _note(left, whole), figures=figures)
+
+
+def _note(left: list[str], whole: str) -> str:
+    return ", ".join(left) + (whole if left else "")
 
 
 def _figures(values: list[Any]) -> bool:

@@ -288,6 +288,12 @@ def test_the_answer_is_a_frame_in_the_order_of_its_type(kind, document, columns,
     assert (list(frame.columns), len(frame)) == (columns, rows)
 
 
+def test_the_objects_in_cells_of_the_frame_have_the_order_of_their_type():
+    document = {"rows": [{"price": 1.5, "name": "tea"}], "customer": "Ada", "number": 3}
+    frame = run([final(document)], output=Order).output_frame()
+    assert list(frame["rows"][0][0]) == ["name", "price"]
+
+
 def test_the_schema_is_an_input_only_where_there_is_one():
     plain = agent([], output=None).inputs("go")
     typed = agent([]).inputs("go")

@@ -254,6 +254,20 @@ def test_parallel_calls_show_when_they_ran(rich):
     assert drawn.count("ran from") == 2 * 3  # label and title of three lanes
 
 
+@pytest.mark.parametrize(
+    ("prompt", "pictures", "words"),
+    [
+        ("What is this?", 1, "prompt, 1 picture"),
+        ("What\nis this?", 2, "2 lines, 2 pictures"),
+        ("What\nis this?", 0, "2 lines"),
+    ],
+)
+def test_a_closed_prompt_says_how_many_pictures_it_has(prompt, pictures, words):
+    user = e.User(content=prompt, attachments=(attached(png()),) * pictures)
+    (line,) = (line for line in said([e.RunStart(), user]).splitlines() if "❯" in line)
+    assert line.rstrip().endswith(f"   {words}")
+
+
 def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
     begun.think("x", "t")
     begun(

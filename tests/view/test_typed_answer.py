@@ -76,7 +76,12 @@ def test_everything_is_bounded_and_says_what_is_left_out():
     assert len(table.rows) == ROWS
     assert len(table.columns) == COLUMNS
     assert all(len(cell) <= CELL + 1 for row in table.rows for cell in row)
-    assert table.note == f"{100 - ROWS} more rows, {40 - COLUMNS} more columns"
+    assert (
+        table.note
+        == f"{100 - ROWS} more rows, {40 - COLUMNS} more columns: output_frame() has them all"
+    )
+    (below,) = tables(of({"rows": [TEA] * 60}))  # the frame is one row per object of the answer
+    assert below.note == "10 more rows"
     (fields,) = tables(of({f"f{n}": n for n in range(300)}))
     assert (len(fields.rows), fields.note) == (ROWS, f"{300 - ROWS} more fields")
     assert len(html.page(page(RunView().extend(log([TEA] * 5000))))) < 200_000
@@ -89,6 +94,14 @@ def test_a_typed_text_that_is_not_json_is_shown_as_it_is(broken):
     found = nodes(broken, "T")
     assert isinstance(found[0], Code) or broken.endswith("]")
     assert all(text.draw(node) or node for node in found)
+
+
+def test_short_cells_stay_on_one_line_and_longer_texts_wrap():
+    words = "Please ring the bell at the back door."
+    drawn = "".join(map(html.draw, of([{"day": "2026-01-01", "n": -3, "note": words}])))
+    style = {cell: css for css, cell in re.findall(r'<t[dh][^>]*style="([^"]*)">([^<]*)<', drawn)}
+    assert all("white-space:nowrap" in style[cell] for cell in ("day", "2026-01-01", "-3"))
+    assert "nowrap" not in style[words]
 
 
 def test_hostile_values_are_escaped():

@@ -27,6 +27,9 @@ def card(state: UserCard, context: Context) -> Node | None:
     if len(lines) <= 1 and len(state.text) <= LINE and not images:
         return Row(left)
     body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
-    title = (T("prompt" if len(lines) <= 1 else plural(len(lines), "line"), tone="muted"),)
+    size = "prompt" if len(lines) <= 1 else plural(len(lines), "line")
+    count = sum(str(a.get("media_type", "")).startswith("image/") for a in state.attachments)
+    shown = f", {plural(count, 'picture')}" if count else ""
+    title = (T(size + shown, tone="muted"),)
     fold = Fold((Row(left, title),), body, title=clip(state.text, LINE))
     return Stack((fold,))

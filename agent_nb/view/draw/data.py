@@ -17,6 +17,7 @@ from . import visible
 from .markup import LETTERS, LINES, stop, style, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each
+WORD, WORDS = 32, 16  # letters of a cell that stays on one line: without a space, and with spaces
 
 
 def json_tree(node: nodes.Json) -> str:
@@ -68,12 +69,20 @@ def _leaf(value: Any) -> str:
 
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     if not node.sides:
-        return [f"<td{style(theme.CELL, _side(node, n))}>{text(c)}</td>" for n, c in enumerate(row)]
+        return [
+            f"<td{style(theme.CELL, _side(node, n), _short(c))}>{text(c)}</td>"
+            for n, c in enumerate(row)
+        ]
     colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
         for c, kind in zip(row, colours, strict=False)
     ]
+
+
+def _short(cell: str) -> str:
+    """Return the style that keeps a short cell, such as a date, on one line."""
+    return theme.SHORT if 0 < len(cell) <= (WORDS if " " in cell else WORD) else ""
 
 
 def _side(node: nodes.Table, column: int) -> str:
@@ -83,7 +92,7 @@ def _side(node: nodes.Table, column: int) -> str:
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n))}>{text(c)}</th>'
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n), _short(c))}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
