@@ -7,6 +7,8 @@ Rules
 - `auto`: the variables by name, type, shape and dtypes, without values, if a tool of the run shares
   them. `vars`: always, and the first rows of exact pandas and polars frames. `cells`: also the
   cells above (`context_cells`). `none`: nothing at all.
+- Modules, and functions and classes that were imported, are no variables of the user. The tool
+  `variables` lists them, for a replay compares what it lists with the record.
 - No code of the described objects runs (`tools.describe`).
 - Variables that the prompt names come first. All texts pass the secret filter before they are cut.
 - Variables and rows cost at most `TOKENS`.
@@ -70,7 +72,7 @@ def gather(
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    found = user_variables(shell.user_ns, shell.user_ns_hidden)
+    found = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     first = [name for name in mentioned(prompt) if name in found]
     known = {name: describe(name, found[name], clean) for name in _order(found, first)[:LOOKS]}
     text, cells = _variables(found, first, clean, known, rows=mode != "auto"), 0
@@ -146,7 +148,7 @@ def _variables(
     for name in _order(found, first):
         if offered(found[name]) not in _FRAMES:
             continue
-        shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean)}"
+        shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean, brief=True)}"
         left -= (cost := sum(map(tokens, shown.splitlines())) + 1)
         if left < 0:
             left += cost

@@ -23,9 +23,9 @@ import msgspec
 
 from .decorator import Declaration
 from .frames import COLUMNS, Facts, cells, facts
-from .literals import Clean, bare, literal, same
-from .looks import by_type, entries, field, is_a, line, module_of, offered, type_name
-from .notes import KINDS, NAMES, SET, note, taken
+from .literals import Clean, bare, literal, rounded, same, text_of
+from .looks import NAME, by_type, entries, field, imported, is_a, line, module_of, offered
+from .notes import KINDS, NAMES, SET, class_name, note, taken
 
 VARIABLES = 60
 TOKENS = 2_000
@@ -66,24 +66,30 @@ def describe(name: str, value: Any, clean: Clean = same) -> Described:
     known = facts(value)
     if known is not None:
         return _table(name, value, known, clean)
-    words = note(value)
+    words = note(value, clean)
     if words is not None:
-        return Described(name=name, kind=_kind(value), note=clean(words))
+        return Described(name=name, kind=_kind(value), note=words)
     if is_a(value, type):
-        return Described(name=name, kind=f"class {clean(type_name(value))}")
+        return Described(name=name, kind=f"class {class_name(value, clean)}")
     return Described(name=name, kind=_kind(value, clean), note=_figure(value))
 
 
-def preview(name: str, value: Any, rows: int = 3, clean: Clean = same) -> str:
+def preview(
+    name: str, value: Any, rows: int = 3, clean: Clean = same, *, brief: bool = False
+) -> str:
     """Return the first rows of a table, items of a container or characters of a text, each cell at
     most 40 characters; "" for anything else.
+
+    `brief`: the floating-point numbers of a table are rounded (`literals.rounded`).
     """
+    cut = rounded if brief else _whole
     count = max(0, min(rows, _ROWS))
     known = facts(value)
     if known is not None:
         head = [" | ".join(_label(label, clean) for label, _ in known.columns)]
         body = (
-            " | ".join(bare(cell, clean) or _DOTS for cell in row) for row in cells(value, count)
+            " | ".join(bare(cut(cell), clean) or _DOTS for cell in row)
+            for row in cells(value, count)
         )
         lines = [*filter(None, head), *body]
     elif type(value) is dict:
@@ -99,13 +105,18 @@ def preview(name: str, value: Any, rows: int = 3, clean: Clean = same) -> str:
 
 
 def user_variables(
-    namespace: dict[str, Any], hidden: Iterable[str] = (), *, modules: bool = False
+    namespace: dict[str, Any],
+    hidden: Iterable[str] = (),
+    *,
+    modules: bool = False,
+    imports: bool = True,
 ) -> dict[str, Any]:
     """Return the variables of a namespace that are the user's, in the order in which they were
     first set.
 
     `hidden`: names to leave out; of a dict (IPython's `user_ns_hidden`) only those that still have
-    the value it names. Objects of this package count only if they are tools made of functions.
+    the value it names. `modules` and `imports` (functions and classes of modules) may be left out.
+    Objects of this package count only if they are tools made of functions.
     """
     kept = dict(entries(hidden)) if type(hidden) is dict else dict.fromkeys(hidden, _ANY)
     return {
@@ -117,6 +128,7 @@ def user_variables(
         and not any(kept.get(name, _NOWHERE) is gone for gone in (_ANY, value))
         and (modules or not is_a(value, types.ModuleType))
         and (_is_tool(value) or not _ours(value))
+        and (imports or not imported(name, value))
     }
 
 
@@ -169,15 +181,21 @@ def _fitting(lines: Iterable[str]) -> str:
 
 
 def _table(name: str, value: Any, known: Facts, clean: Clean) -> Described:
-    columns = tuple((_label(label, clean), line(dtype, _LABEL)) for label, dtype in known.columns)
+    columns = tuple(
+        (_label(label, clean), text_of(dtype, clean, _LABEL)) for label, dtype in known.columns
+    )
     return Described(
         name=name,
         kind=_kind(value),
         shape=known.shape,
-        dtype=known.dtype,
+        dtype=text_of(known.dtype, clean, NAME),
         columns=columns[:COLUMNS],
         more=max(0, known.width - len(columns)),
     )
+
+
+def _whole(value: Any) -> Any:
+    return value
 
 
 def _label(label: Any, clean: Clean) -> str:
@@ -187,7 +205,7 @@ def _label(label: Any, clean: Clean) -> str:
 
 
 def _kind(value: Any, clean: Clean = same) -> str:
-    return clean(offered(value) or by_type(NAMES, value) or type_name(type(value)))
+    return offered(value) or by_type(NAMES, value) or class_name(type(value), clean)
 
 
 def _item(value: Any, clean: Clean) -> str:

@@ -19,6 +19,8 @@ from .looks import by_type, exactly, library, line, offered
 
 Clean = Callable[[str], str]
 WIDTH = 40  # characters of a text
+_DIGITS, _EXACT = 1e6, 1e16  # between them a number is rounded to a whole one
+_FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _BITS = 256  # of the largest integer that is written
 _ZEROS = re.compile(r"\.0+\Z")
 _ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
@@ -48,6 +50,17 @@ def literal(value: Any, clean: Clean = same) -> str:
     if kind == "pandas.Timedelta" or _missing(value):
         return str(value)
     return ""
+
+
+def rounded(value: Any) -> Any:
+    """Return a floating-point number with about six digits, all of them before the point included;
+    anything else as it is.
+    """
+    if type(value) is not float and offered(value) not in _FLOATS:
+        return value
+    number = float(value)
+    whole = _DIGITS <= abs(number) < _EXACT
+    return float(round(number)) if whole else float(f"{number:.6g}")
 
 
 def bare(value: Any, clean: Clean = same, width: int = WIDTH) -> str:

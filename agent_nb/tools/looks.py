@@ -25,6 +25,8 @@ from itertools import repeat
 from operator import is_
 from typing import Any, TypeVar
 
+from ..wire.key_search import LONGEST
+
 Found = TypeVar("Found")
 ABSENT: Any = object()
 NAME = 80  # characters of a type's name
@@ -74,11 +76,32 @@ for _module, _names in _OFFERED.items():
 
 
 def type_name(kind: type) -> str:
-    """Return the qualified name of a class; classes of builtins and of the notebook have their bare
-    name.
+    """Return the qualified name of a class on one line; classes of builtins and of the notebook
+    have their bare name.
+
+    It is longer than `NAME` by what a key may be long: filter secrets, then cut it.
     """
-    module, name = module_of(kind), line(str.__str__(_QUALNAME.__get__(kind)), NAME)
-    return name if module in ("", "builtins", "__main__") else line(f"{module}.{name}", NAME)
+    module, name = module_of(kind), str.__str__(_QUALNAME.__get__(kind))
+    bare = module in ("", "builtins", "__main__")
+    return line(name if bare else f"{module}.{name}", NAME + LONGEST)
+
+
+def imported(name: str, value: Any) -> bool:
+    """Return whether a value is the function, class or other callable that a module offers: under
+    its own name in the module it comes from, or under `name` in the package of its type.
+    """
+    kind = type(value)
+    held = value.__func__ if kind is types.MethodType else value
+    if is_a(held, type):
+        module, own = module_of(held), _NAME.__get__(held)
+    elif exactly(held, (types.FunctionType, types.BuiltinFunctionType)):
+        module, own = held.__module__, held.__name__
+    elif defines(value, "__call__"):
+        module, own = module_of(kind).partition(".")[0], name
+    else:
+        return False
+    known = type(module) is str and module not in ("", "__main__") and type(own) is str
+    return known and entry(library(module), own) is value
 
 
 def module_of(kind: type) -> str:

@@ -4,6 +4,7 @@ Rules
 - Only exact builtins are looked into; the functions here may rely on it.
 - A function is read from its code object. Annotations and defaults are not looked at, for their
   text would be somebody's `__repr__`.
+- Names pass the caller's secret filter before they are cut.
 - Sets are looked into whole or not at all: their order differs from process to process.
 """
 
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from .looks import by_type, entries, field, line, type_name
+from .literals import Clean, same, text_of
+from .looks import NAME, by_type, entries, field, type_name
 
 KINDS = 3  # items of a container whose types are named
 SET = 1_000  # items of the largest set that is looked into
@@ -23,10 +25,10 @@ _SIGNATURE = 200
 _STARS = (("*", 0x04), ("**", 0x08))  # and the flags of code that takes them
 
 
-def note(value: Any) -> str | None:
+def note(value: Any, clean: Clean = same) -> str | None:
     """Return what can be said of an exact builtin, None of anything else."""
     write = by_type(_NOTES, value)
-    return write(value) if write is not None else None
+    return write(value, clean) if write is not None else None
 
 
 def taken(items: Iterable[Any], count: int) -> list[Any]:
@@ -37,26 +39,36 @@ def taken(items: Iterable[Any], count: int) -> list[Any]:
         return []
 
 
-def _sized(word: str) -> Callable[[Any], str]:
-    return lambda value: f"{len(value):,} {word}{'' if len(value) == 1 else 's'}"
+def class_name(kind: type, clean: Clean = same) -> str:
+    """Return the name of a class without secrets, cut."""
+    return text_of(type_name(kind), clean, NAME)
 
 
-def _sequence(value: Any) -> str:
-    kinds = dict.fromkeys(type_name(type(item)) for item in taken(value, KINDS))
-    return _with(_sized("item")(value), kinds)
+def _sized(word: str) -> Callable[[Any, Clean], str]:
+    return lambda value, _: f"{len(value):,} {word}{'' if len(value) == 1 else 's'}"
 
 
-def _set(value: Any) -> str:
+def _sequence(value: Any, clean: Clean) -> str:
+    kinds = dict.fromkeys(class_name(type(item), clean) for item in taken(value, KINDS))
+    return _with(_sized("item")(value, clean), kinds)
+
+
+def _set(value: Any, clean: Clean) -> str:
     small = len(value) <= SET
-    kinds = sorted({type_name(type(i)) for i in taken(value, SET)}) if small else ()
-    return _with(_sized("item")(value), list(kinds)[:KINDS])
+    kinds = sorted({class_name(kind, clean) for kind in _kinds(value)}) if small else ()
+    return _with(_sized("item")(value, clean), list(kinds)[:KINDS])
 
 
-def _dict(value: Any) -> str:
+def _kinds(value: Any) -> list[type]:
+    """Return the types of the items of a set, each once; a type is known by its identity."""
+    return list({id(type(item)): type(item) for item in taken(value, SET)}.values())
+
+
+def _dict(value: Any, clean: Clean) -> str:
     pairs = ((type(k), type(v)) for k, v in taken(dict.items(value), KINDS))
     return _with(
-        _sized("item")(value),
-        dict.fromkeys(f"{type_name(k)}: {type_name(v)}" for k, v in pairs),
+        _sized("item")(value, clean),
+        dict.fromkeys(f"{class_name(k, clean)}: {class_name(v, clean)}" for k, v in pairs),
     )
 
 
@@ -65,14 +77,14 @@ def _with(size: str, kinds: Iterable[str]) -> str:
     return f"{size} ({inside})" if inside else size
 
 
-def _range(value: range) -> str:
+def _range(value: range, _: Clean) -> str:
     count = max(
         0, (value.stop - value.start + value.step - (1 if value.step > 0 else -1)) // value.step
     )
     return f"{count:,} items" if count.bit_length() < 64 else "more than 2⁶⁴ items"
 
 
-def _signature(value: types.FunctionType) -> str:
+def _signature(value: types.FunctionType, clean: Clean) -> str:
     """Return name and parameters, read from the code; annotations and defaults are not looked
     at.
     """
@@ -89,7 +101,8 @@ def _signature(value: types.FunctionType) -> str:
         plain += 1
     middle = stars.get("*") or ("*" if named else "")
     parts = [*shown[:plain], middle, *shown[plain:], stars.get("**", "")]
-    return line(f"{str.__str__(value.__name__)}({', '.join(filter(None, parts))})", _SIGNATURE)
+    text = f"{str.__str__(value.__name__)}({', '.join(filter(None, parts))})"
+    return text_of(text, clean, _SIGNATURE)
 
 
 def _or(value: Any, default: Any) -> Any:
@@ -97,15 +110,19 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _method(value: types.MethodType) -> str:
+def _method(value: types.MethodType, clean: Clean) -> str:
     function = value.__func__
-    own = _signature(function) if type(function) is types.FunctionType else ""
-    return f"{own} of {type_name(type(value.__self__))}".strip()
+    own = _signature(function, clean) if type(function) is types.FunctionType else ""
+    return f"{own} of {class_name(type(value.__self__), clean)}".strip()
 
 
-def _module(value: types.ModuleType) -> str:
+def _module(value: types.ModuleType, clean: Clean) -> str:
     named = field(value, "__name__")
-    return line(named, _LABEL) if type(named) is str else ""
+    return text_of(named, clean, _LABEL) if type(named) is str else ""
+
+
+def _builtin(value: types.BuiltinFunctionType, clean: Clean) -> str:
+    return text_of(str.__str__(value.__name__), clean, _LABEL)
 
 
 NAMES: dict[type, str] = {
@@ -114,8 +131,8 @@ NAMES: dict[type, str] = {
     types.MethodType: "method",
     types.BuiltinFunctionType: "builtin function",
 }
-_NOTES: dict[type, Callable[[Any], str]] = {
-    **dict.fromkeys((bool, int, float, complex, type(None)), lambda _: ""),
+_NOTES: dict[type, Callable[[Any, Clean], str]] = {
+    **dict.fromkeys((bool, int, float, complex, type(None)), lambda _value, _clean: ""),
     str: _sized("character"),
     bytes: _sized("byte"),
     bytearray: _sized("byte"),
@@ -127,6 +144,6 @@ _NOTES: dict[type, Callable[[Any], str]] = {
     range: _range,
     types.FunctionType: _signature,
     types.MethodType: _method,
-    types.BuiltinFunctionType: lambda value: line(str.__str__(value.__name__), _LABEL),
+    types.BuiltinFunctionType: _builtin,
     types.ModuleType: _module,
 }

@@ -65,6 +65,29 @@ def test_vars_adds_three_rows_of_frames(agent, frame):
     assert "31" not in text
 
 
+def test_vars_rounds_the_numbers_of_frames(agent):
+    model = Asked(["ok"])
+    agent("-m model --context vars", "Hello", model=model, df=pd.DataFrame({"x": [1 / 3]}))
+    assert "First rows of df:\nx\n0.333333\n" in model.prompt()
+
+
+def test_what_was_imported_is_not_listed_and_what_was_defined_is(agent, loaded):
+    model = Asked(["ok"])
+    loaded.run_cell(
+        "import json\nfrom dataclasses import dataclass\nfrom typing import Literal\n"
+        "from random import randint\n"
+        "@dataclass\nclass Point: x: int\ndef area(p): return p.x\np = Point(1)"
+    )
+    agent("-m model -t python", "Use dataclass and area.", model=model)
+    lines = model.prompt().removeprefix(HEAD).partition("\n\n")[0].splitlines()
+    assert lines == [
+        "area: function area(p)",
+        "model: helpers.asked_models.Asked",
+        "p: Point",
+        "Point: class Point",
+    ]
+
+
 def test_the_variables_that_the_prompt_names_come_first(agent):
     model = Asked(["ok"])
     agent("-m model --context vars", "Is `a` like zz? A test.", model=model, zz=1, b=2, a=3)

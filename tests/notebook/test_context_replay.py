@@ -13,6 +13,7 @@ from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import KEY, MIME, record_hash
 from agent_nb.record.signing import sign, user_key
+from agent_nb.tools import describe
 
 LINE = "-m model -t python --approve auto"
 
@@ -101,6 +102,18 @@ def test_a_used_variable_that_is_gone_goes_live(nb):
     nb.cell("Go.", LINE)
     assert len(model.requests) == 4
     assert "`df` is gone" in page(nb)
+
+
+def test_a_record_that_lists_what_was_imported_is_played(nb, monkeypatch):
+    nb.shell.run_cell("from dataclasses import dataclass")
+    model = asked("dataclass.__name__")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(describe, "imported", lambda name, value: False)
+        run = nb.cell("Use dataclass.", LINE, model=model)
+    assert "dataclass" in recorded(list(run.log)).payload["variables"]
+    nb.cell("Use dataclass.", LINE)
+    assert len(model.requests) == 2
+    assert "since then" not in page(nb)
 
 
 def test_an_unused_variable_that_is_gone_is_not_spoken_of(nb):

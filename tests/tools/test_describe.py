@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import subprocess
 import sys
+import types
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,6 +244,58 @@ def test_a_key_is_filtered_before_it_is_cut() -> None:
     shown += preview("s", key, clean=clean) + preview("d", {key: [key]}, clean=clean)
     assert "k3y" not in shown
     assert shown.count("[redacted]") == 5
+
+
+def test_a_key_in_a_name_is_filtered_before_the_name_is_cut() -> None:
+    key = "k3y-" + "abcdefgh" * 8
+
+    def clean(shown: str) -> str:
+        return shown.replace(key, "[redacted]")
+
+    for before in range(0, 220, 7):
+        name = "N" * before + key
+        named = type(name, (), {"__module__": "__main__"})
+        function: Any = types.FunctionType(parameters.__code__, {}, name)
+        method = types.MethodType(function, named())
+        module = types.ModuleType(name)
+        column = np.zeros(1, dtype=object)
+        values = (named, named(), [named()], {named()}, {1: named()}, function, method, module)
+        for value in (*values, column):
+            assert "k3y" not in describe("v", value, clean).as_text()
+            assert "k3y" not in preview("v", [value], clean=clean)
+
+
+def test_callables_of_modules_can_be_left_out_and_the_users_own_stay() -> None:
+    code = (
+        "import functools, dataclasses\n"
+        "from dataclasses import dataclass, make_dataclass\n"
+        "from typing import Any, Literal, Optional\n"
+        "from math import sqrt\n"
+        "from math import pi\n"
+        "from random import randint\n"
+        "from pydantic import BaseModel as Base\n"
+        "from numpy import sin, mean\n"
+        "class Mine(Base): ...\n"
+        "Made = make_dataclass('Made', ['x'])\n"
+        "@dataclass\nclass Point: x: int\n"
+        "def load(): ...\n"
+        "@functools.wraps(dataclass)\ndef wrapped(): ...\n"
+        "short = lambda: 1\n"
+        "Kind = Optional[int]\n"
+        "class Calls:\n def __call__(self): raise SystemExit\n"
+        "calls, point, bound, append = Calls(), Point(1), Calls().__call__, [].append\n"
+    )
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "<cell>", "exec", dont_inherit=True), space)
+    mine = ["pi", "Mine", "Made", "Point", "load", "wrapped", "short", "Kind", "Calls", "calls"]
+    mine += ["point", "bound", "append"]
+    assert list(user_variables(space, imports=False)) == mine
+    assert {"dataclass", "Literal", "Base", "sin"} < set(user_variables(space))
+
+
+def test_whether_a_value_was_imported_runs_no_code_of_it(tmp_path: Path) -> None:
+    user_variables(hostile(tmp_path), imports=False)
+    assert HITS == []
 
 
 def test_nothing_is_imported_for_it() -> None:

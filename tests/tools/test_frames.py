@@ -21,6 +21,33 @@ from agent_nb.tools.describe import describe, preview
 DAY = datetime.datetime.fromisoformat("2024-01-02")
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (1 / 3, "0.333333"),
+        (-2 / 3 * 1e-9, "-6.66667e-10"),
+        (12.0, "12.0"),
+        (0.1 + 0.2, "0.3"),
+        (123456.789, "123457.0"),
+        (1234567.89, "1234568.0"),
+        (-9876543210.123, "-9876543210.0"),
+        (1.23456789e20, "1.23457e+20"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+        (0.0, "0.0"),
+    ],
+)
+def test_a_brief_preview_rounds_the_numbers_of_a_table(number: float, shown: str) -> None:
+    for frame in (pd.DataFrame({"x": [number], "n": [1234567]}), np.array([[number, 1234567]])):
+        rows = preview("v", frame, brief=True).splitlines()
+        assert rows[-1].split(" | ")[0] == shown
+    assert preview("v", pd.Series([number]), brief=True) == shown
+    own = type("Own", (float,), {"__format__": hostile_objects.hook("__format__")})(number)
+    assert preview("v", pd.DataFrame({"x": [own]}, dtype=object), brief=True) == "x\n…"
+    assert HITS == []
+    assert preview("v", pd.DataFrame({"x": [number]})).endswith(str(number))
+
+
 def text(value: Any) -> str:
     return describe("v", value).as_text().removeprefix("v: ")
 
