@@ -3,7 +3,7 @@
 Rules
 - A permission needs a clear yes at a keyboard, after what would start was shown exactly. So no cell
   of a notebook that runs by itself can grant it.
-- Listing starts nothing.
+- Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from pathlib import Path
 from ..errors import UsageError
 from ..host import trust
 from ..host.paths import tilde
+from ..models import keys
 from ..tools.mcp import config_file, permissions
 from ..tools.mcp.hub import HUB
+from ..tools.mcp.masking import masked
 from ..tools.mcp.server import Server, exact
+from ..wire.redact import redact_text
 from .notices import printable, table
 from .yes_no import NO, confirmed
 
@@ -38,13 +41,13 @@ def listing(folder: str = ".") -> str:
     found = config_file.read(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
-        (name, states.get(server.digest) or _permission(server), "; ".join(server.described()))
+        (name, states.get(server.digest) or _permission(server), _shown(server))
         for name, server in found.servers.items()
     ]
     rows += [(name, "faulty", fault) for name, fault in found.faults.items()]
     file = [server.digest for server in found.servers.values()]
     rows += [
-        (server.name, state, "; ".join(server.described()))
+        (server.name, state, _shown(server))
         for server, state in HUB.states()
         if server.digest not in file
     ]
@@ -56,6 +59,12 @@ def listing(folder: str = ".") -> str:
     if trust.everywhere(trust.SERVERS):
         where += f"\n{trust.SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([table(rows)] if rows else [])])
+
+
+def _shown(server: Server) -> str:
+    """Return the entry of a server in a line without secrets, which the notebook may keep."""
+    secrets = {**keys.secrets(), **server.secrets}
+    return "; ".join(masked(server, lambda text: redact_text(text, secrets)).described())
 
 
 def _permission(server: Server) -> str:

@@ -112,6 +112,50 @@ def test_what_an_entry_says_is_shown_escaped(folder, answer):
     assert all(c.isprintable() or c == "\n" for c in asked[0])
 
 
+SECRET = "quite-hidden"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "npx", "args": [f"--token={SECRET}"]},
+        {"command": "npx", "args": ["--api-key", SECRET, "last"]},
+        {"command": "npx", "args": ["--header", f"Authorization: Bearer {SECRET}"]},
+        {"command": "npx", "args": ["--header", f"Authorization:{SECRET}"]},
+        {"command": "docker", "args": ["run", "-e", f"MY_TOKEN={SECRET}"]},
+        {"command": "sh", "args": ["-c", f"cd x; API_KEY='{SECRET}' npx y"]},
+        {"command": "npx", "args": ["mcp-remote", f"https://example.org/a?key={SECRET}&b=1"]},
+        {"command": "npx", "args": ["x"], "env": {"DB": f"postgres://me:{SECRET}@host/x"}},
+        {"command": "npx", "args": [f"--db=postgres://me:{SECRET}@x@host/x"]},
+        {"command": "npx", "args": ["x"], "env": {"PW_TOKEN": SECRET[-5:]}},
+        {"command": "npx", "args": [SECRET], "env": {"MY_TOKEN": SECRET}},
+        {"url": f"https://example.org/a?key={SECRET}"},
+        {"url": f"https://me:{SECRET}@example.org/a#{SECRET}"},
+        {"url": "https://example.org/a", "headers": {"X-Key": SECRET}},
+    ],
+)
+def test_the_list_shows_no_secret_and_allow_shows_the_entry(folder, answer, entry):
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"small": entry}}))
+    asked = answer("n")
+    shown = work([])
+    assert "small  not allowed" in shown
+    assert "hidden" not in shown.replace("not allowed", "")
+    assert SECRET[-5:] not in shown
+    assert entry.get("command", "example.org/a") in shown
+    work(["allow", "small"])
+    if not {"env", "headers"} & entry.keys():
+        assert SECRET in asked[0]
+
+
+def test_the_list_shows_what_is_no_secret(folder):
+    args = ["-y", "pkg@1.2", "--port=80", "--no-auth", "-v", "C:\\x", "https://example.org/a"]
+    entry = {"command": "npx", "args": args, "env": {"MODE": "fast"}}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"small": entry}}))
+    shown = work([])
+    assert f"command: {' '.join(map(json.dumps, ['npx', *args]))}" in shown
+    assert '"MODE"="fast"' in shown
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -22,7 +22,7 @@ from ...wire.json_text import canonical
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
-_SECRET = re.compile(
+SECRET = re.compile(
     r"(?i)authorization|cookie|key|token|secret|password|passwd|credential|bearer|auth$"
 )
 _SHORTEST = 6  # characters of a value that is worth hiding
@@ -59,7 +59,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def secrets(self) -> dict[str, str]:
         """The values of the entry that look like secrets, by name; of `Bearer X` also X."""
         found = {**self.env, **self.headers}
-        secret = {name: value for name, value in found.items() if _SECRET.search(name)}
+        secret = {name: value for name, value in found.items() if SECRET.search(name)}
         ends = {
             f"{name} (end)": value.split()[-1] for name, value in secret.items() if value.strip()
         }

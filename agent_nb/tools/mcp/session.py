@@ -29,6 +29,7 @@ from ...wire.text_limits import cut_end
 from ..base import Pictured
 from .content import value_of
 from .elicitation import Asking, answer
+from .masking import masked
 from .sdk import sdk
 from .server import Server, exact
 from .stderr_tail import StderrTail
@@ -243,7 +244,7 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:
-        return f"It answered with the status {status}; is {exact(server.url)} its address?"
+        return f"It answered with the status {status}; is {exact(masked(server).url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):

@@ -129,6 +129,17 @@ def test_a_refusal_says_what_to_do(ask, status, words):
     assert words in run.log.of("error")[0].message
 
 
+def test_a_refusal_names_the_address_without_its_query(ask):
+    server = Answering(404)
+    try:
+        run = ask([mcp_server("closed", url=f"{server.url}?key=quite-secret-value")])
+    finally:
+        server.close()
+    message = run.log.of("error")[0].message
+    assert f'is "{server.url}?***" its address?' in message
+    assert "quite-secret-value" not in message
+
+
 def test_the_headers_of_the_entry_are_sent_and_kept_out_of_messages(ask, monkeypatch):
     monkeypatch.setenv("MY_TOKEN", "quite-secret-value")
     server = Answering(500)
