@@ -98,6 +98,7 @@ PANEL = f"border:{LINE};border-radius:{RADIUS};margin:6px 0;overflow:hidden"
 STEP = "padding:3px 10px"
 STEP_LINE = f"padding:3px 10px 3px calc({INDENT} + 10px)"
 ROW = "display:flex;justify-content:space-between;align-items:baseline"
+ROWS = f"{ROW};flex-wrap:wrap"  # the right side goes below where the left one would be narrow
 LEFT = "min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 RIGHT = "white-space:nowrap"
 SUMMARY = f"cursor:pointer;list-style-position:outside;margin-left:{INDENT}"
@@ -123,6 +124,7 @@ BRANCH = "margin:1px 0;padding:0"
 METER = f"display:inline-block;width:44px;height:5px;border-radius:3px;margin:0 0 0 10px;vertical-align:middle;background-color:{TRACK}"
 FIGURE = "display:inline-block;min-width:40px;text-align:right"
 WORDS = "min-width:0;overflow-wrap:break-word"
+WIDE_WORDS = f"flex:1 1 200px;{WORDS}"
 # white: many plots have no ground of their own, and black axes
 IMAGE = "max-width:96%;max-height:480px;margin:2px 0 4px 14px;border-radius:4px;background-color:rgb(255,255,255)"
 

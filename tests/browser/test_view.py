@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from nbformat.v4 import new_output
 
+from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import bundle
 
@@ -32,6 +33,20 @@ log.append(e.Delta(block="r", of="respond", text=text))
 log.append(e.Respond(block="r", content=text))
 view.renderer.stop()
 """
+WAITING = """
+log = EventLog()
+view = open_view(log, kind="widgets", can_click=True, publish=publish)
+log.append(e.RunStart(model="anthropic/claude-sonnet-test", settings={"limits": {"turns": 20}}))
+log.append(e.User(content="Write it."))
+log.append(e.Metric(turn=2, total=e.Counts(input=12_300, output=4_567, cost=0.0123)))
+log.append(e.Call(call_id="k", name="write", args={"file": "a.txt", "content": "b"}))
+log.append(e.Approval(call_id="k", stage="requested", args={"file": "a.txt", "content": "b"}))
+view.renderer.stop()
+"""
+NARROW = "(output, width) => { output.style.maxWidth = `${width}px`; }"
+# lines that the element takes, and whether what stands beside it is in the column
+LINES = """(said, column) => [said.getClientRects().length,
+    [...said.closest('div').children].every(n => n.getBoundingClientRect().right <= column.getBoundingClientRect().right + 1)]"""
 TYPESET = """index => [...window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelectorAll('mjx-container')].length"""
 ASKED = """
 log, acts, answered, loop = EventLog(), [], asyncio.Event(), asyncio.get_running_loop()
@@ -150,11 +165,43 @@ def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):
     assert marks != plain
 
 
+def shown_at(notebook, cell, words, width):
+    """Return the lines of `words` in a column of `width` px, and whether its row fits in."""
+    output = notebook.output(cell)
+    output.evaluate(NARROW, width)
+    said = output.get_by_text(words, exact=True).first
+    return said.evaluate(LINES, output.element_handle())
+
+
+def test_the_live_header_stays_in_words_in_a_narrow_column(notebook):
+    cell = notebook.run(WAITING)
+    notebook.button(cell, "■ Stop").wait_for()
+    for width in (350, 700, 1100):
+        assert shown_at(notebook, cell, "? waiting for you", width) == [1, True]
+        notebook.shot(f"header-live-{width}")
+    notebook.run("log.append(e.End(status='interrupted')); view.close(bundle(log))")
+
+
+def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opened):
+    log = EventLog("run000000002")
+    log.append(
+        e.RunStart(model="anthropic/claude-sonnet-test", settings={"source": "the option -m"})
+    )
+    log.append(e.User(content="Write it."))
+    log.append(e.Metric(turn=2, total=e.Counts(input=12_300, output=4_567, cost=0.0123)))
+    log.append(e.End(status="awaiting"))
+    outputs = {0: [new_output("display_data", data=bundle(log))]}
+    notebook = opened("lab", name="narrow", cells=("1",), outputs=outputs)
+    notebook.sees(0, "waits for an answer")
+    for width in (350, 700, 1100):
+        assert shown_at(notebook, 0, "? waits for an answer", width) == [1, True]
+        notebook.shot(f"header-static-{width}")
+    notebook.close()
+
+
 @pytest.fixture(scope="session")
 def rich_log() -> EventLog:
     """A finished run with calls that worked and failed."""
-    from agent_nb import events as e
-
     log = EventLog("run000000001")
     log.append(e.RunStart(model="scripted/test"))
     log.append(e.User(content="Go."))

@@ -62,14 +62,20 @@ def _line(node: nodes.Row) -> str:
     if not node.right:
         return f"<span{style('' if node.wrap else theme.LEFT, 'min-width:0' if node.wrap else '')}>{left}</span>"
     live = ' aria-live="polite"' if node.live else ""
-    said = f"<span{live}{style(theme.WORDS if node.wrap else theme.LEFT)}>{left}</span>"
+    said = f"<span{live}{style(theme.WIDE_WORDS if node.wrap else theme.LEFT)}>{left}</span>"
     return f"{said} <span{style(theme.RIGHT)}>{GAP}{''.join(run(t) for t in node.right)}</span>"
+
+
+def _across(node: nodes.Row) -> str:
+    """Return the style that puts the two sides of a row beside each other; "" without need."""
+    if not node.wrap:
+        return theme.ROW
+    return theme.ROWS if node.right else ""
 
 
 def row(node: nodes.Row) -> str:
     """Return a line as a block."""
-    css = theme.ROW if node.right or not node.wrap else ""
-    return f"<div{style(css, 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
+    return f"<div{style(_across(node), 'overflow-wrap:break-word' if node.wrap else '')}>{_line(node)}</div>"
 
 
 def fold(node: nodes.Fold) -> str:
@@ -77,7 +83,9 @@ def fold(node: nodes.Fold) -> str:
     if not node.body:
         return "".join(draw(part) for part in node.summary)
     lines = "".join(
-        f"<span{style(theme.ROW)}>{_line(p)}</span>" if isinstance(p, nodes.Row) else draw(p)
+        f"<span{style(_across(p) or theme.ROW)}>{_line(p)}</span>"
+        if isinstance(p, nodes.Row)
+        else draw(p)
         for p in node.summary
     )
     summary = f"<summary{style(theme.SUMMARY)}>{lines}</summary>"
