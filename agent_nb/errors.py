@@ -123,6 +123,10 @@ class ModelError(AgentError):
         self.retryable = False
         return self
 
+    def advise(self, words: str) -> None:
+        """Add what the user can do to the message."""
+        self.args = (f"{str(self).rstrip()} {words}",)
+
 
 class ToolError(AgentError):
     """Raise it in a tool to give the model a message without a traceback."""

@@ -11,6 +11,7 @@ Rules
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
   rate limit is waited out; of other faults, `PATIENCE` requests or a wait of `PAUSE` seconds are
   enough. A wrong key or a wrong request is the user's to mend: nothing takes their place.
+- Where the user names one model only and another one could go on, the fault says how to name two.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .run_spec import Plan
 FALLBACK = "fallback"
 PATIENCE = 3
 PAUSE = 5.0
+ADVICE = 'If you name a second model, it goes on in such a case: -m a,b or Agent("a,b").'
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -39,7 +41,7 @@ class Retry(msgspec.Struct, frozen=True):
 def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Retry | None:
     """Return how to repeat the failed request number `attempt`, or None to give up.
 
-    Changes what `prompt` asks for next.
+    Changes what `prompt` asks for next, and advises in the message of a fault that is final.
     """
     if fault.code == "no_tools" and prompt.dialect.native:
         prompt.fall_back()
@@ -67,7 +69,11 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
 
 def _fallback(fault: ModelError, plan: Plan) -> Retry | None:
     """Return how the next model takes over, None if there is none or it is not for this fault."""
-    if not plan.spares or not is_outage(fault):
+    if not is_outage(fault):
+        return None
+    if not plan.spares:
+        if not plan.relieved and fault.code == "provider":  # an address is the user's to mend
+            fault.advise(ADVICE)
         return None
     more = str(fault) if str(fault).rstrip(".") != fault.brief else ""
     return Retry(0.0, FALLBACK, f"{fault.brief}.", fault.raw or more)

@@ -30,7 +30,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
     remarks on the policy. `context`: what is sent beside the prompt. `output`: the type of the
     answer. `spares`: models that go on when one is away or overloaded, in order, with their
-    dialects.
+    dialects. `relieved`: whether the model is one of them.
     """
 
     model: Model
@@ -51,8 +51,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputType | None = None
     late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
     spares: Sequence[tuple[Model, Dialect]] = ()
+    relieved: bool = False
 
     def with_spare(self) -> Plan:
         """Return the plan with the next of the `spares` in place of the model."""
         (model, dialect), *rest = self.spares
-        return msgspec.structs.replace(self, model=model, dialect=dialect, spares=tuple(rest))
+        return msgspec.structs.replace(
+            self, model=model, dialect=dialect, spares=tuple(rest), relieved=True
+        )

@@ -13,6 +13,7 @@ from helpers.waiting import wait
 from agent_nb import TURNS, Agent, Scripted, tool
 from agent_nb.agent.context import Context
 from agent_nb.agent.drift import Drift, Resume
+from agent_nb.agent.retry import ADVICE
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.frame import to_frame
@@ -105,6 +106,24 @@ def test_a_wrong_key_or_request_is_the_users_to_mend(serve, status):
     a = serve(refusing(status))
     run = asking([openai("a", base_url=a.url), Scripted(["from b"])])
     assert (run.status, run.answer, changes(run)) == ("error", "", [])
+
+
+def test_where_one_model_is_named_an_outage_says_how_to_name_two(serve):
+    for status, words in ((503, "down"), (529, "Overloaded"), (429, "insufficient_quota")):
+        run = asking(openai("a", base_url=serve(refusing(status, words)).url))
+        assert run.status == "error"
+        assert f"({status})" in run.error
+        assert run.error.endswith(ADVICE)
+
+
+def test_where_a_second_model_cannot_help_or_could_not_none_is_advised(serve):
+    a, b = serve(refusing(503)), serve(refusing(503))
+    both = asking([openai("a", base_url=a.url), openai("b", base_url=b.url)])
+    key = asking(openai("a", base_url=serve(refusing(401)).url))
+    away = asking(openai("a", base_url=closed_port()))
+    for run in (both, key, away):
+        assert run.status == "error"
+        assert ADVICE not in run.error
 
 
 def test_a_missing_key_is_the_users_to_mend():
