@@ -13,14 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from . import exif
+
 START = b"\xff\xd8"
 END = 0xD9
 SCAN = 0xDA
 _EXIF = b"Exif\0\0"
 _ICC = b"ICC_PROFILE\0"
-_TURNED = 0x0112  # the Exif tag of the orientation
-_UPRIGHT = 1
-_MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)  # the end of a scan's data
+_MARKER = re.compile(rb"\xff++([^\x00\xd0-\xd7])", re.DOTALL)
+_AFTER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)  # the end of a scan's data
 
 
 def without_text(data: bytes) -> bytes:
@@ -40,7 +41,7 @@ def _kept(data: bytes) -> Iterator[bytes]:
             return
         content = data[begin + 2 : end]
         if kind == SCAN:
-            after = _MARKER.search(data, end)
+            after = _AFTER.search(data, end)
             end = after.start() if after else len(data)
         if _draws(kind, content):
             yield data[found.start() : end]
@@ -62,26 +63,11 @@ def _draws(kind: int, content: bytes) -> bool:
 
 def _orientation(kind: int, content: bytes) -> int:
     """Return how an Exif segment turns the picture (2 to 8), 0 if it does not."""
-    tiff = content[len(_EXIF) :]
-    if kind != 0xE1 or not content.startswith(_EXIF) or tiff[:2] not in (b"II", b"MM"):
-        return 0
-    order = "little" if tiff[:2] == b"II" else "big"
-
-    def number(at: int, size: int) -> int:
-        return int.from_bytes(tiff[at : at + size], order)  # type: ignore[arg-type]  # a literal
-
-    first = number(4, 4)
-    for entry in range(first + 2, min(first + 2 + 12 * number(first, 2), len(tiff) - 11), 12):
-        if number(entry, 2) == _TURNED:
-            turned = number(entry + 8, 2)
-            return turned if _UPRIGHT < turned <= 8 else 0
-    return 0
+    here = kind == 0xE1 and content.startswith(_EXIF)
+    return exif.orientation(content[len(_EXIF) :]) if here else 0
 
 
 def _only(turned: int) -> bytes:
     """Return an Exif segment that says nothing but the orientation."""
-    tag = b"".join(
-        n.to_bytes(size, "little") for n, size in ((_TURNED, 2), (3, 2), (1, 4), (turned, 4))
-    )
-    content = _EXIF + b"II*\0\x08\0\0\0" + b"\x01\0" + tag + b"\0\0\0\0"
+    content = _EXIF + exif.only(turned)
     return b"\xff\xe1" + (len(content) + 2).to_bytes(2) + content

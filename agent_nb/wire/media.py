@@ -1,4 +1,4 @@
-"""Pictures as bytes: their media type, and a PNG or JPEG without the text in it.
+"""Pictures as bytes: their media type, and without the text in them.
 
 Why: programs write comments, command lines and paths into a picture, cameras the place and the
 time. They are invisible, and yet everyone who gets the notebook, and the provider that is asked,
@@ -7,21 +7,21 @@ gets them too.
 Rules
 - The media type is read from the first bytes, not from a name.
 - A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
-  again. Data after its end is dropped. A JPEG likewise (`jpeg`).
+  again. Data after its end is dropped. A JPEG, GIF and WebP likewise (`jpeg`, `gif`, `webp`).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import jpeg
+from . import gif, jpeg, webp
 
 PNG = b"\x89PNG\r\n\x1a\n"
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_IN_BASE64 = ("iVBORw0KGgo", "/9j/")  # the beginnings of a PNG and of a JPEG
+_IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # the beginnings of pictures
 DRAWN = frozenset(
     # the last three: APNG
     b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()
@@ -58,14 +58,12 @@ def clean_attachment(given: Any) -> dict[str, str] | None:
 
 
 def without_text(data: bytes) -> bytes:
-    """Return a PNG or JPEG without text and Exif, a PNG also without unknown chunks; other bytes
-    unchanged.
-    """
-    if data.startswith(jpeg.START):
-        clean = jpeg.without_text(data)
-        return data if clean == data else clean
-    if not data.startswith(PNG):
-        return data
+    """Return a picture without text, Exif and unknown chunks; other bytes unchanged."""
+    clean = _CLEANERS.get(media_type(data), bytes)(data)
+    return data if clean == data else clean
+
+
+def _png(data: bytes) -> bytes:
     kept, at = [PNG], len(PNG)
     while at + 12 <= len(data):
         size, name = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
@@ -75,12 +73,19 @@ def without_text(data: bytes) -> bytes:
         if name == b"IEND":
             break
         at = end
-    whole = b"".join(kept)
-    return data if len(whole) == len(data) else whole
+    return b"".join(kept)
+
+
+_CLEANERS: dict[str, Callable[[bytes], bytes]] = {
+    "image/png": _png,
+    "image/jpeg": jpeg.without_text,
+    "image/gif": gif.without_text,
+    "image/webp": webp.without_text,
+}
 
 
 def base64_without_text(text: str) -> str:
-    """Return the base64 of a PNG or JPEG without its text; any other text unchanged."""
+    """Return the base64 of a picture without its text; any other text unchanged."""
     try:
         data = base64.b64decode(text) if text.lstrip().startswith(_IN_BASE64) else b""
     except (binascii.Error, ValueError):

@@ -79,6 +79,16 @@ def test_a_photo_that_breaks_off_anywhere_says_nothing(cut):
     assert without_text(kept) == kept
 
 
+@pytest.mark.parametrize("after", [b"", b"\0", b"\xd9", b"\xfe\0\x0bsk-secret"])
+def test_a_scan_full_of_fill_bytes_is_read_once(after):
+    """A search that begins again at each of them does not end."""
+    whole = b"\xff\xd8\xff\xda\0\x02" + b"\xff" * 1_000_000 + after
+    kept = without_text(whole)
+    assert whole.startswith(kept)
+    assert b"sk-secret" not in kept
+    assert len(kept) >= 1_000_000
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_after_the_start_are_read(rest):
     kept = without_text(b"\xff\xd8" + rest)

@@ -1,0 +1,59 @@
+"""A WebP without the text in it: no Exif but the way it is turned, no XMP, no unknown chunk.
+
+Rules
+- The chunks that are drawn stay as they are, byte for byte; those of a frame likewise.
+- Data after the end of the file are dropped; a file that breaks off keeps its whole chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import exif
+
+_HEAD = 12  # bytes of `RIFF`, the size and `WEBP`
+_PIXELS = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
+_DRAWN = _PIXELS | {b"ANIM", b"ICCP"}
+_FRAME = 16  # bytes of a frame before its chunks, which hold no further frames
+_EXIF, _XMP = 0x08, 0x04  # flags in VP8X
+
+
+def without_text(data: bytes) -> bytes:
+    """Return a WebP without Exif, XMP and unknown chunks."""
+    end = min(len(data), 8 + int.from_bytes(data[4:8], "little"))
+    body = b"".join(_kept(data[_HEAD:end]))
+    return b"RIFF" + (len(body) + 4).to_bytes(4, "little") + b"WEBP" + body
+
+
+def _kept(data: bytes) -> Iterator[bytes]:
+    chunks = list(_chunks(data))
+    turned = next((exif.orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0)
+    for name, content in chunks:
+        if name == b"VP8X":
+            flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if turned else 0) if content else 0
+            yield _chunk(name, bytes([flags]) + content[1:])
+        elif name == b"ANMF":
+            inner = (_chunk(*c) for c in _chunks(content[_FRAME:]) if c[0] in _PIXELS)
+            yield _chunk(name, content[:_FRAME] + b"".join(inner))
+        elif name in _DRAWN:
+            yield _chunk(name, content)
+    if turned:
+        yield _chunk(b"EXIF", exif.only(turned))
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 0
+    while at + 8 <= len(data):
+        begin, size = at + 8, int.from_bytes(data[at + 4 : at + 8], "little")
+        if begin + size > len(data):
+            return
+        yield data[at : at + 4], data[begin : begin + size]
+        at = begin + size + size % 2
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return name + len(content).to_bytes(4, "little") + content + b"\0" * (len(content) % 2)
+
+
+def _tiff(content: bytes) -> bytes:
+    return content.removeprefix(b"Exif\0\0")
