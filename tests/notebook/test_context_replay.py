@@ -50,6 +50,23 @@ def test_a_used_variable_of_another_shape_goes_live_and_the_header_says_which(nb
     assert len(model.requests) == 4
 
 
+@pytest.mark.parametrize("line", ["-m model", "-m model --context none", "-m model --output int"])
+def test_a_cell_below_a_changed_one_says_that_the_conversation_changed(nb, line):
+    model = Asked([str(n) for n in range(9)], dialect="xml")
+    nb.cell("Go.", "-m model", model=model)
+    nb.cell("And?", line, cell="c2")
+    assert "asked anew" not in page(nb)
+    nb.cell("Go on.", "-m model")
+    assert "asked anew" not in page(nb)  # the cell shows that its prompt is another one
+    run = nb.cell("And?", line, cell="c2")
+    assert len(model.requests) == 4
+    assert "asked anew: the conversation changed" in page(nb)
+    assert recorded(list(run.log)).payload["changed"] == ["the conversation changed"]
+    nb.cell("And?", line, cell="c2")
+    assert len(model.requests) == 4
+    assert "asked anew" not in page(nb)
+
+
 @pytest.mark.parametrize(
     ("prompt", "code"),
     [

@@ -73,6 +73,13 @@ class Choice(msgspec.Struct, frozen=True):
         others = f"since then {listed(self.changes.others)}" if self.changes.others else ""
         return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
 
+    @property
+    def why_anew(self) -> tuple[str, ...]:
+        """What alone kept a record from being played, in words, if the cell does not show it."""
+        if self.found.changed == ("conversation",):
+            return ("the conversation changed",)
+        return self.changes.used
+
 
 def as_sent(options: Options, cell: Cell) -> Options:
     """Return the options with the values that our runner sent instead."""

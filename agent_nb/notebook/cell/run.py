@@ -165,7 +165,7 @@ class CellRun:
         if choice.found.status == "tampered":
             warn(f"{choice.found.problem}. It is not played; the cell runs live.")
         if choice.tape is None:
-            changed = choice.changes.used
+            changed = choice.why_anew
             self._context = msgspec.structs.replace(self._context, changed=changed)
             return self._start(driver, None)
         if choice.tape.again(agent.tools):

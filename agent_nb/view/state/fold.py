@@ -77,7 +77,7 @@ class RunView:
         self.usage = Usage()
         self.limit = ""  # the limit that ended the run, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
-        self.changed = ""  # variables that kept a record from being played, in words
+        self.changed = ""  # what kept a record from being played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
         self.doing = ""  # live only: work before anything streams, such as loading a model
         self._previous = 0.0  # time of the event before the latest
