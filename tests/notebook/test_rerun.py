@@ -708,6 +708,13 @@ class TestLost:
         assert records[4]["id"] in self.listed(nb)
 
 
+def test_a_run_that_was_not_saved_is_asked_again_after_a_restart(nb):
+    nb.cell("hi", model=Once(["one", "two"]))
+    assert nb.cell("hi").answer == "one"
+    nb.restart()
+    assert nb.cell("hi").answer == "two"
+
+
 def test_a_lost_run_is_recovered_into_the_notebook(nb):
     lost = nb.cell("hi", model=Once(["one", "two"]))
     nb.restart()
