@@ -102,6 +102,7 @@ def test_short_cells_stay_on_one_line_and_longer_texts_wrap():
     style = {cell: css for css, cell in re.findall(r'<t[dh][^>]*style="([^"]*)">([^<]*)<', drawn)}
     assert all("white-space:nowrap" in style[cell] for cell in ("day", "2026-01-01", "-3"))
     assert "nowrap" not in style[words]
+    assert "min-width:150px" in style[words]  # beside many short cells, too
 
 
 def test_hostile_values_are_escaped():

@@ -70,7 +70,7 @@ def _leaf(value: Any) -> str:
 def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     if not node.sides:
         return [
-            f"<td{style(theme.CELL, _side(node, n), _short(c))}>{text(c)}</td>"
+            f"<td{style(theme.CELL, _side(node, n), _breadth(c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
     colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
@@ -80,9 +80,9 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _short(cell: str) -> str:
-    """Return the style that keeps a short cell, such as a date, on one line."""
-    return theme.SHORT if 0 < len(cell) <= (WORDS if " " in cell else WORD) else ""
+def _breadth(cell: str) -> str:
+    """Return the style that keeps a short cell, such as a date, on one line, a long one wide."""
+    return theme.SHORT if len(cell) <= (WORDS if " " in cell else WORD) else theme.LONG
 
 
 def _side(node: nodes.Table, column: int) -> str:
@@ -92,7 +92,7 @@ def _side(node: nodes.Table, column: int) -> str:
 def table(node: nodes.Table) -> str:
     """Return a table."""
     head = "".join(
-        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n), _short(c))}>{text(c)}</th>'
+        f'<th scope="col"{style(theme.CELL, "font-weight:600", _side(node, n), _breadth(c))}>{text(c)}</th>'
         for n, c in enumerate(node.columns)
     )
     body = "".join("<tr>" + "".join(_cells(node, row)) + "</tr>" for row in node.rows)
