@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -34,10 +36,27 @@ class CodeNames:
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.assigned: set[str] = set()
+        self._scopes: list[set[str]] = []  # names of the scopes that are being read, outer first
+
+    def assigns(self, *names: str) -> None:
+        """Note names that are assigned, in the innermost scope."""
+        (self._scopes[-1] if self._scopes else self.assigned).update(names)
+
+    @contextmanager
+    def scope(self, own: Iterable[str]) -> Iterator[None]:
+        """Read a scope whose names `own` are local; what it assigns ends with it."""
+        self._scopes.append(set(own))
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    def _made(self, name: str) -> bool:
+        return name in self.assigned or any(name in scope for scope in self._scopes)
 
     def uses(self, names: Iterable[str]) -> None:
         """Note names that are read, by a function of the notebook or by a tool."""
-        self.read |= dict.fromkeys(n for n in names if n not in self.assigned)
+        self.read |= dict.fromkeys(n for n in names if not self._made(n))
 
     def code(self, text: str) -> None:
         """Add a piece of code."""
@@ -71,24 +90,24 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self, names: CodeNames) -> None:
         self._names = names
-        self._later: list[_Function] = []
+        self._later: deque[_Function] = deque()
 
     def close(self) -> None:
         """Add what the functions use."""
         while self._later:
-            function = self._later.pop(0)
+            function = self._later.popleft()
             body = function.body if isinstance(function.body, list) else [function.body]
             arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
             own = arguments | (set(_stored(body)) - _declared_global(body))
             self._scoped(own, body)
-            self._names.assigned |= _declared_global(body)
+            self._names.assigns(*_declared_global(body))
 
     def visit_Name(self, node: ast.Name) -> None:
         """Note a name that is read, assigned or deleted."""
         if not isinstance(node.ctx, ast.Store):
             self._names.uses([node.id])
         if not isinstance(node.ctx, ast.Load):
-            self._names.assigned.add(node.id)
+            self._names.assigns(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Visit the value before the targets."""
@@ -116,20 +135,20 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note the imported names."""
-        self._names.assigned |= {a.asname or a.name.partition(".")[0] for a in node.names}
+        self._names.assigns(*(a.asname or a.name.partition(".")[0] for a in node.names))
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         """Note the name of the exception."""
         self._all(*([node.type] if node.type else []))
-        self._names.assigned |= {node.name} if node.name else set()
+        self._names.assigns(*([node.name] if node.name else []))
         self._all(*node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Visit decorators and defaults now, the body at the end."""
         self._all(*node.decorator_list, *_defaults(node.args))
-        self._names.assigned.add(node.name)
+        self._names.assigns(node.name)
         self._later.append(node)
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -143,7 +162,7 @@ class _Reader(ast.NodeVisitor):
         """Visit the body in a scope of its own."""
         self._all(*node.decorator_list, *node.bases, *node.keywords)
         self._scoped((), node.body)
-        self._names.assigned.add(node.name)
+        self._names.assigns(node.name)
 
     def visit_ListComp(self, node: Any) -> None:
         """Visit a comprehension, whose targets are its own."""
@@ -160,7 +179,7 @@ class _Reader(ast.NodeVisitor):
     def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
         """Note the name of a pattern."""
         self.generic_visit(node)
-        self._names.assigned |= {node.name} if node.name else set()
+        self._names.assigns(*([node.name] if node.name else []))
 
     visit_MatchStar = visit_MatchAs  # noqa: N815
 
@@ -170,10 +189,8 @@ class _Reader(ast.NodeVisitor):
 
     def _scoped(self, own: Iterable[str], nodes: Iterable[ast.AST]) -> None:
         """Visit nodes whose names `own` are local; their assignments end with them."""
-        outer = set(self._names.assigned)
-        self._names.assigned |= set(own)
-        self._all(*nodes)
-        self._names.assigned = outer
+        with self._names.scope(own):
+            self._all(*nodes)
 
 
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:

@@ -26,7 +26,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d+:\d{2}:\d{2}[.,]\d+\b"), "…:…"),
     (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)? ?(?:ns|µs|μs|us|ms)\b"), "… s"),
     (re.compile(r"\b\d+\.\d+(?:e[+-]?\d+)? ?(?:s|sec|secs|seconds?|min|minutes?)\b"), "… s"),
-    (re.compile(r"[ \t]+(?=\n|\Z)"), ""),
+    (re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)"), ""),
 )
 
 

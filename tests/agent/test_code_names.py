@@ -68,9 +68,26 @@ def test_code_that_nests_too_deep_is_read_by_its_words():
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("text", ["\n" * 190_000, "?\n" * 90_000, "a =\n" * 40_000, "a\n" * 10**6])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n" * 190_000,
+        "?\n" * 90_000,
+        "a =\n" * 40_000,
+        "a\n" * 10**6,
+    ],
+)
 def test_long_code_takes_no_long_time(text):
     assert set(names(text)[0]) <= {"a"}
+
+
+@pytest.mark.timeout(20)
+def test_many_functions_beside_many_names_take_no_long_time():
+    texts = [
+        "".join(f"a{call}_{n}=0\n" for n in range(9_000)) + "lambda:0\n" * 9_000
+        for call in range(3)
+    ]
+    assert len(names(*texts)[1]) == 27_000
 
 
 @pytest.mark.parametrize(

@@ -720,3 +720,10 @@ def test_what_does_not_count_as_different(one, other):
 )
 def test_what_counts_as_different(one, other):
     assert normal(one) != normal(other)
+
+
+@pytest.mark.timeout(20)
+def test_spaces_before_the_end_of_a_line_do_not_count_however_many_they_are():
+    many = " \t" * 200_000
+    assert normal(f"a{many}\nb{many}") == "a\nb"
+    assert normal(f"a{many}b") == f"a{many}b"
