@@ -72,7 +72,7 @@ def front(opened):
 
 
 def shots(front, name):
-    """Take pictures in both themes where somebody wants to look at them."""
+    """Take pictures in both themes if AGENT_NB_SHOTS names a folder."""
     if os.environ.get("AGENT_NB_SHOTS"):
         front.shot(f"money-{name}-light")
         front.theme("JupyterLab Dark")
