@@ -17,6 +17,7 @@ import pytest
 from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
+from agent_nb.tools import capture
 from agent_nb.tools.capture import captured, say
 from agent_nb.wire.redact import Redaction
 
@@ -53,7 +54,13 @@ def test_through_goes_to_the_streams_too(said: list[str], capsys: Any) -> None:
     assert ("".join(said), capsys.readouterr().out) == ("both\n", "both\n")
 
 
-def test_the_streams_and_threads_are_what_they_were_afterwards(said: list[str]) -> None:
+def test_the_streams_and_threads_are_what_they_were_afterwards(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a thread that another test abandoned may still hold a capture
+    monkeypatch.setattr(capture, "_open", [])
+    monkeypatch.setattr(capture, "_undo", [])
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
     before = sys.stdout, sys.stdout.write, threading.Thread.start, ThreadPoolExecutor.submit
     with captured(said.append):
         assert sys.stdout is before[0]
