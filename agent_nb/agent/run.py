@@ -78,7 +78,7 @@ class Run:
     def output_as(self, kind: Any) -> Any:
         """Return the answer as a value of the type `kind`, also of a loaded record.
 
-        Raises UsageError if there is no typed answer, or if it is not a valid one of that type.
+        Raises UsageError if the run has no typed answer, or the answer does not fit the type.
         """
         return typed_answer.output_as(self.log, kind)
 

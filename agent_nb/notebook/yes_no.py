@@ -10,10 +10,12 @@ YES, NO = ("y", "yes"), ("n", "no")
 
 def confirmed(text: str, no: Collection[str] = NO) -> bool:
     """Ask until the answer is clear, three times at most; everything but a clear yes is a no."""
+    from IPython.core.error import StdinNotImplementedError
+
     for _ in range(ATTEMPTS):
         try:
             said = input(text).strip().lower()
-        except (EOFError, NotImplementedError):  # IPython: this front end has no keyboard input
+        except (EOFError, StdinNotImplementedError):
             return False
         if said in (*YES, *no):
             return said in YES

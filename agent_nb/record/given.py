@@ -57,15 +57,21 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def alike(self, recorded: Sequence[Event]) -> Given | None:
         """Return it with the recorded pictures where its own look the same, None if they do not.
 
-        A figure that is drawn again is rarely the same file (`pictures`).
+        Only figures of the prompt, which have a name, may be other files of the same picture: a
+        figure that is drawn again is rarely the same file (`pictures`). An attached file is equal
+        or another.
         """
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
-        before, now = user.attachments, self.attachments
-        pictures = [[str(a.get("data") or "") for a in side] for side in (before, now)]
-        found = compare_all(*pictures) if now else None
+        if len(user.attachments) != len(self.attachments):
+            return None
+        pairs = list(zip(user.attachments, self.attachments, strict=True))
+        drawn = [pair for pair in pairs if pair[1].get("name")]
+        data = [[str(a.get("data") or "") for a in side] for side in zip(*drawn, strict=True)]
+        found = compare_all(*data) if drawn else None
         if found is None or found.difference or found.unseen:
             return None
-        return msgspec.structs.replace(self, attachments=before)
+        same = [before if now.get("name") else now for before, now in pairs]
+        return msgspec.structs.replace(self, attachments=same)
 
     def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of changed inputs for people.

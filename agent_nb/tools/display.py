@@ -6,7 +6,7 @@ imported here.
 Rules
 - Only methods of an object's type count, as in IPython, since an object may fake any attribute.
 - Only static types pass (no widgets, no scripts), each at most `LARGEST` characters, without hidden
-  content: text in a PNG, and comments in HTML, which may split a key.
+  content: text in a picture, and comments in HTML, which may split a key.
 - If a foreign method raises, there is nothing to show.
 """
 
@@ -73,7 +73,7 @@ def _kept(content: Any) -> Any:
 
 
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mime bundle without hidden content: text in a PNG, comments in HTML."""
+    """Return a mime bundle without hidden content: text in a picture, comments in HTML."""
     return {
         mime: _HIDE[mime](held) if mime in _HIDE and isinstance(held, str) else held
         for mime, held in bundle.items()
@@ -81,7 +81,7 @@ def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _HIDE: dict[str, Callable[[str], str]] = {
-    "image/png": base64_without_text,
+    **dict.fromkeys(("image/png", "image/jpeg", "image/gif", "image/webp"), base64_without_text),
     "text/html": partial(_COMMENT.sub, ""),
 }
 

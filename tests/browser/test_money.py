@@ -2,7 +2,6 @@
 as a person sees them.
 """
 
-import os
 import re
 
 import pytest
@@ -71,15 +70,6 @@ def front(opened):
     front.close()
 
 
-def shots(front, name):
-    """Take pictures in both themes if AGENT_NB_SHOTS names a folder."""
-    if os.environ.get("AGENT_NB_SHOTS"):
-        front.shot(f"money-{name}-light")
-        front.theme("JupyterLab Dark")
-        front.shot(f"money-{name}-dark")
-        front.theme("JupyterLab Light")
-
-
 def test_the_model_that_took_over_and_the_cost_are_in_the_header(front):
     cell = front.add("%%agent -m lab/large,spare/small\nWhat is six times seven?")
     front.start(cell)
@@ -90,13 +80,13 @@ def test_the_model_that_took_over_and_the_cost_are_in_the_header(front):
     assert "going on with spare/small lab is overloaded (529)" in text
     assert re.search(r"5\.2k in · 40 out · \$0\.0058", text)
     assert "4.1k cached · 900 written to the cache" in text
-    shots(front, "fallback")
+    front.shots("money-fallback")
     broke = front.add("%%agent -m lab/large --budget 0.10\nAnd eight times nine?")
     front.start(broke)
     front.wait(broke)
     front.sees(broke, "the price of lab/large is unknown")
     front.sees(broke, "[prices]")
-    shots(front, "budget")
+    front.shots("money-budget")
 
 
 def test_the_header_says_what_a_request_waits_for(front):
@@ -105,7 +95,7 @@ def test_the_header_says_what_a_request_waits_for(front):
     front.start(cell)
     front.sees(cell, "waiting for a free place at 127.0.0.1:")
     front.sees(cell, "(concurrency 1)")
-    shots(front, "waiting")
+    front.shots("money-waiting")
     front.button(cell, "■ Stop").click()
     front.wait(cell, 30)
     front.sees(cell, "Stopped")

@@ -2,7 +2,6 @@
 counts down, and Stop ends the wait.
 """
 
-import os
 import re
 
 import pytest
@@ -69,15 +68,6 @@ def front(opened):
     front.close()
 
 
-def shots(front, name):
-    """Take pictures in both themes where somebody wants to look at them."""
-    if os.environ.get("AGENT_NB_SHOTS"):
-        front.shot(f"rate-limit-{name}-light")
-        front.theme("JupyterLab Dark")
-        front.shot(f"rate-limit-{name}-dark")
-        front.theme("JupyterLab Light")
-
-
 def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     cell = front.add("%%agent\nWhat is six times seven?")
     front.page.evaluate(WATCH, cell)
@@ -85,7 +75,7 @@ def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     front.sees(cell, "trying again in 3 s · try 2")
     front.sees(cell, "waiting to try again")
     front.sees(cell, "try 3")
-    shots(front, "wait")
+    front.shots("rate-limit-wait")
     front.wait(cell)
     front.sees(cell, "_agent.to_frame()")
     rows = front.page.evaluate("() => window.rows_seen")
@@ -102,7 +92,7 @@ def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     assert [e["code"] for e in front.events() if e["type"] == "error"] == ["retry", "retry"]
     front.output(cell).get_by_text("Rate limit at").click()
     front.sees(cell, "Limit 3, Used 3, Requested 1")
-    shots(front, "open")
+    front.shots("rate-limit-open")
 
 
 def test_stop_ends_the_wait(front):
@@ -114,4 +104,4 @@ def test_stop_ends_the_wait(front):
     front.sees(cell, "Stopped")
     assert [e["type"] for e in front.events()][-2:] == ["interrupt", "end"]
     assert "1 try" in front.output(cell).inner_text()
-    shots(front, "stopped")
+    front.shots("rate-limit-stopped")

@@ -11,6 +11,8 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
+# ipywidgets passes a message on to a view that it has just removed; its message loop goes on
+OF_OTHERS = ("Failed to load resource", "reading 'processLuminoMessage'")
 SETUP = """
 %load_ext agent_nb
 from agent_nb import Scripted
@@ -48,4 +50,4 @@ def test_a_replayed_cell_is_run_live_by_its_button(opened, app):
     newest, before = saved["metadata"]["agent_nb"]["runs"][saved["cells"][1]["id"]]
     assert before == first
     assert "second" in json.dumps(newest)
-    assert not [text for text in front.errors() if "Failed to load resource" not in text]
+    assert not [text for text in front.errors() if not any(word in text for word in OF_OTHERS)]

@@ -355,14 +355,14 @@ LOOKED = [
     Change(
         "picture",
         "",
-        png(120),
+        png(91),
         'cell 5 (cell5) "And this?": ' + STALE.format("attachment"),
         "dark.png",
     ),
     Change(
         "picture",
         "",
-        png(230),
+        png(201),
         'cell 3 (cell3) "Which colour?": ' + STALE.format("attachment"),
         "shade.png",
     ),

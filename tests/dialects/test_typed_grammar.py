@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from helpers.output_types import TYPES
+from helpers.output_types import TYPES, walk
 
 from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.dialects import grammar, native, section, thinking, xml
@@ -43,16 +43,6 @@ def test_every_type_has_a_bounded_grammar(name):
         if held.get("type") == "string":
             assert held.keys() & {"maxLength", "enum", "const", "format"}
     assert '"uri"' not in text
-
-
-def walk(value):
-    if isinstance(value, dict):
-        yield value
-        for held in value.values():
-            yield from walk(held)
-    elif isinstance(value, list):
-        for held in value:
-            yield from walk(held)
 
 
 def test_a_pattern_that_the_engine_lacks_is_left_out():

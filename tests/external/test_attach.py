@@ -51,6 +51,7 @@ class Proxy:
         self._rng = random.Random(seed)
         self._client = httpx.AsyncClient(trust_env=False, timeout=20, verify=False)
         self._past: list[str] = []
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -59,9 +60,13 @@ class Proxy:
 
     async def __aexit__(self, *_):
         self._server.close()
+        # httpx loses a connection that is made while its client is closed
+        await asyncio.gather(*self._serving, return_exceptions=True)
         await self._client.aclose()
 
     async def _serve(self, reader, writer):
+        task = asyncio.current_task()
+        self._serving.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
@@ -72,6 +77,7 @@ class Proxy:
             pass
         finally:
             writer.close()
+            self._serving.discard(task)
 
     async def _spoil(self, path, headers, writer):
         rng, kind = self._rng, self._rng.random()

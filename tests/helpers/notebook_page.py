@@ -278,6 +278,14 @@ class Notebook:
         self.page.screenshot(path=folder / f"{name}.png", **options)
         return folder / f"{name}.png"
 
+    def shots(self, name: str) -> None:
+        """Take screenshots in both themes if AGENT_NB_SHOTS names a folder for them."""
+        if os.environ.get("AGENT_NB_SHOTS"):
+            self.shot(f"{name}-light")
+            self.theme("JupyterLab Dark")
+            self.shot(f"{name}-dark")
+            self.theme("JupyterLab Light")
+
     def theme(self, name: str) -> None:
         """Change the colours of the front end: `JupyterLab Light` or `JupyterLab Dark`."""
         self.page.evaluate(

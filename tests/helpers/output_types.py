@@ -9,6 +9,7 @@ import ipaddress
 import pathlib
 import typing
 import uuid
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypeVar, Union
@@ -272,3 +273,14 @@ TYPES: dict[str, Case] = {
     "pydantic-json-value": (pydantic.JsonValue, {"a": [1, None]}, {"a": [1, None]}, ...),
     "url": (pydantic.AnyUrl, "https://a.b/", pydantic.AnyUrl("https://a.b/"), "a b"),
 }
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a JSON value, from the outside in."""
+    if isinstance(value, dict):
+        yield value
+        for held in value.values():
+            yield from walk(held)
+    elif isinstance(value, list):
+        for held in value:
+            yield from walk(held)

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from helpers.output_types import TYPES
+from helpers.output_types import TYPES, walk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -129,16 +129,6 @@ def test_a_strict_object_is_closed_and_all_its_members_are_required(schema):
             assert (
                 not each.keys() & {"title", "default", "oneOf", "uniqueItems"} or "type" not in each
             )
-
-
-def walk(value):
-    if isinstance(value, dict):
-        yield value
-        for held in value.values():
-            yield from walk(held)
-    elif isinstance(value, list):
-        for held in value:
-            yield from walk(held)
 
 
 @pytest.mark.parametrize(

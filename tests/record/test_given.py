@@ -133,11 +133,20 @@ def test_the_digests_are_those_by_which_records_are_found():
     )
 
 
-def test_pictures_that_look_the_same_stand_for_one_another():
-    first = attached(png(9, 9, noise=1))
-    old = Given(prompt="go", attachments=[first])
-    again = Given(prompt="go", attachments=[attached(png(9, 9, noise=1, level=1))])
+def test_figures_of_the_prompt_that_look_the_same_stand_for_one_another():
+    file, first = attached(png(5, 5, noise=3)), {**attached(png(9, 9, noise=1)), "name": "fig"}
+    drawn = {**attached(png(9, 9, noise=1, level=1)), "name": "fig"}
+    old = Given(prompt="go", attachments=[file, first])
+    again = Given(prompt="go", attachments=[file, drawn])
     assert again.inputs != old.inputs
     assert again.alike(recorded(old)).inputs == old.inputs
-    for other in ([attached(png(9, 9, noise=2))], [first, first], []):
-        assert Given(prompt="go", attachments=other).alike(recorded(old)) is None
+    other = {**attached(png(9, 9, noise=2)), "name": "fig"}
+    for wrong in ([file, other], [file, first, first], [first], []):
+        given = Given(prompt="go", attachments=wrong).alike(recorded(old))
+        assert given is None or given.inputs != old.inputs
+
+
+def test_an_attached_file_is_equal_or_another():
+    old = Given(prompt="go", attachments=[attached(png(9, 9, noise=1))])
+    again = Given(prompt="go", attachments=[attached(png(9, 9, noise=1, level=1))])
+    assert again.alike(recorded(old)) is None

@@ -62,7 +62,7 @@ class AnswerCheck:
         self._faults = sum(isinstance(e, events.Error) and e.code == CODE for e in run)
 
     def turn(self, turn: Turn, way: Way) -> TurnCheck | None:
-        """Return the check of one turn, which was asked in `way`; None if there is no type."""
+        """Return the check of one turn, which was asked in `way`; None for a run without a type."""
         self.verdict, self.beside = Verdict(), ""
         return TurnCheck(self, self._output, turn, way) if self._output is not None else None
 

@@ -197,7 +197,7 @@ def _adapter(kind: Any, name: str) -> Any:
 
 
 def _unfit(kind: Any) -> str:
-    """Return why `kind` is no type, or ""."""
+    """Return why `kind` cannot be a type of answers, or ""."""
     if isinstance(kind, str | typing.ForwardRef):
         return f"{kind!r} is a text, not a type."
     if kind is None or kind is inspect.Parameter.empty:

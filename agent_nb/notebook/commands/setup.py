@@ -133,7 +133,7 @@ def context(session: Session, arguments: list[str]) -> None:
     cell = session.cells.current(session.shell, "context", "")
     try:
         size = agent.model.context
-    except UsageError:  # there is no model yet
+    except UsageError:  # no model is configured yet
         size = 0
     found = around(session, cell, options, agent, "").fitted(size)
     say("\n\n".join(_parts(found)))

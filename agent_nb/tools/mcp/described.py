@@ -65,7 +65,8 @@ def as_tool(server: Server, said: Offered, name: str) -> Tool:
 
     async def call(**values: Any) -> Any:
         context: ToolContext = values.pop(_CONTEXT)
-        asking = Asking(asyncio.get_running_loop(), context.host)
+        host = context.host
+        asking = Asking(asyncio.get_running_loop(), host) if host is not None else None
         return await HUB.call(server, said.name, values, _progress(context), asking)
 
     return Tool(

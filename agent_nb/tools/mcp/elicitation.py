@@ -34,13 +34,11 @@ _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 class Asking(msgspec.Struct, frozen=True):
     """Where the user of a call can be asked: the main thread, through the loop of the call."""
 
-    loop: asyncio.AbstractEventLoop | None = None
-    host: Host | None = None
+    loop: asyncio.AbstractEventLoop
+    host: Host
 
     async def on_main(self, function: Callable[[], Any]) -> Any:
-        """Call a function on the main thread. Raises NotImplementedError if there is none."""
-        if self.loop is None or self.host is None:
-            raise NotImplementedError
+        """Call a function on the main thread and return its value."""
         asked = asyncio.run_coroutine_threadsafe(_called(self.host, function), self.loop)
         return await asyncio.wrap_future(asked)
 

@@ -66,11 +66,11 @@ class Hub:
         name: str,
         arguments: dict[str, Any],
         progress: Progress,
-        asking: Asking,
+        asking: Asking | None,
     ) -> Any:
         """Call a tool and return its value; cancelling it cancels the call at the server.
 
-        Raises as `listed` does.
+        `asking`: where the server's questions are put; None declines them. Raises as `listed` does.
         """
         self._check(server)
         session = self._session(server)

@@ -65,7 +65,7 @@ class Session:
         self._link = Link()
         self._scope: anyio.CancelScope | None = None
         self._starting = asyncio.Lock()
-        self._asking: list[Asking] = []  # of the running calls, oldest first
+        self._asking: list[Asking | None] = []  # of the running calls, oldest first
 
     @property
     def alive(self) -> bool:
@@ -92,7 +92,7 @@ class Session:
             raise TimeoutError(f"it did not list its tools within {START:g} seconds") from None
 
     async def call(
-        self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking
+        self, name: str, arguments: dict[str, Any], progress: Progress, asking: Asking | None
     ) -> Any:
         """Call a tool and return its value without secrets. Raises ToolError."""
         self._asking.append(asking)

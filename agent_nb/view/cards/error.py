@@ -28,7 +28,11 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
         "wait",
         "The model was given this text and answers again.",
     ),
-    "answer_not_alone": ("The answer came beside calls", "wait", "The model was told."),
+    "answer_not_alone": (
+        "The answer came beside calls",
+        "wait",
+        "The model was given this text and answers again.",
+    ),
     "shortened": ("Too long for the model", "wait", ""),
     "malformed_execute": ("Malformed tool call", "wait", "The model was told and can try again."),
     "forged_results": (
