@@ -98,7 +98,10 @@ class Host(Protocol):
         """
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Call a synchronous function on the main thread and return its value."""
+        """Call a synchronous function on the main thread and return its value.
+
+        Raises what it raises, and EOFError if it asked at a keyboard that is not there.
+        """
 
     def namespace(self) -> dict[str, Any]:
         """Return the user's namespace."""

@@ -1,8 +1,9 @@
-"""Pictures for tests, made without a library."""
+"""Pictures for tests: PNGs made without a library, others with Pillow."""
 
 from __future__ import annotations
 
 import base64
+import io
 import random
 import struct
 import zlib
@@ -48,3 +49,24 @@ def base64_of(data: bytes) -> str:
 def attached(data: bytes, kind: str = "image/png") -> dict[str, Any]:
     """Return a picture as an attachment."""
     return {"media_type": kind, "data": base64_of(data)}
+
+
+def mandelbrot(mode: str, shade: int = 20, size: tuple[int, int] = (9, 7)) -> Any:
+    """Return an image of Pillow with many colours, in a mode of Pillow."""
+    from PIL import Image
+
+    return Image.effect_mandelbrot(size, (-2, -1.5, 1, 1.5), shade).convert(mode)
+
+
+def opened(data: bytes) -> Any:
+    """Return the image of Pillow in a file."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(data))
+
+
+def frames(data: bytes) -> list[bytes]:
+    """Return the pixels of each frame of a picture, as RGBA."""
+    shown = opened(data)
+    numbers = range(getattr(shown, "n_frames", 1))
+    return [(shown.seek(n), shown.convert("RGBA").tobytes())[1] for n in numbers]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from helpers.shells import press
+from IPython.core.error import StdinNotImplementedError
 
 from agent_nb.errors import Cancelled, ToolError, UsageError
 from agent_nb.notebook.cell.driver import Driver
@@ -87,6 +88,19 @@ def test_a_functions_exception_reaches_the_tool(drive):
             await host.call(lambda: 1 / 0)
         return "caught"
 
+    assert drive(work)[1] == "caught"
+
+
+def test_a_function_that_asks_where_there_is_no_keyboard_meets_the_end_of_input(drive, monkeypatch):
+    def refuse(text=""):
+        raise StdinNotImplementedError("no keyboard")
+
+    async def work(host):
+        with pytest.raises(EOFError, match="no keyboard"):
+            await host.call(input)
+        return "caught"
+
+    monkeypatch.setattr("builtins.input", refuse)
     assert drive(work)[1] == "caught"
 
 

@@ -4,35 +4,23 @@ import base64
 import io
 
 import pytest
+from helpers.pictures import frames, mandelbrot, opened
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.wire.media import base64_without_text, clean_attachment, without_text
 
-Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("PIL.Image")
 XMP = b"\x21\xff\x0bXMP DataXMP\x09sk-secret\0"
 NOTE = b"\x21\xfe\x09sk-secret\0"
 WORDS = b"\x21\x01\x0c" + bytes(12) + b"\x09sk-secret\0"
 
 
-def picture(shade=20):
-    return Image.effect_mandelbrot((9, 7), (-2, -1.5, 1, 1.5), shade).convert("P")
-
-
-def made(frames=1, **options):
+def made(count=1, **options):
     out = io.BytesIO()
-    more = [picture(20 + 9 * n) for n in range(1, frames)]
-    picture().save(out, "GIF", append_images=more, save_all=frames > 1, **options)
+    first, *more = [mandelbrot("P", 20 + 9 * n) for n in range(count)]
+    first.save(out, "GIF", append_images=more, save_all=count > 1, **options)
     return out.getvalue()
-
-
-def opened(data):
-    return Image.open(io.BytesIO(data))
-
-
-def pixels(data):
-    shown = opened(data)
-    return [(shown.seek(n), shown.convert("RGBA").tobytes())[1] for n in range(shown.n_frames)]
 
 
 PLAIN = made(3, loop=0, duration=[10, 20, 30])
@@ -43,7 +31,7 @@ LOADED = PLAIN[:FIRST] + NOTE + XMP + WORDS + PLAIN[FIRST:-1] + b"\0" + NOTE + P
 def test_a_picture_loses_its_texts_and_keeps_frames_and_times():
     clean = without_text(LOADED + b"sk-after-the-end")
     assert clean == PLAIN
-    assert len(pixels(clean)) == 3
+    assert len(frames(clean)) == 3
     assert opened(clean).info["loop"] == 0
     assert b"sk-secret" not in without_text(made(comment=b"sk-secret"))
 

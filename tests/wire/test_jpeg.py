@@ -4,6 +4,7 @@ import base64
 import io
 
 import pytest
+from helpers.pictures import mandelbrot, opened
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ PLACE = 0x8825  # the Exif tag of the GPS data
 
 
 def photo(turned=0, place=b"", *, comment=b"", progressive=False, profile=b"", size=(40, 30)):
-    picture = Image.effect_mandelbrot(size, (-2, -1.5, 1, 1.5), 20).convert("RGB")
+    picture = mandelbrot("RGB", size=size)
     exif = Image.Exif()
     if turned:
         exif[0x0112] = turned
@@ -26,10 +27,6 @@ def photo(turned=0, place=b"", *, comment=b"", progressive=False, profile=b"", s
         out, "JPEG", exif=exif, comment=comment, progressive=progressive, quality=90, **options
     )
     return out.getvalue()
-
-
-def opened(data):
-    return Image.open(io.BytesIO(data))
 
 
 @pytest.mark.parametrize("progressive", [False, True], ids=["baseline", "progressive"])

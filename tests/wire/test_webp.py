@@ -4,6 +4,7 @@ import base64
 import io
 
 import pytest
+from helpers.pictures import frames, mandelbrot, opened
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +14,7 @@ Image = pytest.importorskip("PIL.Image")
 PLACE = 0x8825  # the Exif tag of the GPS data
 
 
-def picture(shade=20):
-    return Image.effect_mandelbrot((9, 7), (-2, -1.5, 1, 1.5), shade).convert("RGBA")
-
-
-def made(turned=0, secret="", *, frames=1, **options):
+def made(turned=0, secret="", *, count=1, **options):
     exif = Image.Exif()
     if turned:
         exif[0x0112] = turned
@@ -27,22 +24,12 @@ def made(turned=0, secret="", *, frames=1, **options):
     if turned or secret:
         options["exif"] = exif
     out = io.BytesIO()
-    more = [picture(20 + n) for n in range(1, frames)]
-    picture().save(out, "WEBP", append_images=more, save_all=frames > 1, **options)
+    first, *more = [mandelbrot("RGBA", 20 + n) for n in range(count)]
+    first.save(out, "WEBP", append_images=more, save_all=count > 1, **options)
     return out.getvalue()
 
 
-def opened(data):
-    return Image.open(io.BytesIO(data))
-
-
-def pixels(data):
-    shown = opened(data)
-    frames = range(getattr(shown, "n_frames", 1))
-    return [(shown.seek(n), shown.convert("RGBA").tobytes())[1] for n in frames]
-
-
-@pytest.mark.parametrize("options", [{}, {"lossless": True}, {"frames": 3}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"lossless": True}, {"count": 3}], ids=str)
 def test_a_picture_loses_its_texts_and_keeps_its_pixels(options):
     loaded = made(secret="NORTH-SECRET", icc_profile=b"a profile", **options)
     assert loaded.count(b"SECRET") == 2
@@ -50,7 +37,7 @@ def test_a_picture_loses_its_texts_and_keeps_its_pixels(options):
     assert b"SECRET" not in clean
     assert b"sk-" not in clean
     assert int.from_bytes(clean[4:8], "little") == len(clean) - 8
-    assert pixels(clean) == pixels(loaded)
+    assert frames(clean) == frames(loaded)
     assert opened(clean).info["icc_profile"] == b"a profile"
     assert not opened(clean).getexif()
     assert "xmp" not in opened(clean).info
@@ -65,14 +52,14 @@ def test_the_way_a_picture_is_turned_stays(turned):
     assert without_text(clean) is clean
 
 
-@pytest.mark.parametrize("frames", [1, 3])
-def test_a_picture_without_texts_is_the_very_same(frames):
-    plain = made(frames=frames)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_picture_without_texts_is_the_very_same(count):
+    plain = made(count=count)
     assert without_text(plain) is plain
 
 
 def test_an_unknown_chunk_goes_also_from_a_frame():
-    plain = made(frames=2)
+    plain = made(count=2)
     at = plain.index(b"ANMF") + 8
     size = int.from_bytes(plain[at - 4 : at], "little")
     more = b"note\x09\0\0\0sk-secret\0"
@@ -98,7 +85,7 @@ def test_attachments_and_base64_are_cleaned():
     assert base64_without_text(given_["data"]) == cleaned
 
 
-LOADED = made(6, "NORTH-SECRET", frames=2)
+LOADED = made(6, "NORTH-SECRET", count=2)
 
 
 @pytest.mark.parametrize("cut", range(12, len(LOADED)))

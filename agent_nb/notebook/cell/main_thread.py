@@ -7,7 +7,8 @@ Rules
 - A job is submitted and awaited on the agent's loop and runs as a task of the cell's loop, under
   the guard of `Interrupts`.
 - Every job ends in a value. Errors of a cell become an Outcome; errors of a called function are
-  raised to the caller, KeyboardInterrupt as `Cancelled` and SystemExit as ToolError.
+  raised to the caller, KeyboardInterrupt as `Cancelled`, SystemExit as ToolError, and IPython's
+  error of a front end without keyboard input as EOFError.
 - Cancelling the waiter cancels the job: an awaiting job by its task, a blocking one by
   KeyboardInterrupt.
 - After `close` no job starts, and waiters are cancelled.
@@ -92,8 +93,8 @@ class MainThread:
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a synchronous `function` on the main thread and return its value.
 
-        Raises what it raises, Cancelled if the user interrupted it, and ToolError if it tried to
-        exit.
+        Raises what it raises, Cancelled if the user interrupted it, ToolError if it tried to exit,
+        and EOFError if it asked at a keyboard that the front end does not offer.
         """
 
         async def work(job: Job) -> tuple[Any, Fault]:
@@ -260,8 +261,12 @@ def _stops(fault: BaseException) -> bool:
 
 
 def _outward(fault: BaseException) -> BaseException:
+    from IPython.core.error import StdinNotImplementedError
+
     if _stops(fault):
         return Cancelled("user", "interrupted")
+    if isinstance(fault, StdinNotImplementedError):
+        return EOFError(str(fault))
     return (
         fault
         if isinstance(fault, Exception)

@@ -59,7 +59,7 @@ async def answer(server: str, params: Any, asking: Asking | None) -> Any:
         said: dict[str, Any] | Refusal = await asking.on_main(
             lambda: put(server, str(params.message), schema)
         )
-    except NotImplementedError:  # IPython's StdinNotImplementedError is one: nobody can be asked
+    except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
     return (
         ElicitResult(action=said)

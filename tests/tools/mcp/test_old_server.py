@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from helpers import mcp_old_server
 from helpers.mcp_runs import says, written
-from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import Agent, mcp_server
 
@@ -36,6 +35,13 @@ class Desk:
 
     async def call(self, function):
         return function()
+
+
+class NoKeyboard:
+    """A main thread of a front end without keyboard input."""
+
+    async def call(self, function):
+        raise EOFError
 
 
 def said(result):
@@ -67,7 +73,6 @@ def test_a_question_is_asked_field_by_field(one, old, monkeypatch):
         (["n"], "decline"),
         ([""], "decline"),
         ([EOFError()], "cancel"),
-        ([StdinNotImplementedError("no")], "decline"),
         (["y", "", "", ""], "cancel"),  # three times nothing where something is needed
     ],
 )
@@ -76,8 +81,9 @@ def test_what_is_not_answered_is_declined_or_cancelled(one, old, monkeypatch, ty
     assert said(one([old], "ask", host=desk))["action"] == action
 
 
-def test_where_there_is_no_keyboard_a_question_is_declined(one, old):
-    assert said(one([old], "ask"))["action"] == "decline"
+@pytest.mark.parametrize("host", [None, NoKeyboard()])
+def test_where_there_is_no_keyboard_a_question_is_declined(one, old, host):
+    assert said(one([old], "ask", host=host))["action"] == "decline"
 
 
 def test_an_address_is_not_opened_and_nobody_is_sent_there(one, old, monkeypatch):
