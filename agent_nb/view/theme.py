@@ -90,13 +90,14 @@ def syntax(family: str) -> str:
 
 
 FAMILY = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
-INDENT = "16px"  # the width of a fold's marker, kept free in rows without one
+MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
+INDENT = f"{MARKER}px"
 PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0"
 HEADER = "margin:0 0 6px"
 FOOTER = f"margin:8px 0 0;padding:4px 0 0;border-top:{HAIR};font-size:{SMALL}"
 PANEL = f"border:{LINE};border-radius:{RADIUS};margin:6px 0;overflow:hidden"
 STEP = "padding:3px 10px"
-STEP_LINE = f"padding:3px 10px 3px calc({INDENT} + 10px)"
+STEP_LINE = f"padding:3px 10px 3px {MARKER + 10}px"
 ROW = "display:flex;justify-content:space-between;align-items:baseline"
 ROWS = f"{ROW};flex-wrap:wrap"  # the right side goes below where the left one would be narrow
 LEFT = "min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"

@@ -165,6 +165,22 @@ def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):
     assert marks != plain
 
 
+def test_a_page_that_is_not_trusted_keeps_the_room_around_an_offered_cell(opened):
+    log = EventLog("run000000003")
+    log.append(e.RunStart(model="scripted/test"))
+    log.append(e.Call(call_id="k", name="add_cell", args={"code": "1 + 1", "why": "A sum."}))
+    log.append(e.Result(call_id="k", name="add_cell", status="ok", content="Offered as cell 1."))
+    log.append(e.End())
+    outputs = {0: [new_output("display_data", data=bundle(log))]}
+    notebook = opened("lab", name="offered", cells=("1",), outputs=outputs)
+    notebook.sees(0, "A cell for you")
+    row = notebook.output(0).get_by_text("A cell for you")
+    border = row.evaluate("n => n.closest('pre,div').parentElement.getBoundingClientRect().x")
+    assert row.evaluate("n => n.getBoundingClientRect().x") - border > 20
+    notebook.shot("offered-untrusted")
+    notebook.close()
+
+
 def shown_at(notebook, cell, words, width):
     """Return the lines of `words` in a column of `width` px, and whether its row fits in."""
     output = notebook.output(cell)
