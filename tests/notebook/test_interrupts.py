@@ -15,7 +15,7 @@ from helpers.shells import press
 from agent_nb import notebook
 from agent_nb.notebook.cell import approvals
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
-from agent_nb.notebook.cell.nudge import NUDGE
+from agent_nb.notebook.cell.nudge import AFTER, NUDGE
 from agent_nb.tools.base import Question
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}
@@ -242,8 +242,22 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
         )[0]
         assert len(inside) == 1
         assert outside == inside
-        inside[0].join(10)
         assert not inside[0].is_alive()
+
+    def test_no_nudge_comes_after_the_last_job(self):
+        def job():
+            with suppress(KeyboardInterrupt):
+                press()
+
+        nudges, late = [], threading.Event()
+        with Interrupts() as interrupts:
+            interrupts.guard("job", job)
+        before = signal.signal(NUDGE, lambda *_: nudges.append(NUDGE))
+        try:
+            late.wait(sum(AFTER) + 0.2)
+        finally:
+            signal.signal(NUDGE, before)
+        assert nudges == []
 
 
 def test_breaking_a_job_that_is_over_does_not_hurt_the_next():

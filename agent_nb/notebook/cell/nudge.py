@@ -11,8 +11,8 @@ Rules
 - An unneeded nudge is harmless. A wakeup descriptor that was set before still receives every
   signal.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
-- The last job restores the wakeup descriptor and the handler. Outside the main thread, or where
-  `NUDGE` is missing or already handled, nothing happens.
+- The last job ends the thread, so no nudge comes later, and restores the wakeup descriptor and the
+  handler. Outside the main thread, or where `NUDGE` is missing or already handled, nothing happens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from contextlib import suppress
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
@@ -36,6 +35,8 @@ class Nudger:
         self._users = 0
         self._old_fd = -1
         self._writing: socket.socket | None = None
+        self._watcher: threading.Thread | None = None
+        self._ended = threading.Event()
 
     def enter(self) -> None:
         """Begin to watch the signals, unless another job does."""
@@ -49,12 +50,14 @@ class Nudger:
         self._writing = writing
         signal.signal(NUDGE, lambda *_: None)
         self._old_fd = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        threading.Thread(
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(
             target=_watch,
-            args=(reading, self._old_fd, threading.get_ident(), NUDGE),
+            args=(reading, self._old_fd, threading.get_ident(), NUDGE, self._ended),
             name="agent_nb nudge",
             daemon=True,
-        ).start()
+        )
+        self._watcher.start()
 
     def leave(self) -> None:
         """End the watch and restore the former settings when the last job leaves."""
@@ -67,12 +70,17 @@ class Nudger:
         if now not in {self._writing.fileno(), -1}:  # other code set its own meanwhile
             signal.set_wakeup_fd(now)
         signal.signal(NUDGE, signal.SIG_DFL)
-        self._writing.close()  # ends the thread
-        self._writing = None
+        self._ended.set()
+        self._writing.close()
+        if self._watcher is not None:
+            self._watcher.join(1)
+        self._writing = self._watcher = None
 
 
-def _watch(signals: socket.socket, old_fd: int, main: int, nudge: int) -> None:
-    """Send `nudge` to the thread `main` after each SIGINT until the socket closes.
+def _watch(
+    signals: socket.socket, old_fd: int, main: int, nudge: int, ended: threading.Event
+) -> None:
+    """Send `nudge` to the thread `main` after each SIGINT until the socket closes or `ended`.
 
     All signals are copied to `old_fd`.
     """
@@ -84,7 +92,8 @@ def _watch(signals: socket.socket, old_fd: int, main: int, nudge: int) -> None:
             if signal.SIGINT not in numbers:
                 continue
             for seconds in AFTER:
-                time.sleep(seconds)
+                if ended.wait(seconds):
+                    break
                 signal.pthread_kill(main, nudge)
 
 
