@@ -41,7 +41,7 @@ OURS = "agent_nb.notebook."
 STAND_INS = frozenset(
     {
         "agent_nb.notebook.cell.approvals",
-        "agent_nb.notebook.interpolate",
+        "agent_nb.agent.interpolate",
         "agent_nb.notebook.cell.trusting",
         "agent_nb.notebook.yes_no",
     }

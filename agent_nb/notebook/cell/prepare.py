@@ -10,6 +10,7 @@ import msgspec
 
 from ...agent.agent import Agent
 from ...agent.context import Context
+from ...agent.interpolate import interpolate
 from ...events import Event
 from ...events.log import EventLog
 from ...models.offline import barred
@@ -21,7 +22,6 @@ from ..context import gather
 from ..context_cells import above
 from ..conversations import Conversation, Turn, remarks
 from ..failed_cell import Question, question
-from ..interpolate import interpolate
 from ..options import Options
 from ..output_option import wanted
 from ..session import Session

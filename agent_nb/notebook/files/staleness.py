@@ -22,6 +22,7 @@ import msgspec
 
 from ...agent.agent import Agent
 from ...agent.context_check import compare, listed
+from ...agent.interpolate import interpolate
 from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
@@ -33,7 +34,6 @@ from ...record.signing import intact
 from ...view.format import clip
 from ..cell.identity import Cell
 from ..failed_cell import question
-from ..interpolate import interpolate
 from ..options import Options
 from ..session import Session
 from .library import File

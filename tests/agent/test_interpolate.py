@@ -8,8 +8,8 @@ from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_nb.agent.interpolate import LIMIT, describe, interpolate
 from agent_nb.errors import UsageError
-from agent_nb.notebook.interpolate import LIMIT, describe, interpolate
 
 
 class Wrong:
@@ -117,7 +117,7 @@ def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
 
 def test_no_library_is_imported_for_it():
     code = (
-        "import sys\nfrom agent_nb.notebook.interpolate import describe\n"
+        "import sys\nfrom agent_nb.agent.interpolate import describe\n"
         "describe([1])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
