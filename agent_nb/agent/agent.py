@@ -26,7 +26,7 @@ from ..models import offline
 from ..record.given import Given
 from ..wire.redact import Redaction
 from . import display
-from .assembly import plan, player
+from .assembly import make_basis, plan, player
 from .attachments import pictures_of, without_text
 from .compaction import STRATEGIES
 from .context import Context
@@ -37,6 +37,7 @@ from .model_choice import ModelChoice
 from .registry import Questions
 from .replay_check import Wish
 from .run import Run
+from .run_spec import Plan
 from .stream import Asked, Replay, Stream, finished
 from .tape import Tape
 from .typed.output_type import OutputType
@@ -171,7 +172,11 @@ class Agent:
             else display.context(context, self.tools, prompt, hosted=self.host is not None)
         )
         ask = questions.beside(self.ask)
-        make = cache(partial(plan, self, log, redaction, given, notes, ask=ask, context=beside))
+
+        @cache
+        def make() -> Plan:
+            return plan(make_basis(self, redaction), log, given, notes, ask=ask, context=beside)
+
         if not offline.barred():  # offline, the model may be unknown
             make()
         asked = Asked(

@@ -82,33 +82,54 @@ class Configured(Protocol):
         """Return a copy with other tools."""
 
 
+class Basis(msgspec.Struct, frozen=True):
+    """What the runs of one agent share: made for each run, or once for all rows of a map.
+
+    `models`: each with its dialect, the preferred one first. `start`: the fields of `run_start`
+    that do not depend on the prompt.
+    """
+
+    agent: Configured
+    redaction: Redaction
+    policy: Policy
+    models: Sequence[tuple[Model, Dialect]]
+    start: Mapping[str, Any]
+
+
+def make_basis(agent: Configured, redaction: Redaction) -> Basis:
+    """Return what the live runs of an agent share.
+
+    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
+    faulty policy, or a budget while the price of the model is unknown.
+    """
+    models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
+    return Basis(agent, redaction, agent.policy(), models, _start_fields(agent, redaction))
+
+
 def plan(
-    agent: Configured,
+    basis: Basis,
     log: EventLog,
-    redaction: Redaction,
     given: Given,
     notes: Sequence[str | State],
     *,
     ask: Asker,
     context: Context,
 ) -> Plan:
-    """Return the plan of a live run.
-
-    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
-    faulty policy, or a budget while the price of the model is unknown.
-    """
+    """Return the plan of one live run."""
     from ..models.http.retry import delays
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
 
-    def again(equipped: Configured, listed: Sequence[State]) -> Plan:
-        return plan(equipped, log, redaction, given, [*notes, *listed], ask=ask, context=context)
-
-    (model, dialect), *spares = [_started(agent, m, redaction) for m in agent.choice.models]
-    sizes = [m.context for m in agent.choice.models if m.context]
-    policy = agent.policy()
+    agent, redaction = basis.agent, basis.redaction
+    (model, dialect), *spares = [(_started(model), dialect) for model, dialect in basis.models]
+    sizes = [m.context for m, _ in basis.models if m.context]
     foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
-    approver = Approver(policy, ask, None if foreign else STANDING)
+    approver = Approver(basis.policy, ask, None if foreign else STANDING)
+
+    def again(equipped: Configured, listed: Sequence[State]) -> Plan:
+        fresh = make_basis(equipped, redaction)
+        return plan(fresh, log, given, [*notes, *listed], ask=ask, context=context)
+
     return Plan(
         model=model,
         dialect=dialect,
@@ -122,17 +143,17 @@ def plan(
         system=agent.system,
         memory=agent.memory,
         settings=agent.settings,
-        start=_run_start(agent, redaction, given),
+        start=_run_start(basis.start, given),
         notes=tuple(notes),
-        warnings=redaction.value(policy.remarks),
+        warnings=redaction.value(basis.policy.remarks),
         context=context.fitted(min(sizes, default=0)),
         late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
         output=agent.output,
     )
 
 
-def _started(agent: Configured, model: Model, redaction: Redaction) -> tuple[Model, Dialect]:
-    """Return a model for one run with its dialect. Raises UsageError if it cannot be used."""
+def _dialect(agent: Configured, model: Model, redaction: Redaction) -> Dialect:
+    """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     from ..models.tariff import check_budget
 
     dialect = agent.dialect_of(model)
@@ -140,8 +161,13 @@ def _started(agent: Configured, model: Model, redaction: Redaction) -> tuple[Mod
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
     check_budget(model, agent.limits.cost)
+    return _thinking(agent, dialect)
+
+
+def _started(model: Model) -> Model:
+    """Return a model for one run."""
     start = getattr(model, "start", None)
-    return start() if start else model, _thinking(agent, dialect)
+    return start() if start else model
 
 
 async def _opened(
@@ -213,8 +239,8 @@ def _runner(
     )
 
 
-def _run_start(agent: Configured, redaction: Redaction, given: Given) -> Mapping[str, Any]:
-    """Return the fields of `run_start`: the values that decide the outcome, and their hash."""
+def _start_fields(agent: Configured, redaction: Redaction) -> Mapping[str, Any]:
+    """Return the fields of `run_start` that all runs share: the values that decide the outcome."""
     value = redaction.value
     settings: dict[str, Any] = value(
         {
@@ -225,15 +251,20 @@ def _run_start(agent: Configured, redaction: Redaction, given: Given) -> Mapping
         }
     )
     settings |= {
-        "inputs": given.inputs,
-        "hash": inputs_hash(given.inputs),
         "source": value(agent.choice.source),
-        "asked": value(given.model),
+        "asked": value(agent.choice.identity),
     }
-    settings |= {"turns": given.turns} if given.turns else {}
-    settings |= {"asked_tools": list(given.tools)} if given.tools != agent.tools.names else {}
-    settings |= {"output": given.output} if given.output else {}
+    asked = agent.tools.asked
+    settings |= {"asked_tools": list(asked)} if asked != agent.tools.names else {}
+    settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
     seen = behind(agent.tools, agent.folder)
     settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
     said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**said, "tools": agent.tools.names, "settings": settings}
+
+
+def _run_start(shared: Mapping[str, Any], given: Given) -> Mapping[str, Any]:
+    """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
+    settings = {**shared["settings"], "inputs": given.inputs, "hash": inputs_hash(given.inputs)}
+    settings |= {"turns": given.turns} if given.turns else {}
+    return {**shared, "settings": settings}
