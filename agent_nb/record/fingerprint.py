@@ -49,10 +49,7 @@ def inputs_of(
     hide = Home(os.path.expanduser("~") if home is None else home).hide
     given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
     values: tuple[Any, ...] = (
-        [
-            hide(prompt),
-            *({"type": a.get("media_type"), "data": a.get("data")} for a in attachments),
-        ],
+        _prompt(prompt, attachments, hide),
         model,
         list(tools),
         _hidden(given, hide),
@@ -62,6 +59,14 @@ def inputs_of(
         name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)
     }
     return found | ({OUTPUT: digest(output["schema"])} if output else {})
+
+
+def prompt_digest(
+    prompt: str, attachments: Sequence[Mapping[str, Any]] = (), home: str | None = None
+) -> str:
+    """Return the digest of the input `prompt` alone, as `inputs_of` does."""
+    hide = Home(os.path.expanduser("~") if home is None else home).hide
+    return digest(_prompt(prompt, attachments, hide))
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
@@ -92,6 +97,11 @@ def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
 def changed(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the inputs that differ, in the order of `INPUTS`."""
     return tuple(name for name in (*INPUTS, OUTPUT) if recorded.get(name, "") != now.get(name, ""))
+
+
+def _prompt(prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Any) -> list[Any]:
+    pictures = ({"type": a.get("media_type"), "data": a.get("data")} for a in attachments)
+    return [hide(prompt), *pictures]
 
 
 def _turns(history: Sequence[Sequence[Event]], hide: Any) -> list[Any]:

@@ -1,0 +1,1 @@
+"""An agent's prompt for each row of a table: `agent.map`."""

@@ -1,0 +1,46 @@
+"""The keys of rows: the same question has the same key in every execution.
+
+Why: a map that was stopped, or whose data grew, asks only what it has no answer to.
+
+Rules
+- A key is made of the inputs of the row's run (`record.fingerprint`: prompt, attachments, model,
+  tools, settings, the schema of the answer), of its occurrence among rows with equal inputs, and of
+  the repeat. The place does not count, so rows may be sorted or removed.
+- Only the prompt and its attachments differ between the rows of a map; the rest is digested once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...record.fingerprint import inputs_hash, prompt_digest
+from ...record.packing import digest
+
+LENGTH = 32  # hexadecimal digits
+
+
+class Keys:
+    """Makes the keys of one map, row by row. `inputs`: the digests of any run of its agent."""
+
+    def __init__(self, inputs: Mapping[str, str]) -> None:
+        self._inputs = dict(inputs)
+        self._seen: Counter[tuple[str, int]] = Counter()
+
+    def inputs(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+        """Return the digests of a row's inputs; `prompt` as the model reads it (redacted)."""
+        return {**self._inputs, "prompt": prompt_digest(prompt, attachments)}
+
+    def next(
+        self, prompt: str, attachments: Sequence[Mapping[str, Any]] = (), *, repeat: int = 0
+    ) -> str:
+        """Return the key of the next row with this prompt; `repeat` counts from 0."""
+        asked = inputs_hash(self.inputs(prompt, attachments))
+        self._seen[asked, repeat] += 1
+        return digest([asked, self._seen[asked, repeat], repeat], LENGTH)
+
+
+def map_digest(keys: Sequence[str]) -> str:
+    """Return one digest of the keys of all rows, in order."""
+    return digest(list(keys), LENGTH)

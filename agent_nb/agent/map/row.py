@@ -1,0 +1,54 @@
+"""One row of a map: what is asked about it, and what came of it.
+
+Rules: frozen, and small: a result holds no event, so that a hundred thousand fit. The events
+of a row are in its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+Status = Literal["ok", "error", "limit", "interrupted", "pending"]
+Origin = Literal["live", "store", "record"]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt of a map.
+
+    `place` counts from 0 in the order of the data, `repeat` from 0. `key` names the question over
+    all executions (see `keys`).
+    """
+
+    place: int
+    prompt: str
+    key: str
+    attachments: tuple[Mapping[str, Any], ...] = ()
+    repeat: int = 0
+
+
+class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of one row.
+
+    `answer` is its text, `output` the JSON of a typed answer. `kind` is the code of the error,
+    `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown),
+    `seconds` is the time of the run without waiting for a place. `attempts` counts how often it was
+    asked. `origin`: whether it was asked now, or found in the store or in the notebook's record.
+    """
+
+    place: int
+    key: str
+    status: Status = "pending"
+    answer: str = ""
+    output: Any = None
+    kind: str = ""
+    error: str = ""
+    input: int = 0
+    written: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    run: str = ""
+    attempts: int = 0
+    origin: Origin = "live"

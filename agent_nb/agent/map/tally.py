@@ -1,0 +1,118 @@
+"""The counts of a map in progress: how many rows, how fast, what it costs, what failed.
+
+Rules
+- A core without clock: the time comes in with each row. The rate is that of the rows asked within
+  the last `WINDOW` seconds, so that it follows a limit that slows the map down.
+- Rows found in the store or in a record count as done, but neither for the rate nor for the cost.
+- A forecast needs `ENOUGH` rows that were asked; the cost of a row is unknown (None) or known, and
+  one that is unknown makes the sum unknown only if none is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+
+import msgspec
+
+from .row import RowResult
+
+WINDOW = 20.0  # s
+ENOUGH = 3
+LAST = 5  # rows that a snapshot shows
+
+
+class RowLine(msgspec.Struct, frozen=True):
+    """A row as the card shows it: the beginnings of its prompt (`said`) and its answer."""
+
+    place: int
+    status: str
+    said: str = ""
+    answered: str = ""
+    seconds: float = 0.0
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A map at one moment.
+
+    `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `found` of them
+    were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
+    seconds, `cost` and `forecast` (the whole map's) in dollars; None: unknown.
+    """
+
+    total: int
+    done: int = 0
+    ok: int = 0
+    found: int = 0
+    asking: int = 0
+    failures: Mapping[str, int] = {}
+    tokens: int = 0
+    rate: float | None = None
+    left: float | None = None
+    cost: float | None = None
+    forecast: float | None = None
+    last: tuple[RowLine, ...] = ()
+
+
+class Tally:
+    """Counts the rows of one map of `total` rows; times are seconds of one clock."""
+
+    def __init__(self, total: int, now: float) -> None:
+        self._total = total
+        self._began = now
+        self._ends: deque[float] = deque()
+        self._asking = self._asked = self._ok = self._found = self._tokens = 0
+        self._failures: Counter[str] = Counter()
+        self._cost: float | None = None
+        self._last: deque[RowLine] = deque(maxlen=LAST)
+
+    def begin(self) -> None:
+        """Count a row that is asked now."""
+        self._asking += 1
+
+    def end(self, result: RowResult, line: RowLine, now: float) -> None:
+        """Count a row that is over; one that was asked had begun."""
+        if result.origin == "live":
+            self._asking -= 1
+            self._asked += 1
+            self._ends.append(now)
+            self._tokens += result.input + result.written
+            if result.cost is not None:
+                self._cost = (self._cost or 0.0) + result.cost
+        else:
+            self._found += 1
+        if result.status == "ok":
+            self._ok += 1
+        else:
+            self._failures[result.kind or result.status] += 1
+        self._last.append(line)
+
+    @property
+    def done(self) -> int:
+        """The number of rows that are over."""
+        return self._asked + self._found
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return the counts at the time `now`."""
+        while self._ends and now - self._ends[0] > WINDOW:
+            self._ends.popleft()
+        span = min(now - self._began, WINDOW)
+        rate = len(self._ends) / span if span > 0 and self._asked >= ENOUGH else None
+        rest = self._total - self.done
+        per_row = self._cost / self._asked if self._cost is not None and self._asked else None
+        return Snapshot(
+            total=self._total,
+            done=self.done,
+            ok=self._ok,
+            found=self._found,
+            asking=self._asking,
+            failures=dict(self._failures.most_common()),
+            tokens=self._tokens,
+            rate=rate,
+            left=rest / rate if rate else None,
+            cost=self._cost,
+            forecast=(self._cost or 0.0) + per_row * rest
+            if per_row is not None and self._asked >= ENOUGH
+            else None,
+            last=tuple(self._last),
+        )
