@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from anyio import CancelScope
@@ -23,15 +23,13 @@ from ..record.fingerprint import inputs_hash
 from ..record.given import Given
 from ..wire.redact import Redaction
 from . import outgoing
+from .configuration import Configuration
 from .context import Context
 from .dependencies import behind, place
-from .limits import Limits
-from .model_choice import ModelChoice
 from .replay import Player
 from .replay_check import ReplayCheck, Wish
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
-from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     from ..dialects.base import Dialect
@@ -40,46 +38,9 @@ if TYPE_CHECKING:
     from ..tools.base import Asker, Host
     from ..tools.policy import Policy
     from ..tools.runner import ToolRunner
-    from ..tools.toolset import Toolset
 
 FALLBACK = "xml"
 THOUGHT_TAGS = ("think", "thinking")
-
-
-class Configured(Protocol):
-    """What an agent has to say for one of its runs to be assembled."""
-
-    name: str
-    choice: ModelChoice
-    tools: Toolset
-    system: str
-    approve: str
-    limits: Limits
-    settings: dict[str, Any]
-    memory: str
-    thought_tags: tuple[str, ...]
-    folder: str
-    host: Host | None
-    ask: Asker | None
-    trace_id: str
-    output: OutputType | None
-
-    @property
-    def model(self) -> Model:
-        """The model."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect."""
-
-    def dialect_of(self, model: Model) -> Dialect:
-        """Return the dialect that a model is asked in."""
-
-    def policy(self) -> Policy:
-        """Return the policy of its calls."""
-
-    def equipped(self, tools: Toolset) -> Configured:
-        """Return a copy with other tools."""
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -89,14 +50,14 @@ class Basis(msgspec.Struct, frozen=True):
     that do not depend on the prompt.
     """
 
-    agent: Configured
+    agent: Configuration
     redaction: Redaction
     policy: Policy
     models: Sequence[tuple[Model, Dialect]]
     start: Mapping[str, Any]
 
 
-def make_basis(agent: Configured, redaction: Redaction) -> Basis:
+def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
     """Return what the live runs of an agent share.
 
     Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
@@ -126,7 +87,7 @@ def plan(
     foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
     approver = Approver(basis.policy, ask, None if foreign else STANDING)
 
-    def again(equipped: Configured, listed: Sequence[State]) -> Plan:
+    def again(equipped: Configuration, listed: Sequence[State]) -> Plan:
         fresh = make_basis(equipped, redaction)
         return plan(fresh, log, given, [*notes, *listed], ask=ask, context=context)
 
@@ -152,7 +113,7 @@ def plan(
     )
 
 
-def _dialect(agent: Configured, model: Model, redaction: Redaction) -> Dialect:
+def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     from ..models.tariff import check_budget
 
@@ -171,9 +132,9 @@ def _started(model: Model) -> Model:
 
 
 async def _opened(
-    agent: Configured,
+    agent: Configuration,
     redaction: Redaction,
-    again: Callable[[Configured, Sequence[State]], Plan],
+    again: Callable[[Configuration, Sequence[State]], Plan],
     status: Callable[[str], object],
 ) -> Plan:
     """Return the plan with the tools of the MCP servers that the agent refers to.
@@ -189,7 +150,7 @@ async def _opened(
 
 
 def player(
-    agent: Configured, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
+    agent: Configuration, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
     if agent.tools.late:
@@ -199,7 +160,7 @@ def player(
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 
-    def below(child: Configured) -> ToolRunner:
+    def below(child: Configuration) -> ToolRunner:
         approver = TapeApprover(tape, child.policy(), agent.ask)
         return _runner(child, approver, log, redaction, host=child.host or agent.host)
 
@@ -212,7 +173,7 @@ def player(
     return make
 
 
-def _thinking(agent: Configured, dialect: Dialect) -> Dialect:
+def _thinking(agent: Configuration, dialect: Dialect) -> Dialect:
     """Return `dialect` wrapped so that it reads the thought tags, the user's included."""
     wrapped: Dialect = plugins.load("dialects", "thinking").over(
         dialect, (*THOUGHT_TAGS, *agent.thought_tags)
@@ -221,7 +182,7 @@ def _thinking(agent: Configured, dialect: Dialect) -> Dialect:
 
 
 def _runner(
-    agent: Configured,
+    agent: Configuration,
     approver: Approver,
     log: EventLog,
     redaction: Redaction,
@@ -239,7 +200,7 @@ def _runner(
     )
 
 
-def _start_fields(agent: Configured, redaction: Redaction) -> Mapping[str, Any]:
+def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
     """Return the fields of `run_start` that all runs share: the values that decide the outcome."""
     value = redaction.value
     settings: dict[str, Any] = value(

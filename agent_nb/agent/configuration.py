@@ -1,0 +1,200 @@
+"""What the user configured an agent with: model, tools, limits, and what follows from them.
+
+Why apart from `agent`: one run, the rows of a map, a replay and a worker on another machine are all
+assembled from these values; `agent` starts runs.
+
+Rules
+- No run state, so that runs of one agent may interleave. `within` and `equipped` return copies.
+- No concrete model, dialect or tool is imported: `plugins` and `models.choose` resolve names.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import UsageError, unknown_name
+from ..events import Event
+from ..host import plugins
+from ..host.imports import verify
+from ..host.trust import Offer
+from ..models import offline
+from ..record.given import Given
+from ..wire.redact import Redaction
+from .attachments import pictures_of
+from .compaction import STRATEGIES
+from .limits import Limits, limits_from
+from .model_choice import ModelChoice
+from .typed.output_type import OutputType
+
+if TYPE_CHECKING:
+    from ..dialects.base import Dialect
+    from ..models.base import Model
+    from ..tools.base import Asker, Host
+    from ..tools.policy import Policy
+    from ..tools.toolset import Toolset
+
+
+class Configuration:
+    """The values of one agent; `agent.Agent` documents them."""
+
+    def __init__(
+        self,
+        model: Model | str | Sequence[Model | str] | None = None,
+        tools: Sequence[Any] = (),
+        *,
+        system: str | None = None,
+        dialect: str | None = None,
+        approve: str | None = None,
+        limits: Mapping[str, Any] | Limits | None = None,
+        settings: Mapping[str, Any] | None = None,
+        name: str = "",
+        folder: str | os.PathLike[str] = ".",
+        host: Host | None = None,
+        ask: Asker | None = None,
+        trace_id: str = "",
+        secrets: Mapping[str, str] | None = None,
+        namespace: Mapping[str, Any] | None = None,
+        late: bool = False,
+        memory: str = "window",
+        thought_tags: Sequence[str] = (),
+        mentioned: Callable[[], Collection[str]] = tuple,
+        model_source: str = "",
+        output: Any = None,
+    ) -> None:
+        verify()
+        from ..tools.toolset import resolve
+
+        self.folder = os.fspath(folder)
+        self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
+        self._namespace, self._mentioned = namespace, mentioned
+        self._dialect = dialect or ""
+        if self._dialect or not (late or offline.barred()):
+            assert self.dialect
+        self.tools = resolve(tools, namespace or {})
+        self.system = system or ""
+        self.approve = approve or "ask"
+        self.limits = limits_from(limits)
+        self.settings = dict(settings or {})
+        if memory not in STRATEGIES:
+            raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
+        self.memory = memory
+        self.thought_tags = tuple(thought_tags)
+        self.name = name
+        self.host = host
+        self.ask = ask
+        self.trace_id = trace_id
+        self.secrets = secrets
+        self.output = None if output is None else OutputType(output)
+
+    @property
+    def model(self) -> Model:
+        """The model. Raises UsageError if its name is unknown."""
+        return self.choice.model
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect given, else the model's. Raises as `model` does."""
+        return self.dialect_of(self.model)
+
+    def dialect_of(self, model: Model) -> Dialect:
+        """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
+        found: Dialect = plugins.load("dialects", self._dialect or model.dialect)
+        return found
+
+    def policy(self) -> Policy:
+        """Return the policy as its file is now. Raises UsageError if it is faulty."""
+        from ..tools.policy_check import checked
+        from ..tools.policy_file import load
+
+        namespace = vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
+        found = load(self.approve, self.folder)
+        return checked(found, self.tools, namespace, self._mentioned)
+
+    def offers(self, *, live: bool) -> list[Offer]:
+        """Return what the folder offers for a run and the user has not allowed.
+
+        `live`: a run that needs the model. Raises UsageError for a faulty policy.
+        """
+        keys = [getattr(m, "withheld", None) for m in self.choice.models] if live else []
+        found = (self.policy().offer, *(key() for key in keys if key))
+        return [offer for offer in found if offer is not None]
+
+    def redaction(self) -> Redaction:
+        """Return what removes the secrets known now from texts."""
+        from ..models import keys
+
+        return Redaction(keys.secrets(self.secrets))
+
+    def given(
+        self,
+        prompt: str,
+        *,
+        attachments: Sequence[Any] = (),
+        history: Sequence[Sequence[Event]] = (),
+    ) -> Given:
+        """Return the inputs of a run. The model is not needed."""
+        redaction = self.redaction()
+        return self.given_of(redaction, redaction.value(prompt), pictures_of(attachments), history)
+
+    def inputs(
+        self,
+        prompt: str,
+        *,
+        attachments: Sequence[Any] = (),
+        history: Sequence[Sequence[Event]] = (),
+    ) -> dict[str, str]:
+        """Return the digests of the run's inputs, by which `record.match` finds its record."""
+        return self.given(prompt, attachments=attachments, history=history).inputs
+
+    def within(
+        self,
+        *,
+        host: Host | None,
+        ask: Asker | None,
+        trace_id: str | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
+        """Return a copy with another host and asker, for a cell or another agent's run.
+
+        `trace_id`, `limits`: those of the other run (None: unchanged).
+        """
+        child = copy.copy(self)
+        child.host, child.ask = host, ask
+        child.trace_id = self.trace_id if trace_id is None else trace_id
+        child.limits = limits or self.limits
+        return child
+
+    def equipped(self, tools: Toolset) -> Self:
+        """Return a copy with other tools."""
+        child = copy.copy(self)
+        child.tools = tools
+        return child
+
+    async def aclose(self) -> None:
+        """Close the model's connections, if the model was used."""
+        await self.choice.aclose()
+
+    def given_of(
+        self,
+        redaction: Redaction,
+        said: str,
+        pictures: Sequence[dict[str, Any]],
+        history: Sequence[Sequence[Event]],
+    ) -> Given:
+        """Return the inputs of a run whose prompt and attachments are redacted already."""
+        settings = redaction.value(
+            {"system": self.system, "sampling": self.settings, "dialect": self._dialect}
+        )
+        return Given(
+            prompt=said,
+            attachments=pictures,
+            model=self.choice.identity,
+            tools=self.tools.asked,
+            settings=settings,
+            history=history,
+            output=self.output.described(redaction) if self.output is not None else None,
+        )

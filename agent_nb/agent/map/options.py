@@ -1,0 +1,41 @@
+"""How a map asks: rows at once, requests per minute, what an error does, how many rows.
+
+Rules: checked when made, so that a wrong value is reported before the first request.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from ...errors import UsageError, unknown_name
+
+OnError = Literal["keep", "raise"]
+
+
+class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a map.
+
+    `concurrency`: rows asked at once. `rpm`: requests per minute (None: as configured). `on_error`:
+    `keep` the error in its row, or `raise` it and end the map. `limit`: ask only the first rows.
+    `repeats`: how often each row is asked.
+    """
+
+    concurrency: int = 10
+    rpm: int | None = None
+    on_error: OnError = "keep"
+    limit: int | None = None
+    repeats: int = 1
+
+    def checked(self) -> MapOptions:
+        """Return these options. Raises UsageError for one that cannot be used."""
+        for name in ("concurrency", "rpm", "limit", "repeats"):
+            value = getattr(self, name)
+            if value is not None and (
+                not isinstance(value, int) or isinstance(value, bool) or value < 1
+            ):
+                raise UsageError(f"{name}={value!r}: give a whole number of at least 1.")
+        if self.on_error not in get_args(OnError):
+            raise UsageError(unknown_name("on_error", self.on_error, get_args(OnError)))
+        return self
