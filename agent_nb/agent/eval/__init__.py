@@ -1,0 +1,1 @@
+"""How good a prompt is, over rows and repeats, and whether another is better: `eval`, `compare`."""

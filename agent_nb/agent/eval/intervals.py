@@ -1,0 +1,169 @@
+"""Confidence intervals of means, of shares and of paired differences.
+
+Why our own: they need the quantile of one distribution, which does not deserve SciPy at run time.
+Tests compare every value with SciPy's and measure the coverage by simulation.
+
+Rules
+- Pure functions of the rows' scores; nothing is random, so the same scores give the same numbers.
+- A mean has Student's t interval. A share of single yes-or-no scores has Wilson's (1927), which
+  covers near 0 and 1 too, where t does not. The paired difference of two shares has Newcombe's
+  "square and add" (1998, method 10): two Wilson intervals, joined by the correlation of the pairs.
+- Fewer than `FEWEST` rows have no interval: their scores say too little about rows not seen.
+- Rows that do not differ at all have no t interval: its width would be 0, which claims certainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import atan, cos, fsum, pi, sin, sqrt
+from statistics import NormalDist
+
+import msgspec
+
+from ...errors import UsageError
+
+FEWEST = 10  # rows
+LEVEL = 0.95
+_SUMMED = 1000  # degrees of freedom; beyond, four terms of the expansion are exact to 1e-12
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """From `low` to `high`, covering the true value in a share `level` of samples."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def within(self, low: float, high: float) -> Interval:
+        """Return the part of the interval that is possible."""
+        return msgspec.structs.replace(self, low=max(self.low, low), high=min(self.high, high))
+
+
+def check_level(level: float) -> float:
+    """Return the level. Raises UsageError unless it is between 0 and 1."""
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} is not a share between 0 and 1. Write 0.95 for 95 %.")
+    return level
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, correctly rounded whatever the order of the values."""
+    return fsum(values) / len(values)
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation of a sample (n - 1); 0.0 for one value."""
+    middle = mean(values)
+    return sqrt(fsum((v - middle) ** 2 for v in values) / max(len(values) - 1, 1))
+
+
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """Return the t interval of a mean; None for few values, or for values that are all equal."""
+    if len(values) < FEWEST or min(values) == max(values):
+        return None
+    half = t_critical(level, len(values) - 1) * deviation(values) / sqrt(len(values))
+    middle = mean(values)
+    return Interval(middle - half, middle + half, level, "t")
+
+
+def wilson(yes: int, of: int, level: float = LEVEL) -> Interval | None:
+    """Return Wilson's interval of the share `yes / of`; None for few rows."""
+    if of < FEWEST:
+        return None
+    return Interval(*_wilson(yes, of, _normal(level)), level, "Wilson")
+
+
+def newcombe(
+    both: int, only_a: int, only_b: int, neither: int, level: float = LEVEL
+) -> Interval | None:
+    """Return Newcombe's interval of the share of b minus that of a over the same rows.
+
+    Counts of rows by who scored 1. None for few rows. Source: R. G. Newcombe, Statistics in
+    Medicine 17 (1998), 2635-2650, method 10.
+    """
+    rows = both + only_a + only_b + neither
+    if rows < FEWEST:
+        return None
+    z = _normal(level)
+    a, b = (both + only_a) / rows, (both + only_b) / rows
+    (low_a, high_a), (low_b, high_b) = (
+        _wilson(both + only_a, rows, z),
+        _wilson(both + only_b, rows, z),
+    )
+    phi = _correlation(both, only_a, only_b, neither)
+    down = _joined(b - low_b, high_a - a, phi)
+    up = _joined(high_b - b, a - low_a, phi)
+    return Interval(b - a - down, b - a + up, level, "Newcombe")
+
+
+def _wilson(yes: int, of: int, z: float) -> tuple[float, float]:
+    share, square = yes / of, z * z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = z * sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    return 0.0 if yes == 0 else middle - half, 1.0 if yes == of else middle + half
+
+
+def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
+    """Return the correlation of the pairs, corrected for continuity where it is positive."""
+    spread = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
+    if not spread:
+        return 0.0
+    cross = both * neither - only_a * only_b
+    rows = both + only_a + only_b + neither
+    corrected = max(cross - rows / 2, 0.0) if cross > 0 else cross
+    return corrected / sqrt(spread)
+
+
+def _joined(one: float, other: float, phi: float) -> float:
+    return sqrt(max(one * one - 2 * phi * one * other + other * other, 0.0))
+
+
+def _normal(level: float) -> float:
+    """Return how many standard deviations a share `level` of a normal distribution spans."""
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+@lru_cache(maxsize=256)
+def t_critical(level: float, degrees: int) -> float:
+    """Return the t that a share `level` of Student's distribution lies within, on both sides."""
+    if degrees > _SUMMED:
+        return _t_of_many(_normal(level), degrees)
+    low, high = 0.0, 1.0
+    while t_inside(high, degrees) < level:
+        low, high = high, high * 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if t_inside(middle, degrees) < level else (low, middle)
+    return middle
+
+
+def t_inside(t: float, degrees: int) -> float:
+    """Return the share of Student's distribution between -t and t.
+
+    A finite sum of positive terms. Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+    """
+    angle = atan(t / sqrt(degrees))
+    square = cos(angle) ** 2
+    odd = degrees % 2
+    term = cos(angle) if odd else 1.0
+    terms = [term] if degrees > 1 else []
+    for step in range(2 + odd, degrees - 1, 2):
+        term *= square * (step - 1) / step
+        terms.append(term)
+    inside = sin(angle) * fsum(terms)
+    return 2 / pi * (angle + inside) if odd else inside
+
+
+def _t_of_many(x: float, degrees: int) -> float:
+    """Return t from the normal quantile `x`. Source: Abramowitz and Stegun, 26.7.5."""
+    powers = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    return x + fsum(each / degrees**n for n, each in enumerate(powers, 1))
