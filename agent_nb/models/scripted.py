@@ -17,8 +17,9 @@ A script is a list of turns, one per request. A turn is a text, or an object wit
     cut: true             the stream breaks off after the pieces
     error: {status: 429, message: "…", retry_after: 2}   the request fails instead
 
-A file (YAML or JSON) is such a list, or an object with `turns` and optionally `delay` and
-`dialect`.
+A file (YAML or JSON) is such a list, or an object with `turns` and optionally `delay`, `dialect`
+and `cases`: a list of `{when: TEXT, turns: […]}`, for the runs whose prompt holds that text. The
+first case that fits plays; without one, the `turns` of the script.
 
 Rules
 - The k-th request gets the k-th turn. `start()` returns the same script from its first turn: the
@@ -46,60 +47,8 @@ from .http.retry import retryable_status
 from .messages import Request
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
 from .prices import Tariff
-
-ENDINGS = ("", ".yaml", ".yml", ".json")
-
-
-class ScriptedCall(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """A native tool call of a script."""
-
-    name: str
-    args: dict[str, Any] | str = {}
-    id: str = ""
-
-
-class ScriptedError(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """How a scripted request fails; `retry_after` in seconds."""
-
-    status: int = 500
-    message: str = "the script says so"
-    retry_after: float | None = None
-    code: str = "provider"
-
-
-class ScriptedUsage(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """Tokens of a scripted turn."""
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cache_written: int = 0
-    reasoning: int = 0
-    cost: float | None = None
-
-
-class Turn(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """One turn of a script; see the module's docstring."""
-
-    text: str = ""
-    chunk: int = 0
-    chunks: tuple[str, ...] = ()
-    thought: str | tuple[str, ...] = ()
-    reasoning: str | tuple[str, ...] = ()
-    calls: tuple[ScriptedCall, ...] = ()
-    delay: float | None = None
-    usage: ScriptedUsage | None = None
-    finish: str = ""
-    cut: bool = False
-    error: ScriptedError | None = None
+from .script_file import read_script
+from .script_turn import Case, ScriptedCall, ScriptedError, Turn, turn_of
 
 
 class Scripted:
@@ -120,21 +69,26 @@ class Scripted:
         *,
         delay: float = 0.0,
         dialect: str = "xml",
+        cases: Sequence[Case] = (),
     ) -> None:
         self.name = name
         self.dialect = dialect
         self.delay = delay
-        self.turns = tuple(_turn(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
+        self.turns = tuple(turn_of(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
+        self.cases = tuple(cases)
+        self._playing: tuple[Turn, ...] | None = None  # chosen by the run's first request
         self._next = 0
 
     @property
     def identity(self) -> str:
         """The name with a digest of the script: a changed script is another model."""
-        return f"{self.name}#{hashlib.sha256(msgspec.json.encode(self.turns)).hexdigest()[:16]}"
+        said = (self.turns, self.cases) if self.cases else self.turns
+        return f"{self.name}#{hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]}"
 
     def check_dialect(self, *, native: bool) -> None:
         """Raise UsageError for native calls in a text dialect, which would ignore them."""
-        number = next((n for n, turn in enumerate(self.turns, 1) if turn.calls), 0)
+        lists = [self.turns, *(case.turns for case in self.cases)]
+        number = next((n for turns in lists for n, turn in enumerate(turns, 1) if turn.calls), 0)
         if number and not native:
             raise UsageError(
                 f'Turn {number} of {self.name} has `calls:`, which only the dialect native has. Ask for it: Scripted(…, dialect="native"), '
@@ -143,14 +97,16 @@ class Scripted:
 
     def start(self) -> Scripted:
         """Return the same script from its first turn, for one run."""
-        return Scripted(self.turns, self.name, delay=self.delay, dialect=self.dialect)
+        return Scripted(
+            self.turns, self.name, delay=self.delay, dialect=self.dialect, cases=self.cases
+        )
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Play the next turn.
 
         Raises ModelError for a scripted error or cut, and if no turn is left.
         """
-        turn = self._take()
+        turn = self._take(request)
         if turn.error:
             raise _failure(turn.error)
         delay = self.delay if turn.delay is None else turn.delay
@@ -168,16 +124,23 @@ class Scripted:
     async def aclose(self) -> None:
         """Do nothing: a script has no connection."""
 
-    def _take(self) -> Turn:
+    def _take(self, request: Request) -> Turn:
         """Return the next turn."""
+        if self._playing is None:
+            self._playing = self._turns_for(request)
         index, self._next = self._next, self._next + 1
-        if index >= len(self.turns):
+        if index >= len(self._playing):
+            count = len(self._playing)
             raise ModelError(
-                f"The script {self.name} has {len(self.turns)} turn{'' if len(self.turns) == 1 else 's'}, "
+                f"The script {self.name} has {count} turn{'' if count == 1 else 's'}{' for this prompt' if self.cases else ''}, "
                 f"and this is request {index + 1}. Add a turn.",
                 code="script",
             )
-        return self.turns[index]
+        return self._playing[index]
+
+    def _turns_for(self, request: Request) -> tuple[Turn, ...]:
+        prompt = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
+        return next((case.turns for case in self.cases if case.when in prompt), self.turns)
 
 
 def _batches(turn: Turn) -> list[list[Part]]:
@@ -228,85 +191,16 @@ def _failure(error: ScriptedError) -> ModelError:
     )
 
 
-def _turn(value: Any, where: str) -> Turn:
-    """Read one turn. Raises UsageError that begins with `where`."""
-    if isinstance(value, Turn):
-        return value
-    try:
-        return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{where}: {error}. Keys of a turn: {', '.join(Turn.__struct_fields__)}."
-        ) from None
-
-
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Scripted:
     """Return the model of the script file `name`, in the current folder or in `folder`.
 
     Raises UsageError if the file does not exist or is not a script.
     """
-    path = _find(name, [Path(), *([Path(folder)] if folder else [])])
-    script, lines = _read(path)
-    if isinstance(script, list):
-        script = {"turns": script}
-    if not isinstance(script, dict) or not isinstance(script.get("turns"), list):
-        raise UsageError(f"{path}: a script is a list of turns, or an object with a list `turns`.")
-    unknown = script.keys() - {"turns", "delay", "dialect"}
-    if unknown:
-        raise UsageError(
-            f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `delay` and `dialect`."
-        )
-    turns = [
-        _turn(t, f"{path}: turn {n}{lines.get(n, '')}") for n, t in enumerate(script["turns"], 1)
-    ]
-    delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
-    if not isinstance(delay, int | float) or not isinstance(dialect, str):
-        raise UsageError(f"{path}: `delay` is a number of seconds and `dialect` a name.")
-    return Scripted(turns, f"scripted/{name}", delay=float(delay), dialect=dialect)
-
-
-def _find(name: str, folders: Sequence[Path]) -> Path:
-    tried = [
-        Path(str(folder / Path(name).expanduser()) + ending)
-        for folder in folders
-        for ending in ENDINGS
-    ]
-    for path in tried:
-        if path.is_file():
-            return path
-    places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
-    raise UsageError(
-        f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`."
+    script = read_script(name, folder)
+    return Scripted(
+        script.turns,
+        f"scripted/{name}",
+        delay=script.delay,
+        dialect=script.dialect,
+        cases=script.cases,
     )
-
-
-def _read(path: Path) -> tuple[Any, dict[int, str]]:
-    """Return the content of a script file and, for YAML, the line of each turn as text."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as text: {error}.") from None
-    if path.suffix == ".json":
-        try:
-            return json.loads(text), {}
-        except json.JSONDecodeError as error:
-            raise UsageError(
-                f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
-            ) from None
-    return _yaml(path, text)
-
-
-def _yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
-    import yaml
-
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        script = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: {getattr(error, 'problem', None) or error}.") from None
-    if isinstance(root, yaml.MappingNode):
-        root = next((value for key, value in root.value if key.value == "turns"), None)
-    items = root.value if isinstance(root, yaml.SequenceNode) else []
-    return script, {n: f" (line {item.start_mark.line + 1})" for n, item in enumerate(items, 1)}

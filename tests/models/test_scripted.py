@@ -1,5 +1,7 @@
 """The scripted model."""
 
+import json
+
 import anyio
 import pytest
 
@@ -194,3 +196,48 @@ def test_native_calls_in_a_dialect_of_text_are_an_error_that_names_native():
         Agent(model, secrets={}).run_sync("go", check=False)
     assert Agent(model, dialect="native", secrets={}).run_sync("go").answer == "Hm."
     Scripted([{"text": "Hm.", "calls": []}]).check_dialect(native=False)
+
+
+def test_a_prompt_that_holds_the_text_of_a_case_gets_its_turns(tmp_path):
+    script = tmp_path / "moods.yaml"
+    script.write_text(
+        "turns: [neither]\ncases:\n  - when: broken\n    turns: [bad]\n  - when: bro\n    turns: [well]\n"
+    )
+    agent = Agent(f"scripted/{script}")
+    prompts = ["It came broken.", "Thank you, bro!", "It came."]
+    assert [agent.run_sync(p).answer for p in prompts] == ["bad", "well", "neither"]
+
+
+def test_all_requests_of_a_run_get_the_turns_of_its_prompt(tmp_path):
+    call = '<execute>[{"name": "list", "args": {"path": "."}}]</execute>'
+    case = {"when": "folder", "turns": [call, "One file."]}
+    script = tmp_path / "look.json"
+    script.write_text(json.dumps({"cases": [case]}))
+    run = Agent(f"scripted/{script}", ["list"], folder=tmp_path, approve="auto").run_sync(
+        "What is in the folder?"
+    )
+    assert run.answer == "One file."
+
+
+def test_a_prompt_without_a_case_and_without_turns_is_an_error_that_says_so(tmp_path):
+    script = tmp_path / "one.yaml"
+    script.write_text("cases: [{when: a, turns: [b]}]")
+    run = Agent(f"scripted/{script}").run_sync("x", check=False)
+    assert "0 turns for this prompt" in run.error
+
+
+@pytest.mark.parametrize(
+    "cases", ["{when: a}", "[{when: a}]", "[{when: '', turns: []}]", "[a]", "[{when: a, turns: b}]"]
+)
+def test_a_wrong_case_is_an_error_that_names_the_file(tmp_path, cases):
+    script = tmp_path / "wrong.yaml"
+    script.write_text(f"cases: {cases}\n")
+    with pytest.raises(UsageError, match=r"wrong\.yaml"):
+        provider(str(script))
+
+
+def test_a_changed_case_is_another_model():
+    from agent_nb.models.script_turn import Case, Turn
+
+    models = [Scripted(["a"], cases=[Case(when=w, turns=(Turn(text="b"),))]) for w in "xy"]
+    assert len({m.identity for m in (*models, Scripted(["a"]))}) == 3

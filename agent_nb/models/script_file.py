@@ -1,0 +1,126 @@
+"""The files of scripts: found, read as YAML or JSON, and checked.
+
+Rules: a wrong script is a UsageError that names the file, the turn and, if possible, the line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from .script_turn import Case, Turn, turn_of
+
+ENDINGS = ("", ".yaml", ".yml", ".json")
+KEYS = ("turns", "cases", "delay", "dialect")
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says."""
+
+    turns: tuple[Turn, ...] = ()
+    cases: tuple[Case, ...] = ()
+    delay: float = 0.0
+    dialect: str = "xml"
+
+
+def read_script(name: str, folder: str | Path | None = None) -> Script:
+    """Return the script in the file `name`, in the current folder or in `folder`.
+
+    Raises UsageError if the file does not exist or is not a script.
+    """
+    path = _find(name, [Path(), *([Path(folder)] if folder else [])])
+    script, lines = _read(path)
+    if isinstance(script, list):
+        script = {"turns": script}
+    if not isinstance(script, dict) or not (script.keys() & {"turns", "cases"}):
+        raise UsageError(f"{path}: a script is a list of turns, or an object with a list `turns`.")
+    if unknown := script.keys() - {*KEYS}:
+        raise UsageError(
+            f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `cases`, `delay` and `dialect`."
+        )
+    delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
+    if not isinstance(delay, int | float) or not isinstance(dialect, str):
+        raise UsageError(f"{path}: `delay` is a number of seconds and `dialect` a name.")
+    cases = script.get("cases", [])
+    if not isinstance(cases, list):
+        raise UsageError(f"{path}: `cases` is a list of objects with `when` and `turns`.")
+    return Script(
+        turns=_turns(script.get("turns", []), str(path), lines),
+        cases=tuple(_case(case, f"{path}: case {n}") for n, case in enumerate(cases, 1)),
+        delay=float(delay),
+        dialect=dialect,
+    )
+
+
+def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
+    if not isinstance(turns, list):
+        raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
+    found = lines or {}
+    return tuple(
+        turn_of(turn, f"{where}: turn {n}{found.get(n, '')}") for n, turn in enumerate(turns, 1)
+    )
+
+
+def _case(case: Any, where: str) -> Case:
+    if (
+        not isinstance(case, dict)
+        or case.keys() != {"when", "turns"}
+        or not isinstance(case["when"], str)
+        or not case["when"]
+    ):
+        raise UsageError(
+            f"{where}: a case has `when`, a text that the prompt holds, and a list `turns`."
+        )
+    return Case(when=case["when"], turns=_turns(case["turns"], where))
+
+
+def _find(name: str, folders: Sequence[Path]) -> Path:
+    tried = [
+        Path(str(folder / Path(name).expanduser()) + ending)
+        for folder in folders
+        for ending in ENDINGS
+    ]
+    for path in tried:
+        if path.is_file():
+            return path
+    places = " or ".join(dict.fromkeys(str(folder.resolve().name or folder) for folder in folders))
+    raise UsageError(
+        f"There is no script {name!r} in {places}. A script is a YAML or JSON file with a list `turns`."
+    )
+
+
+def _read(path: Path) -> tuple[Any, dict[int, str]]:
+    """Return the content of a script file and, for YAML, the line of each turn as text."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as text: {error}.") from None
+    if path.suffix == ".json":
+        try:
+            return json.loads(text), {}
+        except json.JSONDecodeError as error:
+            raise UsageError(
+                f"{path}, line {error.lineno}, column {error.colno}: {error.msg}."
+            ) from None
+    return _yaml(path, text)
+
+
+def _yaml(path: Path, text: str) -> tuple[Any, dict[int, str]]:
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        script = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"{path}{where}: {getattr(error, 'problem', None) or error}.") from None
+    if isinstance(root, yaml.MappingNode):
+        root = next((value for key, value in root.value if key.value == "turns"), None)
+    items = root.value if isinstance(root, yaml.SequenceNode) else []
+    return script, {n: f" (line {item.start_mark.line + 1})" for n, item in enumerate(items, 1)}

@@ -1,0 +1,83 @@
+"""The values of a script: its turns, and the prompts that each list of turns is for.
+
+Rules: frozen; `scripted` documents the keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+
+
+class ScriptedCall(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A native tool call of a script."""
+
+    name: str
+    args: dict[str, Any] | str = {}
+    id: str = ""
+
+
+class ScriptedError(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """How a scripted request fails; `retry_after` in seconds."""
+
+    status: int = 500
+    message: str = "the script says so"
+    retry_after: float | None = None
+    code: str = "provider"
+
+
+class ScriptedUsage(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Tokens of a scripted turn."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+
+
+class Turn(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One turn of a script; see the module's docstring."""
+
+    text: str = ""
+    chunk: int = 0
+    chunks: tuple[str, ...] = ()
+    thought: str | tuple[str, ...] = ()
+    reasoning: str | tuple[str, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
+    delay: float | None = None
+    usage: ScriptedUsage | None = None
+    finish: str = ""
+    cut: bool = False
+    error: ScriptedError | None = None
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """The turns of runs whose prompt holds the text `when`."""
+
+    when: str
+    turns: tuple[Turn, ...]
+
+
+def turn_of(value: Any, where: str) -> Turn:
+    """Read one turn. Raises UsageError that begins with `where`."""
+    if isinstance(value, Turn):
+        return value
+    try:
+        return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{where}: {error}. Keys of a turn: {', '.join(Turn.__struct_fields__)}."
+        ) from None
