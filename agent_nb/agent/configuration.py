@@ -24,6 +24,7 @@ from ..host.trust import Offer
 from ..models import offline
 from ..record.given import Given
 from ..wire.redact import Redaction
+from ..wire.unpicklable import Unpicklable
 from .attachments import pictures_of
 from .compaction import STRATEGIES
 from .limits import Limits, limits_from
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from ..tools.toolset import Toolset
 
 
-class Configuration:
+class Configuration(Unpicklable):
     """The values of one agent; `agent.Agent` documents them."""
+
+    _instead = "Make the agent where it is used, in the function that a worker runs."
 
     def __init__(
         self,

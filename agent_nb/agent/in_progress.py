@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..events import Event
+from ..wire.unpicklable import Unpicklable
 from .display import Screen
 from .run import Run
 
@@ -26,8 +27,10 @@ from .run import Run
 TICK = 0.05
 
 
-class InProgress(ABC):
+class InProgress(Unpicklable, ABC):
     """Base of the three; `again` says what to do instead of awaiting it in another event loop."""
+
+    _instead = "Await it, and send the events of its run: run.log.to_ndjson()."
 
     def __init__(self, again: str) -> None:
         self._again = again

@@ -14,6 +14,7 @@ from ..errors import RunFailed
 from ..events import Counts, End, Error, Interrupt, Metric, User
 from ..events.log import EventLog
 from ..events.text import answer_text
+from ..wire.unpicklable import Unpicklable
 from .typed import typed_answer
 from .typed.output_type import OutputType
 
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from ..view.timeline import Timeline
 
 
-class Run:
+class Run(Unpicklable):
     """One run of an agent: prompt, answer, status, usage and every event.
 
     `cell` and `notebook`: where it was recorded. `seen` returns whether the running cell shows the
     run already; then the run's own output is one line. `output`: the type of the answer, if it is
     known here; a loaded record has none.
     """
+
+    _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from ..errors import UsageError
 from ..host import dotenv, trust
 from ..host.imports import library, strange, without_project
 from ..wire.key_forms import environment_secrets
+from ..wire.unpicklable import Unpicklable
 
 SERVICE = "agent_nb"
 VARIABLES: dict[str, tuple[str, ...]] = {
@@ -48,10 +49,8 @@ _colab: dict[str, str] = {}
 _hidden: set[str] = set()
 
 
-class Key:
+class Key(Unpicklable):
     """A key and where it comes from; its repr hides the value."""
-
-    __slots__ = ("source", "value")
 
     def __init__(self, value: str, source: str) -> None:
         self.value = value

@@ -21,6 +21,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from .key_search import CONTEXT, LONGEST, search_for
+from .unpicklable import Unpicklable
 
 # Fields of a provider's own objects that are signed or encrypted.
 OPAQUE = frozenset(
@@ -40,7 +41,7 @@ _media = re.compile(
 ).fullmatch
 
 
-class Redactor:
+class Redactor(Unpicklable):
     """Filters one stream of text. `secrets` are values by name (see `models.keys.secrets`)."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
@@ -139,7 +140,7 @@ def redact_value(
     return root[0]
 
 
-class Redaction:
+class Redaction(Unpicklable):
     """The filter of one run: for streams of text, values and providers' own objects."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:

@@ -25,6 +25,7 @@ import msgspec
 
 from ...errors import ModelError
 from ...host.trust import Offer
+from ...wire.unpicklable import Unpicklable
 from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part
@@ -52,7 +53,7 @@ _encode = msgspec.json.Encoder().encode
 _IMAGES = (b'"type":"image', b'"type":"input_image"')
 
 
-class Remote:
+class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
     `label` is the provider as the user writes it, `key_of` the provider whose key it uses (by
@@ -66,6 +67,7 @@ class Remote:
     shots = False
     path = ""
     models_path = "/models"
+    _instead = "Send its name, provider/name, and make the model where it is asked."
 
     def __init__(
         self,

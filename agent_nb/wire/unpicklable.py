@@ -1,0 +1,35 @@
+"""Objects that never travel: pickling one is an error that says what travels in its place.
+
+Why: an agent, a model and a redaction hold keys. A pickle of one would carry them to a file, a
+scheduler or another machine, unseen: Dask and multiprocessing pickle whatever a function refers to.
+
+Rules: `copy.copy` and `copy.deepcopy` stay in this process and work as ever.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, NoReturn, Self, SupportsIndex
+
+from ..errors import UsageError
+
+
+class Unpicklable:
+    """A base of what holds keys, or belongs to this process. `_instead`: what to send in its place."""
+
+    _instead = "Send names and plain values, and make the object where it is needed."
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(
+            f"This {type(self).__name__} cannot be pickled: it may hold keys. {self._instead}"
+        )
+
+    def __copy__(self) -> Self:
+        made = self.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, known: dict[int, Any]) -> Self:
+        made = known[id(self)] = self.__new__(type(self))
+        made.__dict__.update(deepcopy(self.__dict__, known))
+        return made
