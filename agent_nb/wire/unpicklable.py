@@ -15,7 +15,7 @@ from ..errors import UsageError
 
 
 class Unpicklable:
-    """A base of what holds keys, or belongs to this process. `_instead`: what to send in its place."""
+    """A base of what holds keys. `_instead`: what to send in its place."""
 
     _instead = "Send names and plain values, and make the object where it is needed."
 
