@@ -7,8 +7,8 @@ that a DataFrame of a million rows costs a few hundred tokens.
 Rules
 - Only `{{ … }}` is special; `\\{{` is a literal `{{`; every other brace stays as typed. The
   expression is parsed as Python, so it may contain braces, strings and comments.
-- Every expression is evaluated before a model is called; the first failure is a UsageError that
-  names the expression.
+- Every expression is compiled before one is evaluated, and evaluated before a model is called; the
+  first failure is a UsageError that names the expression.
 - Values are read, never changed. Text is inserted whole, everything else up to `LIMIT` characters.
 - What a value contains is not interpolated again.
 - A figure or an image goes with the prompt as a picture; in the text stand its name and size.
@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
+
+import msgspec
 
 from ..errors import UsageError
 from ..tools.pictures import drawn
@@ -29,6 +32,45 @@ LIMIT = 4000
 NAME = 40  # characters of a picture's name
 ROWS, COLUMNS, ITEMS = 5, 30, 20
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
+
+
+class Expression(msgspec.Struct, frozen=True):
+    """What stands between `{{` and `}}`: its text, compiled once for any number of values."""
+
+    text: str
+    code: CodeType
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that it looks up, and those that it binds itself."""
+        tree = ast.parse(self.text, mode="eval")
+        return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+    def fill(
+        self,
+        namespace: dict[str, Any],
+        pictures: list[dict[str, str]],
+        write: Callable[[Any], str] | None = None,
+    ) -> str:
+        """Return its value as text, by default as `describe` writes it.
+
+        A figure or an image is added to `pictures`, with the expression as its name. Raises
+        UsageError for an expression that raises or has no readable value.
+        """
+        try:
+            # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
+            value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
+            picture = None if type(value) is str else drawn(value)
+            if picture is None:
+                return (write or describe)(value)
+            name = cut_middle(" ".join(self.text.split()), NAME, "…")
+            pictures.append({**picture, "name": name})
+            return named(name, picture)
+        except Exception as fault:
+            raise _failed(self.text, fault, "Nothing was sent to a model.") from fault
+
+
+Piece = str | Expression
 
 
 def interpolate(
@@ -42,11 +84,19 @@ def interpolate(
     """
     found: list[dict[str, str]] = [] if pictures is None else pictures
     return "".join(
-        piece if literal else _value(piece, namespace, found) for literal, piece in split(text)
+        piece if isinstance(piece, str) else piece.fill(namespace, found) for piece in parse(text)
     )
 
 
-def split(text: str) -> Iterator[tuple[bool, str]]:
+def parse(text: str) -> tuple[Piece, ...]:
+    """Return the literal texts and the expressions of a prompt, in order.
+
+    Raises UsageError for an expression that is empty or invalid.
+    """
+    return tuple(piece if literal else _compiled(piece) for literal, piece in _split(text))
+
+
+def _split(text: str) -> Iterator[tuple[bool, str]]:
     """Yield (True, literal text) and (False, expression) in order."""
     at = 0
     while (start := text.find(_OPEN, at)) >= 0:
@@ -67,13 +117,13 @@ def _end(text: str, start: int) -> int:
     """Return where the `}}` that closes the expression begins, -1 if the braces are text."""
     first = end = text.find(_CLOSE, start)
     while end >= 0:
-        if _compiles(text[start:end].strip()):
+        if _parses(text[start:end].strip()):
             return end
         end = text.find(_CLOSE, end + 1)
     return first
 
 
-def _compiles(expression: str) -> bool:
+def _parses(expression: str) -> bool:
     try:
         ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError):
@@ -81,28 +131,20 @@ def _compiles(expression: str) -> bool:
     return True
 
 
-def _value(expression: str, namespace: dict[str, Any], pictures: list[dict[str, str]]) -> str:
+def _compiled(expression: str) -> Expression:
     if not expression:
         raise UsageError(
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
         )
     try:
-        # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
-        value = eval(compile(expression, "<prompt>", "eval"), namespace, {})  # noqa: S307  (the user's own code)
-        picture = drawn(value)
-        if picture is None:
-            return describe(value)
-        name = cut_middle(" ".join(expression.split()), NAME, "…")
-        pictures.append({**picture, "name": name})
-        return named(name, picture)
-    except Exception as fault:
-        hint = (
-            "Write \\{{ for the braces themselves."
-            if isinstance(fault, SyntaxError)
-            else "Nothing was sent to a model."
-        )
-        reason = f"{type(fault).__name__}: {fault}"[:500]
-        raise UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}") from fault
+        return Expression(expression, compile(expression, "<prompt>", "eval"))
+    except (SyntaxError, ValueError) as fault:
+        raise _failed(expression, fault, "Write \\{{ for the braces themselves.") from fault
+
+
+def _failed(expression: str, fault: Exception, hint: str) -> UsageError:
+    reason = f"{type(fault).__name__}: {fault}"[:500]
+    return UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}")
 
 
 def describe(value: Any) -> str:
@@ -112,12 +154,14 @@ def describe(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    for name, writer in _WRITERS.items():
-        if any(
-            f"{c.__module__.partition('.')[0]}.{c.__name__}" == name for c in type(value).__mro__
-        ):
-            return clip(writer(value))
-    return clip(_bounded(value))
+    known = class_names(value)
+    writer = next((write for name, write in _WRITERS.items() if name in known), _bounded)
+    return clip(writer(value))
+
+
+def class_names(value: Any) -> set[str]:
+    """Return the classes of `value` as `package.Class`, such as `pandas.DataFrame`."""
+    return {f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in type(value).__mro__}
 
 
 def clip(text: str) -> str:
