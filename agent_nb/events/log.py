@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Subscriber = Callable[[Event], None]
-NEWS = ("result", "status", "approval", "picture")  # deltas that do not belong to a block
+NEWS = ("result", "status", "approval", "picture", "map")  # deltas that do not belong to a block
 CONVERSATION = ("user", "think", "call", "result", "respond")
 
 

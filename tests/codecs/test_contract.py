@@ -7,6 +7,7 @@ import random
 
 import msgspec
 import pytest
+from helpers.map_runs import map_run
 from helpers.streams import stored
 
 from agent_nb import events as ev
@@ -497,3 +498,16 @@ def test_every_codec_has_a_media_type_and_a_title(name):
     codec, _ = named(name)
     assert codec.media_type in ("application/x-ndjson", "text/event-stream")
     assert codec.title
+
+
+def test_the_rows_of_a_map_and_its_live_counts_reach_no_other_format(foreign, tool):
+    with_codec = tool(foreign)
+    made = map_run()
+    for events in (made.seen, list(made.log)):
+        wrote = joined_text(with_codec.write(events))
+        assert "row1" not in wrote
+        assert "asking" not in wrote
+
+
+def joined_text(parts):
+    return "".join(p if isinstance(p, str) else json.dumps(p, default=str) for p in parts)

@@ -298,6 +298,7 @@ def test_every_kind_of_card_has_its_file():
         "approval",
         "node",
         "plan",
+        "map",
         "state",
         "context",
         "model",

@@ -37,4 +37,5 @@ def card(state: RunView, context: Context) -> Node | None:
         written,
         reasoning,
     )
-    return Row((T(about, tone="muted"),), (T("_agent.to_frame()", tone="muted", mono=True),))
+    where = "_agent.to_frame()" if state.maps.card is None else "_map.frame"
+    return Row((T(about, tone="muted"),), (T(where, tone="muted", mono=True),))

@@ -59,6 +59,9 @@ def phase(state: RunView) -> tuple[str, Tone]:
         ), "run"
     if state.doing:
         return state.doing, "run"
+    if (mapped := state.maps.card) is not None:
+        asking = mapped.counts.asking
+        return f"asking {plural(asking, 'row')}" if asking else "asking rows", "run"
     if state.retrying is not None:
         return "waiting to try again", "run"
     last = state.cards[-1] if state.cards else None

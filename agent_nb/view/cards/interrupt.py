@@ -9,6 +9,7 @@ from .base import Context
 
 REASONS = {
     "user": ("Stopped", "What came so far is kept; run the cell again to start over."),
+    "map": ("Stopped", "The rows so far are kept; run the cell again to ask only the others."),
     "timeout": ("Out of time", "What came so far is kept; a longer time is set with --time."),
     "limit": (
         "Limit reached",
@@ -33,7 +34,8 @@ BY = {
 
 def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
-    title, after = REASONS.get(state.reason, ("Stopped", ""))
+    why = "map" if state.mapped and state.reason == "user" else state.reason
+    title, after = REASONS.get(why, ("Stopped", ""))
     limit, by = limit_in(state.detail), BY.get(state.detail)
     if by and state.reason == "user":
         title, detail = f"{title} {by}", ""

@@ -106,7 +106,8 @@ def table(node: nodes.Table) -> str:
     )
     scrolls = (
         ' tabindex="0"'
-        if len(node.rows) > LINES // 2 or sum(map(len, node.columns)) > LETTERS // 2
+        if len(node.rows) > LINES // 2
+        or any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
         else ""
     )
     return f"<div{style('overflow:auto', theme.HEIGHT)}{scrolls}>{inner}</div>{note}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..cards import map as map_card
 from ..cards import retry
 from ..cards.base import Context, Thoughts, draw
 from ..cards.call import called_with, outcome
@@ -24,6 +25,7 @@ from ..layout import page
 from ..nodes import Fold, Page
 from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
 from ..state.fold import RunView
+from ..state.map import MapCard
 from ..state.plans import PlanCard
 from ..state.text import Text
 from . import text, visible
@@ -80,6 +82,8 @@ class TextPainter:
             self._call(card, replayed=replayed)
         elif isinstance(card, RetryCard):
             self._retry(card)
+        elif isinstance(card, MapCard):
+            self._map(card)
         elif card.done:
             self._node(card)
 
@@ -110,6 +114,15 @@ class TextPainter:
         """Print one line for each wait, and one for all of them."""
         for number, (why, pause) in enumerate(card.failures, 2):
             self._once(f"try {number}", text.draw(retry.row(why, number, pause)))
+        if card.done:
+            self._node(card)
+
+    def _map(self, card: MapCard) -> None:
+        """Print the plan, a line at each quarter, and the outcome."""
+        self._once("plan", text.draw(map_card.plan(card)))
+        for counts in card.quarters[self._marks :]:
+            self._line(f"{INDENT}{map_card.pace(counts, over=False)}")
+        self._marks = len(card.quarters)
         if card.done:
             self._node(card)
 

@@ -212,12 +212,13 @@ class RetryCard(Card):
 
 
 class InterruptCard(Card):
-    """A stop of the run."""
+    """A stop of the run, or of a map (`mapped`), which goes on where it stopped."""
 
     kind = "interrupt"
 
-    def __init__(self, key: str, event: Interrupt) -> None:
+    def __init__(self, key: str, event: Interrupt, *, mapped: bool = False) -> None:
         super().__init__(key)
+        self.mapped = mapped
         self.reason = event.reason
         self.detail = event.detail
         self.done = True

@@ -33,9 +33,9 @@ from .cards import (
     NodeCard,
     RespondCard,
     RetryCard,
-    ThinkCard,
     UserCard,
 )
+from .map import Maps
 from .notes import Notes
 from .plans import Plans
 from .retries import Retries
@@ -90,6 +90,7 @@ class RunView:
         self._calls = Calls(cards)
         self._retries = Retries(cards)
         self._plans = Plans(cards)
+        self.maps = Maps(cards)
         self._notes = Notes(cards)
         # events and deltas that one part handles alone
         self._taken: dict[type[Event], Callable[[Any], None]] = {
@@ -101,10 +102,12 @@ class RunView:
             e.Result: self._calls.result,
             e.Respond: self._texts.respond,
             e.Unknown: self._notes.unknown,
+            e.Metric: self.usage.metric,
         }
         self._deltas: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.delta,
             "respond": self._texts.delta,
+            "map": self.maps.delta,
             **self._calls.deltas,
         }
 
@@ -235,9 +238,6 @@ class RunView:
     def _think(self, event: e.Think) -> None:
         self._thoughts.think(event, self.began, self._previous)
 
-    def _metric(self, event: e.Metric) -> None:
-        self.usage.metric(event)
-
     def _node(self, event: e.Node) -> None:
         if event.name in INTERNAL_NODES:
             self._retries.request(event)
@@ -266,6 +266,8 @@ class RunView:
             self.model, self.instead_of = said["model"], str(said.get("instead_of") or "")
             self._notes.own(event)
             return
+        if self.maps.state(event):
+            return
         if event.kind == "mcp":
             self._calls.listed(said)
             return
@@ -289,18 +291,17 @@ class RunView:
 
     def _interrupt(self, event: e.Interrupt) -> None:
         self.limit = limit_in(event.detail) if event.reason != "user" else ""
-        self._list.add(InterruptCard(self._list.new_key("interrupt"), event))
+        mapped = self.maps.card is not None
+        self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
     def _end(self, event: e.End) -> None:
         self.status, self.ended = event.status, event.ts
         self.usage.streamed = 0
         self._calls.end()
         self._plans.end()
-        self._texts.reply(event)
-        for card in self.cards:
-            if isinstance(card, ThinkCard | RespondCard) and not card.done:
-                card.cut_off()
-                self._list.touch(card)
+        self.maps.end()
+        self._thoughts.end()
+        self._texts.end(event)
 
     # events that concern the whole view
     _OWN: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {
@@ -308,7 +309,6 @@ class RunView:
         e.RunStart: _run_start,
         e.User: _user,
         e.Think: _think,
-        e.Metric: _metric,
         e.Node: _node,
         e.State: _state,
         e.Extension: _extension,

@@ -37,6 +37,13 @@ class ThinkCards:
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
 
+    def end(self) -> None:
+        """Close the thoughts that the end of the run cut off."""
+        for card in self._cards.cards:
+            if isinstance(card, ThinkCard) and not card.done:
+                card.cut_off()
+                self._cards.touch(card)
+
     def _card(self, event: Delta | Think) -> ThinkCard:
         """Return the open card of a thought, or a new one."""
         alias = f"think:{event.block}"

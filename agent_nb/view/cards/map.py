@@ -1,0 +1,182 @@
+"""A map: what it is about to do, a bar while it goes on, and what became of its rows.
+
+Rules
+- The first line says the plan and at the end the outcome; it opens to what they are made of.
+- The rows are the latest ones, at the end a sample. Their texts are beginnings, on one line.
+"""
+
+from __future__ import annotations
+
+from ..format import MINUTE, clip, count, duration, join, money, plural
+from ..nodes import Bar, Fold, Node, Row, Stack, T, Table, Tone
+from ..state.map import Counts, Line, MapCard, MapPlan
+from .base import Context
+
+SHOWN = 12  # rows of the table
+KINDS = 6  # kinds of failures by name
+WORDS = 60  # characters of a prompt or an answer
+# prompts, and letters they begin with alike, from which on those letters are left out
+FEW, WORTH = 3, 12
+NAMES = 200  # characters of the columns' names
+DAY = 86_400  # s
+
+# status of a row: (mark, word)
+STATUS = {
+    "ok": ("✓", "ok"),
+    "error": ("✕", "failed"),
+    "limit": ("■", "at a limit"),
+    "interrupted": ("■", "stopped"),
+    "pending": ("○", "not asked"),
+}
+
+
+def card(state: MapCard, context: Context) -> Node:
+    """Return the plan or the outcome, the bar, the failures and some rows."""
+    counts, over = state.counts, state.done or context.still
+    head = outcome(state) if over else plan(state)
+    rows = counts.sample or counts.last
+    return Stack(
+        (
+            Fold((head,), _details(state), title="map"),
+            Bar(counts.fraction, pace(counts, over=over), _tone(state, over=over), "rows"),
+            *_failures(counts),
+            *((_table(rows, counts),) if rows else ()),
+        )
+    )
+
+
+def plan(state: MapCard) -> Row:
+    """Return what the map is about to do, in one line."""
+    found = state.plan.found if state.plan is not None else 0
+    known = f"{found:,} answered already" if found else ""
+    cost = estimate(state.plan) if state.plan is not None else ""
+    about = join(known, cost, _how(state.plan))
+    return Row((T(_size(state), bold=True), T(f"  {about}", tone="muted")), wrap=True)
+
+
+def outcome(state: MapCard) -> Row:
+    """Return what became of the rows, in one line."""
+    counts = state.counts
+    left = counts.total - counts.done
+    words: list[T] = [T(f"{counts.ok:,} of {_size(state)} answered", bold=True)]
+    words += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
+    words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
+    known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
+    tokens = f"{count(counts.tokens)} tokens" if counts.tokens else ""
+    about = join(known, tokens, money(counts.cost) if counts.cost else "")
+    return Row((*words, T(f"  {about}", tone="muted")), wrap=True)
+
+
+def estimate(known: MapPlan) -> str:
+    """Return the tokens and the cost that a map may take, in words."""
+    guess = known.estimate
+    if guess is None or not (guess.input or guess.written):
+        return ""
+    tokens = f"about {count(guess.input)} tokens in, {count(guess.written)} out"
+    return join(tokens, f"about {money(guess.cost)}" if guess.cost is not None else "")
+
+
+def pace(counts: Counts, *, over: bool) -> str:
+    """Return how far a map is, how fast, how long it takes still and what it costs."""
+    rows = f"{counts.done:,} of {plural(counts.total, 'row')}"
+    if over:
+        return rows
+    left = counts.left if counts.left is not None and counts.left < DAY else None
+    cost = "" if counts.cost is None else money(counts.cost)
+    whole = "" if counts.forecast is None else f"of about {money(counts.forecast)}"
+    return join(
+        rows,
+        _speed(counts.rate) if counts.rate else "",
+        f"{duration(max(1, round(left)))} left" if left else "",
+        f"{cost} {whole}".strip() if counts.cost else "",
+    )
+
+
+def _size(state: MapCard) -> str:
+    repeats = state.plan.repeats if state.plan is not None else 1
+    if state.plan is None or repeats <= 1:
+        return plural(state.counts.total, "row")
+    return f"{plural(state.plan.rows, 'row')} × {repeats:,}"
+
+
+def _how(known: MapPlan | None) -> str:
+    if known is None:
+        return ""
+    return join(
+        f"{known.concurrency:,} at once" if known.concurrency else "",
+        f"{known.rpm:,} requests a minute" if known.rpm else "",
+        f"on {clip(known.where, 40)}" if known.where else "",
+    )
+
+
+def _speed(rate: float) -> str:
+    if rate * MINUTE < 1:
+        return ""
+    return f"{rate:.3g} rows/s" if rate >= 1 else f"{rate * MINUTE:.2g} rows/min"
+
+
+def _tone(state: MapCard, *, over: bool) -> Tone:
+    if not over:
+        return "run"
+    return "ok" if state.counts.ok == state.counts.total else "wait"
+
+
+def _details(state: MapCard) -> tuple[Node, ...]:
+    """Return what the first line opens to."""
+    known = state.plan
+    if known is None:
+        return ()
+    lines = {
+        "columns": clip(", ".join(known.columns), NAMES),
+        "estimate": estimate(known),
+        "asked": _how(known),
+    }
+    return tuple(
+        Row((T(f"{name}  ", tone="muted"), T(said)), wrap=True)
+        for name, said in lines.items()
+        if said
+    )
+
+
+def _failures(counts: Counts) -> tuple[Node, ...]:
+    """Return the failures by kind, in one line."""
+    if not counts.failures:
+        return ()
+    named = [
+        f"{number:,} {clip(kind.replace('_', ' '), 40)}"
+        for kind, number in list(counts.failures.items())[:KINDS]
+    ]
+    rest = len(counts.failures) - KINDS
+    words = join(*named, f"{rest:,} more kinds" if rest > 0 else "")
+    left = (T("✕ ", tone="bad", label="Failed:"), T(words, tone="bad"))
+    return (Row(left, wrap=True),)
+
+
+def _table(rows: tuple[Line, ...], counts: Counts) -> Table:
+    shown = rows[-SHOWN:]
+    same = _shared([line.said for line in shown])
+    left = counts.total - len(shown)
+    whose = "a sample" if counts.sample else "the latest"
+    note = f"{whose} of {plural(counts.total, 'row')}" if left > 0 else ""
+    columns = ("row", "prompt", "answer", "status", "time")
+    return Table(columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4))
+
+
+def _shared(said: list[str]) -> int:
+    """Return how many characters all prompts begin with alike, in whole words.
+
+    What a template says of every row would leave no room for what differs.
+    """
+    least, most = min(said), max(said)  # every other prompt is between them
+    pairs = enumerate(zip(least, most, strict=False))
+    alike = next((n for n, (one, other) in pairs if one != other), len(least))
+    words = least.rfind(" ", 0, alike) + 1
+    return words if len(said) >= FEW and words >= WORTH else 0
+
+
+def _row(line: Line, same: int) -> tuple[str, ...]:
+    mark, word = STATUS.get(line.status, ("○", clip(line.status, 20)))
+    said = clip(("…" if same else "") + line.said[same:], WORDS)
+    answered = clip(line.answered, WORDS)
+    time = duration(line.seconds) if line.seconds else ""
+    return (f"{line.place:,}", said, answered, f"{mark} {word}", time)

@@ -1,0 +1,164 @@
+"""The part of the fold that handles a map: its plan, its counts while it runs, what it ended with.
+
+Rules
+- A map has one card. The plan makes it, live counts move it, the counts at the end close it.
+- The values come from a record, which may be a stranger's: what has not the form of a map is a
+  state like any other, and a live count that cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ...events import Delta, State
+from .cards import Card, CardList
+
+QUARTERS = 4
+LONGEST = 1 << 20  # characters of live counts
+
+Count = Annotated[int, Meta(ge=0, le=10**12)]
+Figure = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """Tokens that the requests hold and that the answers may take; the cost in dollars."""
+
+    input: Count = 0
+    written: Count = 0
+    cost: Figure | None = None
+
+
+class MapPlan(msgspec.Struct, frozen=True):
+    """What a map is about to do; `found` rows are answered already, `where` others run."""
+
+    rows: Count
+    repeats: Count = 1
+    found: Count = 0
+    columns: tuple[str, ...] = ()
+    estimate: Estimate | None = None
+    concurrency: Count = 0
+    rpm: Count | None = None
+    where: str = ""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A row as it is shown: the beginnings of its prompt (`said`) and of its answer."""
+
+    place: Count
+    status: str = ""
+    said: str = ""
+    answered: str = ""
+    seconds: Figure = 0.0
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """A map at one moment: see `agent.map.tally.Snapshot`. `sample`: at its end, some rows."""
+
+    total: Count
+    done: Count = 0
+    ok: Count = 0
+    found: Count = 0
+    asking: Count = 0
+    failures: dict[str, Count] = {}
+    tokens: Count = 0
+    rate: Figure | None = None
+    left: Figure | None = None
+    cost: Figure | None = None
+    forecast: Figure | None = None
+    last: tuple[Line, ...] = ()
+    sample: tuple[Line, ...] = ()
+
+    @property
+    def fraction(self) -> float:
+        """The share of the rows that are over, from 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else 1.0
+
+    @property
+    def failed(self) -> int:
+        """The number of rows that are over without an answer."""
+        return max(0, self.done - self.ok)
+
+
+class MapCard(Card):
+    """A map. `quarters`: live, the counts at each quarter of the rows, for views without a bar."""
+
+    kind = "map"
+
+    def __init__(self, key: str, total: int) -> None:
+        super().__init__(key)
+        self.plan: MapPlan | None = None
+        self.counts = Counts(total)
+        self.quarters: list[Counts] = []
+
+
+class Maps:
+    """Makes and moves the card of a map."""
+
+    def __init__(self, cards: CardList) -> None:
+        self._cards = cards
+        self.card: MapCard | None = None
+
+    def state(self, event: State) -> bool:
+        """Take a state of a map; False: it is none."""
+        if event.kind == "map.rows":  # their records, which the sample stands for
+            return self.card is not None
+        if event.kind == "map.plan":
+            return self._planned(_read(event.payload, MapPlan))
+        return event.kind == "map" and self._ended(_read(event.payload, Counts))
+
+    def delta(self, event: Delta) -> None:
+        """Take the counts of a map that goes on."""
+        found = _decoded(event.text) if len(event.text) <= LONGEST else None
+        if found is None or (self.card is not None and self.card.done):
+            return
+        card = self._open(found.total)
+        before, card.counts = card.counts, found
+        if int(before.fraction * QUARTERS) < int(found.fraction * QUARTERS) < QUARTERS:
+            card.quarters.append(found)
+        self._cards.touch(card)
+
+    def end(self) -> None:
+        """Close the card at the end of the run."""
+        if self.card is not None and not self.card.done:
+            self.card.done = True
+            self._cards.touch(self.card)
+
+    def _planned(self, plan: MapPlan | None) -> bool:
+        if plan is None:
+            return False
+        card = self._open(plan.rows * max(1, plan.repeats))
+        card.plan = plan
+        self._cards.touch(card)
+        return True
+
+    def _ended(self, counts: Counts | None) -> bool:
+        if counts is None:
+            return False
+        card = self._open(counts.total)
+        card.counts, card.done = counts, True
+        self._cards.touch(card)
+        return True
+
+    def _open(self, total: int) -> MapCard:
+        if self.card is None:
+            self.card = MapCard(self._cards.new_key("map"), total)
+            self._cards.add(self.card)
+        return self.card
+
+
+def _read(payload: Any, kind: Any) -> Any:
+    """Return a payload as a value of a type, None if it has another form."""
+    try:
+        return msgspec.convert(payload, kind)
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _decoded(text: str) -> Counts | None:
+    try:
+        return msgspec.json.decode(text, type=Counts)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None

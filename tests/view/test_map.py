@@ -1,0 +1,160 @@
+"""The card of a map: its plan before the first row, its bar, its outcome; hostile records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helpers.map_runs import asked, counted, ended, map_run, planned
+from helpers.tape import Tape
+
+from agent_nb import events as e
+from agent_nb.view.cards.base import Context
+from agent_nb.view.cards.header import phase
+from agent_nb.view.draw import html, text
+from agent_nb.view.draw.terminal import TextPainter
+from agent_nb.view.layout import page
+from agent_nb.view.state.fold import RunView
+from agent_nb.view.state.map import MapCard
+
+
+def folded(events: Any) -> RunView:
+    return RunView().extend(events)
+
+
+def card(view: RunView) -> MapCard:
+    (found,) = (c for c in view.cards if isinstance(c, MapCard))
+    return found
+
+
+def shown(tape: Tape, *, live: bool = True) -> str:
+    context = Context(now=tape.now if live else None, live=live)
+    return text.draw(page(folded(tape.seen), context))
+
+
+def test_the_plan_stands_before_the_first_row_has_ended(tape):
+    planned(tape, found=40)
+    seen = shown(tape)
+    assert "200 rows" in seen
+    assert "40 answered already" in seen
+    assert "about 12k tokens in, 3.9k out · about $0.021 · 10 at once" in seen
+    assert "openai/gpt-5-mini" in seen
+    assert phase(folded(tape.seen)) == ("asking rows", "run")
+
+
+def test_the_bar_says_rate_time_left_cost_and_forecast(tape):
+    tally = planned(tape)
+    asked(tape, tally, 0, 50)
+    counted(tape, tally)
+    seen = shown(tape)
+    assert "[█████···············] 50 of 200 rows · 10 rows/s · 15 s left" in seen
+    assert "$0.005 of about $0.02" in seen
+    assert "✕ 1 rate limit · 1 invalid output" in seen
+
+
+def test_the_latest_rows_are_a_table(tape):
+    tally = planned(tape)
+    asked(tape, tally, 0, 20)
+    counted(tape, tally)
+    seen = shown(tape)
+    assert "19  …Came broken, no reply." in seen  # not what the template says of every row
+    assert "✕ failed" in seen
+    assert seen.count("✓ ok") == 4
+
+
+def test_live_counts_bring_forward_what_the_end_says(tape):
+    with_deltas = map_run()
+    assert any(isinstance(event, e.Delta) for event in with_deltas.seen)
+    one, other = card(folded(with_deltas.seen)), card(folded(with_deltas.log))
+    assert (one.counts, one.plan, one.done) == (other.counts, other.plan, other.done)
+
+
+def test_the_outcome_stands_at_the_end(tape):
+    seen = shown(map_run(), live=False)
+    assert "190 of 200 rows answered  10 failed  16k tokens · $0.02" in seen
+    assert "[████████████████████] 200 of 200 rows" in seen
+    assert "left" not in seen
+    assert "a sample of 200 rows" in seen
+    assert "_map.frame" in seen
+
+
+def test_a_stopped_map_shows_what_it_has_and_what_was_not_asked(tape):
+    tally = planned(tape)
+    asked(tape, tally, 0, 50)
+    ended(tape, tally, "interrupted")
+    seen = shown(tape, live=False)
+    assert "48 of 200 rows answered  2 failed  150 not asked" in seen
+    assert "■ stopped" in seen
+    assert "run the cell again to ask only the others" in seen
+
+
+def test_the_records_of_the_rows_are_not_drawn():
+    tape = map_run()
+    assert "row1" not in html.draw(page(folded(tape.log)))
+
+
+def test_a_live_count_after_the_end_changes_nothing():
+    tape = map_run()
+    view = folded(tape.log)
+    before = card(view).counts
+    view.apply(e.Delta(of="map", text='{"total": 5}'))
+    assert card(view).counts == before
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        "words",
+        {"total": "many"},
+        {"total": -1},
+        {"total": 10**400},
+        {"total": float("nan")},
+        {"total": 3, "rate": float("inf")},
+        {"total": 3, "failures": {"x": -1}},
+        {"total": 3, "last": [{"place": "first"}]},
+    ],
+)
+def test_what_has_not_the_form_of_a_map_is_a_state_like_any_other(tape, payload):
+    planned(tape)
+    tape(e.State(kind="map", payload=payload), e.End(status="ok"))
+    view = folded(tape.log)
+    assert card(view).done
+    assert [c.kind for c in view.cards] == ["user", "map", "state"]
+    assert html.draw(page(view))
+
+
+@pytest.mark.parametrize("words", ["", "{", "[]", '{"total": null}', "\ud800", "[" * 100_000])
+def test_live_counts_that_cannot_be_read_are_left_out(tape, words):
+    planned(tape)
+    view = folded(tape.seen)
+    before = card(view).counts
+    view.apply(e.Delta(of="map", text=words))
+    assert card(view).counts == before
+
+
+def test_hostile_rows_are_escaped_and_bounded(hostile, hazards, tape):
+    planned(tape, columns=[*hostile, *(f"c{n}" for n in range(10_000))], where=hostile[0])
+    lines = [
+        {"place": n, "status": words, "said": words, "answered": words * 1000, "seconds": 1e12}
+        for n, words in enumerate(hostile)
+    ]
+    counts = {"total": 10**12, "done": 3, "ok": 1, "failures": dict.fromkeys(hostile, 1)}
+    tape(e.State(kind="map", payload={**counts, "last": lines, "sample": lines}))
+    drawn = html.draw(page(folded(tape.log)))
+    assert hazards(drawn) == []
+    assert len(drawn) < 30_000
+
+
+def test_the_terminal_prints_the_plan_quarters_and_the_outcome_however_often_it_paints():
+    tape = map_run()
+    often, once = [], []
+    painter, view = TextPainter(often.append), RunView()
+    for event in tape.seen:
+        view.apply(event)
+        painter.paint(view, tape.now if view.status == "running" else None)
+    TextPainter(once.append).paint(folded(tape.seen), None)
+    said = "".join(often)
+    assert said == "".join(once)
+    assert said.index("about $0.021") < said.index("100 of 200 rows · 10 rows/s")
+    assert said.index("160 of 200 rows") < said.index("190 of 200 rows answered")
