@@ -95,6 +95,7 @@ class ModelError(AgentError):
     - `code`: a stable word for the event log
     - `context`: the tokens the model takes, if the request was too long and the server says so
     - `brief`: what happened in a few words; by default the first sentence of the message
+    - `shared`: the endpoint refused other requests at the same time: no attempt of this one
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class ModelError(AgentError):
         self.raw = raw
         self.context = context
         self.brief = brief or message.partition(". ")[0].rstrip(".")
+        self.shared = False
 
     def final(self) -> ModelError:
         """Rule out a retry, because part of the answer was used, and return the error."""

@@ -37,7 +37,7 @@ from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
-from .readiness import equipped, loading_shown, name_of, waiting_shown
+from .readiness import equipped, loading_shown, name_of, place
 from .request import Prompt, digest
 from .retry import FALLBACK, Retry, retry_of
 from .run_spec import Plan
@@ -215,15 +215,15 @@ class Loop:
 
     async def _model_turn(self) -> Turn:
         """Return the next model turn, retrying the request if need be."""
-        attempt = 0
+        attempt = 1
         while True:
-            attempt += 1
             turn = Turn(self._meter.turns + 1, self._ids)
             more = await self._request(turn, attempt)
             if more is None:
                 return turn
+            attempt += more.counted
             if more.code == FALLBACK:
-                attempt = 0
+                attempt = 1
                 self._next_model(more)
             else:
                 self._error(more.code, more.message, raw=more.raw, retryable=True)
@@ -296,9 +296,9 @@ class Loop:
         self, request: Request, pipeline: Pipeline, clock: Clock, sent: int, bill: Bill
     ) -> None:
         log, turn = self._log, pipeline.turn
-        tail = anyio.CancelScope()
-        with tail, loading_shown(self._plan.model, log), waiting_shown(log):
-            async with aclosing(self._plan.model.stream(request)) as stream:
+        tail, model = anyio.CancelScope(), self._plan.model
+        with tail, loading_shown(model, log):
+            async with place(model, log), aclosing(model.stream(request)) as stream:
                 async for batch in stream:
                     for event in pipeline.feed(batch):
                         clock.first()

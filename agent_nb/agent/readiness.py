@@ -7,15 +7,15 @@ Rules: a run that needs none of it does not wait at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from .. import events
 from ..errors import ModelError
 from ..events.log import EventLog
 from ..models.base import Model
-from ..models.http.limiter import reporting
+from ..models.http.limiter import admitted, reporting
 from ..models.http.retry import is_outage
 from .run_spec import Plan
 
@@ -44,11 +44,14 @@ async def equipped(plan: Plan, log: EventLog) -> Plan:
     return await plan.late(lambda words: log.append(events.Delta(of="status", text=words)))
 
 
-@contextmanager
-def waiting_shown(log: EventLog) -> Iterator[None]:
-    """Log, in words, that a request waits for its place at a limited endpoint."""
+@asynccontextmanager
+async def place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
+    """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
+    model that does not do so itself.
+    """
     with reporting(lambda words: log.append(events.Delta(of="status", text=words))):
-        yield
+        async with admitted(model):
+            yield
 
 
 @contextmanager

@@ -7,7 +7,8 @@ Rules
 - If the server accepts no tools, the run goes on in a text dialect; if it accepts no pictures,
   with words in their place; if it takes no schema of the answer, with a final tool; if it finds the
   request too long, with a shorter history; all without a wait.
-- A fault that may pass is retried after `Plan.retry_delay`.
+- A fault that may pass is retried after `Plan.retry_delay`. A refusal shared with other requests
+  (`ModelError.shared`) is not counted as an attempt: the endpoint's limiter waits for all of them.
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
   rate limit is waited out; of other faults, `PATIENCE` requests or a wait of `PAUSE` seconds are
   enough. A wrong key or a wrong request is the user's to mend: nothing takes their place.
@@ -30,12 +31,16 @@ ADVICE = 'If you name a second model, it goes on in such a case: -m a,b or Agent
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Repeat the request after `wait` seconds; the other fields are those of the error event."""
+    """Repeat the request after `wait` seconds; `counted`: the failed one was an attempt.
+
+    The other fields are those of the error event.
+    """
 
     wait: float
     code: str
     message: str
     raw: str = ""
+    counted: bool = True
 
 
 def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Retry | None:
@@ -62,8 +67,9 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
     return Retry(
         wait,
         "retry",
-        f"{fault.brief}. Trying again in {wait:.1f} s (attempt {attempt + 1}).",
+        f"{fault.brief}. Trying again in {wait:.1f} s (attempt {attempt + (not fault.shared)}).",
         fault.raw or str(fault),
+        counted=not fault.shared,
     )
 
 

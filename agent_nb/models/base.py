@@ -9,9 +9,9 @@ Rules
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
 - Optional: `named()`, awaited if only the server knows the name; `loading`, for models that load
-  weights (`agent.readiness`); `tariff`, how requests are priced (`tariff`); `vision`, whether the
-  model sees pictures (None or missing: they are sent until a ModelError has the code `no_images`;
-  `agent.sight`).
+  weights (`agent.readiness`); `limiter`, that of its endpoint (`http.limiter`); `tariff`, how
+  requests are priced (`tariff`); `vision`, whether the model sees pictures (None or missing: they
+  are sent until a ModelError has the code `no_images`; `agent.sight`).
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """

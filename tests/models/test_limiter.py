@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from agent_nb import Agent
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
-from agent_nb.models.http.limiter import POLL, SLOW, STALE, WINDOW, Limiter, Places, reporting
+from agent_nb.models.http.limiter import Limiter, reporting
+from agent_nb.models.http.places import FAR, MEMORY, POLL, SLOW, STALE, WINDOW, Places
+from agent_nb.models.http.retry import BUSY
 
 
 class Clock:
@@ -31,26 +33,37 @@ class Clock:
             self.now += seconds
         await anyio.sleep(0)
 
+    async def pause(self, bell, seconds):
+        await self.sleep(seconds)
+
 
 # --- the core
+
+
+def enter_and_hear(places, now, lane=""):
+    """Enter at once, and hear the answer begin."""
+    ticket = places.join(now, lane)
+    assert places.enter(ticket, now) == 0
+    places.heard(ticket, now)
+    return ticket
 
 
 def test_requests_at_once_are_limited_and_a_place_that_is_left_is_free():
     places = Places(concurrency=2)
     a, b, c = (places.join(0.0) for _ in range(3))
     assert (places.enter(a, 0.0), places.enter(b, 0.0), places.enter(c, 0.0)) == (0, 0, POLL)
-    assert places.reason(0.0) == "concurrency 2"
-    places.leave(a)
+    assert places.reason(c, 0.0) == "concurrency 2"
+    places.leave(a, 0.1)
     assert places.enter(c, 0.1) == 0
 
 
 def test_the_window_slides():
     places = Places(rpm=2)
     for now in (0.0, 30.0):
-        assert places.enter(places.join(now), now) == 0
+        enter_and_hear(places, now)
     late = places.join(59.0)
     assert places.enter(late, 59.0) == SLOW
-    assert places.reason(59.0) == "rpm 2"
+    assert places.reason(late, 59.0) == "rpm 2"
     assert places.enter(late, 59.98) == pytest.approx(0.02)
     assert places.enter(late, 60.0) == 0
     assert places.enter(places.join(61.0), 61.0) > 0
@@ -65,7 +78,7 @@ def test_nobody_is_overtaken():
     places = Places(concurrency=1)
     inside, first, second = (places.join(0.0) for _ in range(3))
     assert places.enter(inside, 0.0) == 0
-    places.leave(inside)
+    places.leave(inside, 0.0)
     assert places.enter(second, 0.0) == POLL
     assert places.enter(first, 0.0) == 0
 
@@ -73,7 +86,7 @@ def test_nobody_is_overtaken():
 def test_one_that_gave_up_is_not_waited_for():
     places = Places(concurrency=1)
     first, second = places.join(0.0), places.join(0.0)
-    places.leave(first)
+    places.leave(first, 0.0)
     assert places.enter(second, 0.0) == 0
 
 
@@ -82,20 +95,144 @@ def test_one_that_stopped_asking_lets_others_go_first_and_keeps_its_turn():
     blocked, second, third = (places.join(0.0) for _ in range(3))
     assert places.enter(second, STALE - 0.1) == POLL
     assert places.enter(second, STALE) == 0
-    assert places.enter(third, STALE) == POLL
-    places.leave(second)
+    assert places.enter(third, STALE) > 0
+    places.leave(second, STALE)
     assert places.enter(blocked, STALE + 1) == 0
     assert places.enter(third, STALE + 1) == POLL
 
 
+def test_those_behind_ask_more_seldom_than_the_first_but_before_they_count_as_gone():
+    places = Places(concurrency=1)
+    assert places.enter(places.join(0.0), 0.0) == 0
+    waiting = [places.join(0.0) for _ in range(1000)]
+    rests = [places.enter(ticket, 0.0) for ticket in waiting]
+    assert rests == sorted(rests)
+    assert (rests[0], rests[-1]) == (POLL, FAR)
+    assert FAR < STALE
+
+
+def test_a_request_counts_from_when_its_answer_begins():
+    places = Places(rpm=1)
+    slow = places.join(0.0)
+    assert places.enter(slow, 0.0) == 0
+    other = places.join(0.0)
+    assert places.enter(other, 65.0) > 0
+    places.heard(slow, 66.0)
+    assert places.enter(other, 66.0 + WINDOW - 0.1) == pytest.approx(0.1)
+    assert places.enter(other, 66.0 + WINDOW) == 0
+
+
+def test_a_request_that_was_given_up_before_its_answer_counts_too():
+    places = Places(rpm=1)
+    lost = places.join(0.0)
+    assert places.enter(lost, 0.0) == 0
+    places.leave(lost, 5.0)
+    assert places.enter(places.join(6.0), 6.0) > 0
+
+
+# --- refusals
+
+
+def inside(places, count, now=0.0, lane=""):
+    """Let so many requests of a lane enter, and return their tickets."""
+    tickets = [places.join(now, lane) for _ in range(count)]
+    assert [places.enter(ticket, now) for ticket in tickets] == [0] * count
+    return tickets
+
+
+def test_a_refusal_closes_the_endpoint_for_as_long_as_the_server_asks():
+    places = Places()
+    (refused,) = inside(places, 1)
+    assert places.refused(refused, 1.0, 7.0) == "first"
+    places.leave(refused, 1.0)
+    other = places.join(1.0)
+    assert places.enter(other, 1.0) == SLOW
+    assert places.reason(other, 1.0) == "it refuses requests for 7 s"
+    assert places.enter(other, 7.9) == pytest.approx(0.1)
+    assert places.enter(other, 8.0) == 0
+
+
+def test_other_models_of_the_endpoint_are_not_held_up():
+    places = Places()
+    (refused,) = inside(places, 1, lane="a")
+    places.refused(refused, 0.0, 30.0)
+    held, free = places.join(1.0, "a"), places.join(1.0, "b")
+    assert places.enter(held, 1.0) > 0
+    assert places.enter(free, 1.0) == 0
+
+
+def test_requests_refused_together_are_one_wave():
+    places = Places()
+    tickets = inside(places, 5)
+    assert [places.refused(t, 1.0, 2.0) for t in tickets] == ["first", *["shared"] * 4]
+    for ticket in tickets:
+        places.leave(ticket, 1.0)
+    (late,) = inside(places, 1, 3.0)
+    assert places.refused(late, 3.5, 2.0) == "first"
+
+
+def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
+    places, now, waits = Places(), 0.0, []
+    for answered in (False, False, False, True, False):
+        (ticket,) = inside(places, 1, now)
+        if answered:
+            places.heard(ticket, now)
+        else:
+            places.refused(ticket, now)
+        places.leave(ticket, now)
+        other = places.join(now)
+        opens = now
+        while places.enter(other, opens):
+            opens += 0.25
+        places.leave(other, opens)
+        waits.append(opens - now)
+        now = opens
+    assert waits == [BUSY[0], BUSY[1], BUSY[2], 0.0, BUSY[0]]
+
+
+def test_after_a_refusal_half_as_many_enter_at_once_and_answers_let_in_more():
+    places = Places()
+    for ticket in inside(places, 8):
+        places.refused(ticket, 0.0, 1.0)
+        places.leave(ticket, 0.0)
+    tickets = [places.join(1.0) for _ in range(8)]
+    entered = [t for t in tickets if not places.enter(t, 1.0)]
+    assert entered == tickets[:4]
+    assert places.reason(tickets[4], 1.0) == "it refused requests before"
+    for ticket in entered:
+        places.heard(ticket, 2.0)
+    assert [t for t in tickets[4:] if not places.enter(t, 2.0)] == tickets[4:5]
+
+
+def test_a_refusal_is_forgotten_after_a_while():
+    places = Places()
+    for ticket in inside(places, 8):
+        places.refused(ticket, 0.0, 1.0)
+        places.leave(ticket, 0.0)
+    assert len(inside(places, 8, 1.0 + MEMORY)) == 8
+
+
+def test_an_endpoint_that_only_refuses_is_given_up_in_the_end():
+    places, now, kinds = Places(), 0.0, []
+    for _ in range(len(BUSY) + 2):
+        (ticket,) = inside(places, 1, now)
+        kinds.append(places.refused(ticket, now, 1.0))
+        places.leave(ticket, now)
+        now += 1.0
+    assert kinds == ["first"] * len(BUSY) + ["final"] * 2
+
+
 Action = st.tuples(
-    st.sampled_from(["join", "ask", "leave"]), st.integers(0, 7), st.floats(0.0, 25.0)
+    st.sampled_from(["join", "ask", "hear", "refuse", "leave"]),
+    st.integers(0, 7),
+    st.floats(0.0, 25.0),
 )
 
 
 @given(rpm=st.integers(0, 4), most=st.integers(0, 3), actions=st.lists(Action, max_size=150))
 def test_the_limits_hold_whatever_happens(rpm, most, actions):
     places, now, begun, inside, tickets = Places(rpm, most), 0.0, [], set(), []
+    shut = 0.0
     for what, which, passed in actions:
         now += passed
         if what == "join":
@@ -103,10 +240,16 @@ def test_the_limits_hold_whatever_happens(rpm, most, actions):
         elif tickets:
             ticket = tickets[which % len(tickets)]
             if what == "leave":
-                places.leave(ticket)
+                places.leave(ticket, now)
                 inside.discard(ticket)
                 tickets.remove(ticket)
+            elif what == "hear":
+                places.heard(ticket, now)
+            elif what == "refuse" and ticket in inside:
+                if places.refused(ticket, now, passed) != "final":
+                    shut = max(shut, now + passed)
             elif ticket not in inside and places.enter(ticket, now) == 0:
+                assert now >= shut
                 inside.add(ticket)
                 begun.append(now)
         assert not most or len(inside) <= most
@@ -127,12 +270,13 @@ def test_everyone_enters_in_order_and_as_soon_as_the_limits_allow(rpm, most, hol
     while waiting:
         for ticket, until in list(leaving.items()):
             if until <= now:
-                places.leave(ticket)
+                places.leave(ticket, now)
                 del leaving[ticket]
         entered = [t for t in waiting if places.enter(t, now) == 0]
         for ticket in entered:
             waiting.remove(ticket)
             leaving[ticket] = now + holds[tickets.index(ticket)]
+            places.heard(ticket, now)
             begun.append((ticket, now))
         if waiting and not entered:
             free = not most or len(leaving) < most
@@ -172,7 +316,7 @@ class Counted:
 
 def test_many_threads_with_event_loops_of_their_own_keep_to_the_limits():
     clock = Clock()
-    counted = Counted(Limiter("lab", Places(20, 3), clock=clock, sleep=clock.sleep))
+    counted = Counted(Limiter("lab", Places(20, 3), clock=clock, pause=clock.pause))
 
     def cell():
         async def main():
@@ -196,7 +340,7 @@ def test_many_threads_with_event_loops_of_their_own_keep_to_the_limits():
 
 def test_cancelled_waits_leave_the_queue():
     clock = Clock()
-    limiter = Limiter("lab", Places(concurrency=1), clock=clock, sleep=clock.sleep)
+    limiter = Limiter("lab", Places(concurrency=1), clock=clock, pause=clock.pause)
 
     async def hold(scope):
         with scope:
@@ -210,18 +354,18 @@ def test_cancelled_waits_leave_the_queue():
                 group.start_soon(hold, scope)
             for _ in range(20):
                 await anyio.sleep(0)
-            assert len(limiter.places._waiting) == 3
+            assert len(limiter.places.waiting) == 3
             for scope in reversed(scopes):
                 scope.cancel()
         async with limiter.admit():
-            return len(limiter.places._waiting), len(limiter.places._inside)
+            return len(limiter.places.waiting), limiter.places.inside
 
     assert wait(main) == (0, 1)
 
 
 def test_a_place_in_an_event_loop_that_is_gone_is_free_again():
     clock = Clock()
-    limiter = Limiter("lab", Places(concurrency=1), clock=clock, sleep=clock.sleep)
+    limiter = Limiter("lab", Places(concurrency=1), clock=clock, pause=clock.pause)
 
     async def entered():
         holder = limiter.admit()
@@ -245,7 +389,7 @@ def test_a_place_in_an_event_loop_that_is_gone_is_free_again():
 
 def test_a_wait_of_more_than_a_second_is_reported_and_its_end():
     clock, words = Clock(), []
-    limiter = Limiter("lab:8000", Places(rpm=1), clock=clock, sleep=clock.sleep)
+    limiter = Limiter("lab:8000", Places(rpm=1), clock=clock, pause=clock.pause)
 
     async def main():
         with reporting(words.append):
@@ -256,6 +400,83 @@ def test_a_wait_of_more_than_a_second_is_reported_and_its_end():
     wait(main)
     assert len(words) == 2
     assert clock.now >= 1060.0
+
+
+def test_a_place_that_becomes_free_is_taken_at_once_whatever_the_loop():
+    async def never(bell, seconds):
+        await bell.wait(3600)
+
+    limiter, order = Limiter("lab", Places(concurrency=1), pause=never), []
+    inside = threading.Event()
+
+    async def ask(number):
+        async with limiter.admit():
+            order.append(number)
+            inside.set()
+            await anyio.sleep(0)
+
+    def cell(number):
+        async def main():
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    for each in range(3):
+                        group.start_soon(ask, (number, each))
+
+        asyncio.run(main())
+
+    async def hold():
+        async with limiter.admit():
+            for thread in threads:
+                thread.start()
+            while len(limiter.places.waiting) < 12:
+                await anyio.sleep(0.001)
+
+    threads = [threading.Thread(target=cell, args=(number,)) for number in range(4)]
+    wait(hold)
+    for thread in threads:
+        thread.join()
+    assert len(order) == 12
+    assert limiter.places.inside == 0
+
+
+def test_the_strictest_of_several_limits_holds_while_they_last():
+    limiter = Limiter("lab", Places(rpm=100))
+    places = limiter.places
+    with limiter.tightened(rpm=200, concurrency=8):
+        assert (places.rpm, places.concurrency) == (100, 8)
+        with limiter.tightened(rpm=30):
+            assert (places.rpm, places.concurrency) == (30, 8)
+            limiter.change(20, 0)
+            assert (places.rpm, places.concurrency) == (20, 8)
+    assert (places.rpm, places.concurrency) == (20, 0)
+
+
+def test_models_of_one_endpoint_are_tightened_once_and_others_under_their_name(monkeypatch):
+    monkeypatch.setattr(module, "_named", {})
+
+    class Foreign:
+        name = "own/x"
+
+    class Known:
+        limiter = Limiter("lab", Places())
+
+    async def ask(most):
+        async with module.admitted(Foreign()):
+            most.append(module._named["own/x"].places.inside)
+            await anyio.sleep(0.001)
+
+    async def main():
+        most = []
+        with module.tightened([Known(), Known(), Foreign()], concurrency=2):
+            assert Known.limiter.places.concurrency == 2
+            async with anyio.create_task_group() as group:
+                for _ in range(6):
+                    group.start_soon(ask, most)
+        assert Known.limiter.places.concurrency == 0
+        async with module.admitted(Known()), module.admitted(Known()):
+            return most
+
+    assert max(wait(main)) == 2
 
 
 # --- models
@@ -280,12 +501,12 @@ def chunk(text):
     return {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
 
 
-def test_models_of_one_endpoint_share_its_limiter_and_others_have_none(lab):
+def test_models_of_one_endpoint_share_its_limiter_and_others_have_another(lab):
     lab("rpm = 7\nconcurrency = 2", lambda peer: peer.stream(chunk("x"), "data: [DONE]\n\n"))
     one, other = choose.make("lab/a"), choose.make("lab/b")
-    assert one._limiter is other._limiter
-    assert (one._limiter.places.rpm, one._limiter.places.concurrency) == (7, 2)
-    assert choose.make("openai/x")._limiter is None
+    assert one.limiter is other.limiter
+    assert (one.limiter.places.rpm, one.limiter.places.concurrency) == (7, 2)
+    assert choose.make("openai/x").limiter is not one.limiter
 
 
 @pytest.mark.parametrize("limit", ["rpm = -1", "concurrency = 1.5"])
@@ -354,9 +575,9 @@ def test_retries_and_sub_agents_take_their_places_too(lab, monkeypatch):
     )
     entered, admit = [], Limiter.admit
 
-    def watched(self):
-        entered.append(len(self.places._inside))
-        return admit(self)
+    def watched(self, lane):
+        entered.append(self.places.inside)
+        return admit(self, lane)
 
     monkeypatch.setattr(Limiter, "admit", watched)
     child = Agent("lab/a", name="child", secrets={}).as_tool()
@@ -368,7 +589,7 @@ def test_a_stopped_run_leaves_the_queue_and_says_what_it_waited_for(lab, monkeyp
     lab("concurrency = 1", lambda peer: peer.stream(chunk("x"), "data: [DONE]\n\n"))
     monkeypatch.setattr(module, "VISIBLE", 0.0)
     agent = Agent("lab/a", secrets={})
-    limiter = agent.model._limiter
+    limiter = agent.model.limiter
 
     async def main():
         async with limiter.admit():
@@ -378,8 +599,8 @@ def test_a_stopped_run_leaves_the_queue_and_says_what_it_waited_for(lab, monkeyp
                     words.append(event.text)
                     stream.stop()
             run = await stream
-        return run.status, words, limiter.places._waiting
+        return run.status, words, limiter.places.waiting
 
     status, words, waiting = wait(main)
-    assert (status, waiting) == ("interrupted", {})
+    assert (status, waiting) == ("interrupted", [])
     assert words == [f"waiting for a free place at {limiter.host} (concurrency 1)"]

@@ -1,95 +1,54 @@
 """Requests per minute and requests at once, one limiter per endpoint and process.
 
 Why: each cell has an event loop and each agent a connection of its own, but a provider counts them
-all together. Without a limit on this side, ten sub-agents at once earn ten refusals.
+all together. Without a limit on this side, ten sub-agents at once earn ten refusals; and what one
+of a thousand rows learns by a refusal, the others need not learn again.
 
 Rules
-- First come, first served, over all agents, sub-agents, retries, threads and event loops.
+- First come, first served, over all agents, sub-agents, rows, retries, threads and event loops.
 - A place is entered before a request is sent and left when its answer is over or given up. A run
   that stops while it waits leaves the queue.
-- The window slides: at most `rpm` requests begin in any 60 seconds.
-- Nothing here belongs to an event loop: those who wait ask again, at short intervals. One that has
-  stopped asking (its loop is blocked or gone) holds up no other; when it asks again, it has kept
-  its turn. A place whose owner is gone is free again.
-- `Places` is the core: numbers in, numbers out, no clock, no lock.
+- Limits come from the configuration, and from maps while they run (`tightened`): the strictest
+  holds.
+- A refusal (429, or 503 and 529 with `Retry-After`) closes the endpoint for all requests to that
+  model; `places` says for how long. The refused request is retried by its own run (`retry`): its
+  wait and the endpoint's pass at the same time. A refusal shared with others is not one of the
+  run's attempts (`ModelError.shared`).
+- Nothing here belongs to an event loop: those who wait ask again, the first in line often, those
+  behind seldom. A bell (`bell`) spares the wait: a place that becomes free rings for the next.
+  One that has stopped asking (its loop is blocked or gone) holds up no other; when it asks again,
+  it has kept its turn. A place whose owner is gone is free again.
+- A model without a `limiter` of its own, such as one of another package, is limited under its name
+  while a map tightens it.
 """
 
 from __future__ import annotations
 
+import random
 import threading
 import time
-import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from itertools import count
+from typing import Any
 
-import anyio
+from ...errors import ModelError
+from .bell import Bell
+from .places import Places
+from .retry import LONGEST, PASSING
 
-WINDOW = 60.0  # seconds that `rpm` counts over
-POLL = 0.05  # seconds between two questions for a place
-SLOW = 0.5  # the same while the window is closed for longer
-STALE = 5.0  # seconds without a question after which others go first
 VISIBLE = 1.0  # seconds of waiting after which it is shown
 
 Report = Callable[[str], object]
 _report: ContextVar[Report | None] = ContextVar("agent_nb_limiter_report", default=None)
 
 
-class Places:
-    """The places of one endpoint: tickets wait in order, enter, and leave. 0 means unlimited."""
-
-    def __init__(self, rpm: int = 0, concurrency: int = 0) -> None:
-        self.rpm = rpm
-        self.concurrency = concurrency
-        self._numbers = count(1)
-        self._waiting: dict[int, float] = {}  # ticket -> when it asked last, in order of tickets
-        self._inside: set[int] = set()
-        self._begun: deque[float] = deque()  # when the requests of the last window began
-
-    def join(self, now: float) -> int:
-        """Return a new ticket at the end of the queue; `now` in seconds."""
-        ticket = next(self._numbers)
-        self._waiting[ticket] = now
-        return ticket
-
-    def enter(self, ticket: int, now: float) -> float:
-        """Return 0 if the ticket has entered, else the seconds after which to ask again."""
-        self._waiting[ticket] = now
-        first = next(t for t, asked in self._waiting.items() if t == ticket or now - asked < STALE)
-        if (rest := self._closed(now)) > 0:
-            return min(rest, SLOW)
-        if first != ticket or (self.concurrency and len(self._inside) >= self.concurrency):
-            return POLL
-        del self._waiting[ticket]
-        self._inside.add(ticket)
-        if self.rpm:
-            self._begun.append(now)
-        return 0.0
-
-    def leave(self, ticket: int) -> None:
-        """Give a ticket back, whether it waits or is inside."""
-        self._waiting.pop(ticket, None)
-        self._inside.discard(ticket)
-
-    def reason(self, now: float) -> str:
-        """Return the limit that those who wait are waiting for, as in the configuration."""
-        return f"rpm {self.rpm}" if self._closed(now) > 0 else f"concurrency {self.concurrency}"
-
-    def _closed(self, now: float) -> float:
-        """Return the seconds until one more request may begin."""
-        while self._begun and now - self._begun[0] >= WINDOW:
-            self._begun.popleft()
-        if not self.rpm or len(self._begun) < self.rpm:
-            return 0.0
-        return self._begun[len(self._begun) - self.rpm] + WINDOW - now
-
-
 class Limiter:
     """The limiter of one endpoint, for any thread and event loop; `host` is shown to those waiting.
 
-    `clock` returns seconds, `sleep` waits for some in the running event loop.
+    `clock` returns seconds; `pause` waits until a bell rings or so many seconds have passed;
+    `spread` returns a number in [0, 1).
     """
 
     def __init__(
@@ -98,71 +57,183 @@ class Limiter:
         places: Places,
         *,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        pause: Callable[[Bell, float], Awaitable[None]] = Bell.wait,
+        spread: Callable[[], float] = random.random,
     ) -> None:
         self.host = host
         self.places = places
         self._clock = clock
-        self._sleep = sleep
+        self._pause = pause
+        self._spread = spread
         self._lock = threading.Lock()
-        self._gone: deque[int] = deque()  # tickets of blocks that were collected
+        self._bells: dict[int, Bell] = {}
+        self.gone: deque[int] = deque()  # tickets of blocks that were collected
+        self._set = (places.rpm, places.concurrency)  # by the configuration
+        self._tight: list[tuple[int, int]] = []  # by maps that run
 
     @asynccontextmanager
-    async def admit(self) -> AsyncGenerator[None, None]:
+    async def admit(self, lane: str = "") -> AsyncGenerator[Place, None]:
         """Wait for a place, and leave it at the end of the block; a wait may be cancelled."""
         with self._lock:
-            ticket = self.places.join(self._clock())
-        place = _Place()
-        # the block may never end: its event loop may be closed first
-        weakref.finalize(place, self._gone.append, ticket).atexit = False
+            now = self._clock()
+            ticket = self.places.join(now, lane)
+            rest = self._asked(ticket, now)
+            if rest:
+                self._bells[ticket] = Bell()
+        place = Place(self, ticket)  # collected with this frame if the event loop is closed first
         try:
-            await self._enter(ticket)
-            yield
+            if rest:
+                await self._enter(ticket, rest)
+            yield place
         finally:
+            place.left = True
             with self._lock:
-                self.places.leave(ticket)
+                self.places.leave(ticket, self._clock())
+                self._bells.pop(ticket, None)
+                self._ring()
 
     def change(self, rpm: int, concurrency: int) -> None:
         """Set the limits anew, as the configuration has them now."""
         with self._lock:
-            self.places.rpm, self.places.concurrency = rpm, concurrency
+            self._set = (rpm, concurrency)
+            self._hold()
 
-    async def _enter(self, ticket: int) -> None:
-        began, shown, report = self._clock(), False, _report.get()
-        while True:
+    @contextmanager
+    def tightened(self, rpm: int = 0, concurrency: int = 0) -> Iterator[None]:
+        """Hold to these limits too while the block runs; 0: no limit."""
+        with self._lock:
+            self._tight.append((rpm, concurrency))
+            self._hold()
+        try:
+            yield
+        finally:
             with self._lock:
-                while self._gone:
-                    self.places.leave(self._gone.popleft())
+                self._tight.remove((rpm, concurrency))
+                self._hold()
+
+    def heard(self, ticket: int, status: int) -> None:
+        """Note that the answer to a ticket's request begins."""
+        with self._lock:
+            self.places.heard(ticket, self._clock(), good=status < 300)
+            self._ring()
+
+    def refused(self, ticket: int, fault: ModelError) -> None:
+        """Close the endpoint if the fault says that it is busy; mark a fault that is shared."""
+        asked = fault.retry_after
+        busy = fault.status == 429 or (fault.status in PASSING and asked is not None)
+        if not busy or not fault.retryable or (asked is not None and asked > LONGEST):
+            return
+        spread = 0.5 + self._spread() / 2
+        with self._lock:
+            kind = self.places.refused(ticket, self._clock(), asked, spread=spread)
+        fault.shared = kind == "shared"
+        if kind == "final":
+            fault.final()
+
+    def _hold(self) -> None:
+        """Apply the strictest limits, and let in whom they allow."""
+        limits = zip(self._set, *self._tight, strict=True)
+        rpm, concurrency = (min(filter(None, each), default=0) for each in limits)
+        self.places.rpm, self.places.concurrency = rpm, concurrency
+        self._ring()
+
+    def _ring(self) -> None:
+        """Wake the one whose turn it is."""
+        turn = self.places.whose_turn(self._clock()) if self._bells else None
+        if turn is not None and (bell := self._bells.get(turn)) is not None:
+            bell.ring()
+
+    def _asked(self, ticket: int, now: float) -> float:
+        while self.gone:
+            self.places.leave(self.gone.popleft(), now)
+        rest = self.places.enter(ticket, now)
+        if not rest:
+            self._ring()
+        return rest
+
+    async def _enter(self, ticket: int, rest: float) -> None:
+        began, shown, report = self._clock(), False, _report.get()
+        bell = self._bells[ticket]
+        while rest:
+            await self._pause(bell, rest)
+            with self._lock:
                 now = self._clock()
-                rest = self.places.enter(ticket, now)
-                reason = self.places.reason(now) if rest else ""
-            if not rest:
-                break
-            if report is not None and not shown and now - began >= VISIBLE:
+                rest = self._asked(ticket, now)
+                reason = self.places.reason(ticket, now) if rest else ""
+            if rest and report is not None and not shown and now - began >= VISIBLE:
                 report(f"waiting for a free place at {self.host} ({reason})")
                 shown = True
-            await self._sleep(rest)
         if report is not None and shown:
             report("")
 
 
-class _Place:
-    """Stands for the block that waits or is inside: it is collected with the block's frame."""
+class Place:
+    """The place of one request: what becomes of it, for the others."""
+
+    left = False
+
+    def __init__(self, limiter: Limiter, ticket: int) -> None:
+        self._limiter = limiter
+        self._ticket = ticket
+
+    def heard(self, status: int) -> None:
+        """Note that the answer begins, with this HTTP status."""
+        self._limiter.heard(self._ticket, status)
+
+    def refused(self, fault: ModelError) -> None:
+        """Note that the request failed."""
+        self._limiter.refused(self._ticket, fault)
+
+    def __del__(self) -> None:
+        if not self.left:  # the block never ended
+            self._limiter.gone.append(self._ticket)
 
 
 _limiters: dict[str, Limiter] = {}
+_named: dict[str, Limiter] = {}  # of models that have none of their own
 _lock = threading.Lock()
 
 
-def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter | None:
-    """Return the process's limiter of an endpoint, None if it has no limits."""
+def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
+    """Return the process's limiter of an endpoint, with these limits from now on."""
     with _lock:
         found = _limiters.get(endpoint)
-        if found is None and (rpm or concurrency):
+        if found is None:
             found = _limiters[endpoint] = Limiter(host, Places(rpm, concurrency))
-    if found is not None:
-        found.change(rpm, concurrency)
+    found.change(rpm, concurrency)
     return found
+
+
+@contextmanager
+def tightened(
+    models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
+) -> Iterator[None]:
+    """Hold the endpoints of these models to limits while the block runs; the strictest holds."""
+    with ExitStack() as stack:
+        for limiter in {id(each): each for each in map(_limiter, models)}.values():
+            stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
+        yield
+
+
+def _limiter(model: Any) -> Limiter:
+    own = getattr(model, "limiter", None)
+    if isinstance(own, Limiter):
+        return own
+    name = str(getattr(model, "name", "") or type(model).__name__)
+    with _lock:
+        return _named.setdefault(name, Limiter(name, Places()))
+
+
+@asynccontextmanager
+async def admitted(model: Any) -> AsyncGenerator[None, None]:
+    """Wait for a place at a model that has no limiter of its own, if a map has tightened it."""
+    limiter = _named.get(str(getattr(model, "name", "")))
+    if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
+        yield
+        return
+    async with limiter.admit() as place:
+        yield
+        place.heard(200)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -103,7 +103,7 @@ class Remote(Unpicklable):
         self._http = Http(base_url, timeouts)
         self._schemas = True  # no schema of an answer was refused yet
         endpoint = f"{label} {self._http.base_url}"
-        self._limiter = limiter_of(endpoint, self._http.host, rpm, concurrency)
+        self.limiter = limiter_of(endpoint, self._http.host, rpm, concurrency)
 
     @property
     def address(self) -> str:
@@ -240,12 +240,16 @@ class Remote(Unpicklable):
             images=any(mark in encoded for mark in _IMAGES),
         )
         try:
-            async with (
-                self._limiter.admit() if self._limiter else nullcontext(),
-                aclosing(answer(self._http, call, decoder_of)) as batches,
-            ):
-                async for batch in batches:
-                    yield batch
+            async with self.limiter.admit(self.model) as place:
+                try:
+                    async with aclosing(
+                        answer(self._http, call, decoder_of, place.heard)
+                    ) as batches:
+                        async for batch in batches:
+                            yield batch
+                except ModelError as fault:
+                    place.refused(fault)
+                    raise
         except ModelError as fault:
             if fault.status == 404 and fault.code == "provider":
                 raise await self._unknown(fault) from None

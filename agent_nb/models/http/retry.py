@@ -29,7 +29,7 @@ BROKEN = BUSY[:3]
 LONGEST = 120.0
 OWN = frozenset({"context", "no_tools", "no_images"})  # refusals of what was sent
 STATUSES = frozenset({408, 409, 425, 429})
-_PASSING = frozenset({429, 503, 529})
+PASSING = frozenset({429, 503, 529})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m(?!illi)|h|d)")
 _ASKED = re.compile(
@@ -51,7 +51,7 @@ def delays(
     `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
     number in [0, 1).
     """
-    busy = error.status in _PASSING or (error.status == 0 and error.code == "provider")
+    busy = error.status in PASSING or (error.status == 0 and error.code == "provider")
     steps = BUSY if busy else BROKEN
     if not error.retryable or attempt > len(steps):
         return None

@@ -88,10 +88,17 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answer(
-    http: Http, call: Call, decoder_of: Callable[[int], StreamDecoder]
+    http: Http,
+    call: Call,
+    decoder_of: Callable[[int], StreamDecoder],
+    heard: Callable[[int], object] = int,
 ) -> AsyncGenerator[Sequence[Part], None]:
-    """Send `call` and yield the parts of the answer. Raises ModelError; see the rules."""
+    """Send `call` and yield the parts of the answer; `heard` gets the status when it begins.
+
+    Raises ModelError; see the rules.
+    """
     async with http.post(call.path, call.body, call.headers) as reply:
+        heard(reply.status)
         if not 200 <= reply.status < 300:
             raise refusal(
                 reply.status,
