@@ -186,6 +186,7 @@ HOMES = {
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},
+    "sqlite3": {"record.row_file"},
     "cryptography": {"record.ssh_signature"},
     "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
@@ -239,6 +240,7 @@ def _runtime_foreign(path: Path) -> set[str]:
         "PIL",
         "matplotlib",
         "jupyter_server",
+        "sqlite3",
     ],
 )
 def test_optional_libraries_are_imported_inside_functions(library):

@@ -55,7 +55,8 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     `occurrence` its number among cells of equal text; `conversation` and `fresh` say where the run
     belongs. `execution` is the id of the execution of the cell that began it; for a run of Python
     code `ordinal` is its number among those that this execution began, from 1, and `call` names the
-    call of a tool that began it, as `run/call`.
+    call of a tool that began it, as `run/call`. `row` is the key of the row of a map that it
+    answers (`row_store`).
     """
 
     format: int = FORMAT
@@ -68,6 +69,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     execution: str = ""
     ordinal: int = 0
     call: str = ""
+    row: str = ""
     started: float = 0.0
     status: str = ""
     events: list[dict[str, Any]] = []
