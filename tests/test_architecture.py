@@ -182,7 +182,12 @@ HOMES = {
     "nbclient": {"notebook.execute"},
     "nbformat": {"notebook.execute", "record.notebook_file"},
     "jupyter_server": {"notebook.presave"},
-    "pandas": {"events.frame", "events.event_frame", "events.answer_frame"},
+    "pandas": {
+        "events.frame",
+        "events.event_frame",
+        "events.answer_frame",
+        "agent.map.pandas_out",
+    },
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},

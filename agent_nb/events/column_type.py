@@ -35,3 +35,8 @@ class Column(msgspec.Struct, frozen=True):
     table: Table = "events"
     derived: bool = False
     doc: str = ""
+
+
+def whole(text: str) -> str:
+    """Return a text without halves of characters, which a record may hold and a column cannot."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from .column_type import whole
 from .columns import PRESETS
 
 
@@ -32,6 +33,18 @@ def _text() -> Any:
 
 
 TEXT = _text()
+
+
+def text_array(values: Any) -> Any:
+    """Return an object array of texts and missing values as a column of texts."""
+    if TEXT is object:  # None stays None there
+        values[pd.isna(values)] = float("nan")
+    try:
+        return pd.array(values, dtype=TEXT)
+    except UnicodeEncodeError:
+        return pd.array([whole(v) if isinstance(v, str) else v for v in values], dtype=TEXT)
+
+
 KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
 CELL = 32_767  # characters that a spreadsheet cell holds
 CUT = "…"

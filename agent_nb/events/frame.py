@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .column_type import Column, Getter
+from .column_type import Column, Getter, whole
 from .columns import CALLS, EVENTS, RUNS, TURNS, choose
-from .event_frame import TEXT, EventFrame, as_json
+from .event_frame import TEXT, EventFrame, as_json, text_array
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
 from .types import Event, Unknown
 
@@ -136,7 +136,7 @@ class _Build:
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
         """Return a categorical of `values`; empty texts are missing."""
-        names = ["" if v is None else _whole(str(v)) for v in values]
+        names = ["" if v is None else whole(str(v)) for v in values]
         kept = list(dict.fromkeys(n for n in names if n))
         place = {name: i for i, name in enumerate(kept)}
         lookup = np.array([*(place.get(n, -1) for n in names), -1], np.int32)
@@ -167,18 +167,7 @@ def _category(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 
 def _text(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
-    values = _object(build, parts)
-    if TEXT is object:  # None stays None there
-        values[pd.isna(values)] = np.nan
-    try:
-        return pd.array(values, dtype=TEXT)
-    except UnicodeEncodeError:
-        return pd.array([_whole(v) if isinstance(v, str) else v for v in values], dtype=TEXT)
-
-
-def _whole(text: str) -> str:
-    """Return a text without halves of characters, which a record may hold and a column cannot."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return text_array(_object(build, parts))
 
 
 def _json(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
