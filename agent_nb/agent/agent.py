@@ -33,6 +33,8 @@ from .tape import Tape
 
 if TYPE_CHECKING:
     from ..tools.base import Tool
+    from .map.options import OnError
+    from .map.stream import MapStream
 
 
 class Agent(Configuration):
@@ -135,8 +137,62 @@ class Agent(Configuration):
         running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
-        run = finished(lambda: self(prompt, **options, check=False))
+        run: Run = finished(lambda: self(prompt, **options, check=False))
         return run.raise_for_status() if check else run
+
+    def map(
+        self,
+        data: Any,
+        prompt: str,
+        *,
+        output: Any = None,
+        concurrency: int = 10,
+        rpm: int | None = None,
+        on_error: OnError = "keep",
+        limit: int | None = None,
+        attachments: Any = None,
+        view: str | None = "auto",
+        record: bool = True,
+    ) -> MapStream:
+        """Return the stream of a map: `prompt` is asked for each row of `data`.
+
+            frame = await agent.map(df, "Classify {{ text }}", output=Label)
+
+        `data`: a pandas or polars frame, dicts, or strings (the column `text`). `{{ }}` sees the
+        columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
+        `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
+        in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
+        `attachments`: pictures for all rows, the name of a column of pictures, or a function of the
+        row. `view`, `record`: as in a call of the agent. The agent's limits of tokens (if set) and
+        dollars hold over the whole map, the others for each row.
+
+        Awaiting it returns the same kind of data: columns of the answers, then `_run _status _error
+        _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError
+        for what cannot be asked, before the first request.
+        """
+        from .map.options import MapOptions
+        from .map.stream import map_of
+
+        options = MapOptions(concurrency=concurrency, rpm=rpm, on_error=on_error, limit=limit)
+        return map_of(
+            self,
+            data,
+            prompt,
+            options,
+            output=output,
+            attachments=attachments,
+            view=view,
+            record=record,
+        )
+
+    def map_sync(self, data: Any, prompt: str, **options: Any) -> Any:
+        """Run a map to its end and return its frame; for scripts. `options`: as in `map`.
+
+        Raises UsageError inside a running event loop, where `await agent.map(…)` works.
+        """
+        __tracebackhide__ = True
+        instead = "frame = await agent.map(data, prompt)"
+        return finished(lambda: self.map(data, prompt, **options), instead)
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
         """Return a tool that prompts this agent and returns its answer; see `subagent`.

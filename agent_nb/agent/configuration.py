@@ -27,7 +27,7 @@ from ..wire.redact import Redaction
 from ..wire.unpicklable import Unpicklable
 from .attachments import pictures_of
 from .compaction import STRATEGIES
-from .limits import Limits, limits_from
+from .limits import Limits, chosen, limits_from
 from .model_choice import ModelChoice
 from .typed.output_type import OutputType
 
@@ -80,7 +80,7 @@ class Configuration(Unpicklable):
         self.tools = resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
-        self.limits = limits_from(limits)
+        self.limits, self.limited = limits_from(limits), chosen(limits)
         self.settings = dict(settings or {})
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
@@ -108,14 +108,18 @@ class Configuration(Unpicklable):
         found: Dialect = plugins.load("dialects", self._dialect or model.dialect)
         return found
 
+    @property
+    def namespace(self) -> Mapping[str, Any]:
+        """The names that a policy and a template see: those given, else the notebook's."""
+        return vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
+
     def policy(self) -> Policy:
         """Return the policy as its file is now. Raises UsageError if it is faulty."""
         from ..tools.policy_check import checked
         from ..tools.policy_file import load
 
-        namespace = vars(sys.modules["__main__"]) if self._namespace is None else self._namespace
         found = load(self.approve, self.folder)
-        return checked(found, self.tools, namespace, self._mentioned)
+        return checked(found, self.tools, self.namespace, self._mentioned)
 
     def offers(self, *, live: bool) -> list[Offer]:
         """Return what the folder offers for a run and the user has not allowed.
@@ -175,6 +179,12 @@ class Configuration(Unpicklable):
         """Return a copy with other tools."""
         child = copy.copy(self)
         child.tools = tools
+        return child
+
+    def answering(self, output: OutputType) -> Self:
+        """Return a copy with another type of answers."""
+        child = copy.copy(self)
+        child.output = output
         return child
 
     async def aclose(self) -> None:

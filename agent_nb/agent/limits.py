@@ -48,6 +48,14 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
 
 
+def chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
+    """Return the names of the limits that were set: of whole ones, those with another value."""
+    if not isinstance(values, Limits):
+        return frozenset(values or ())
+    default = msgspec.structs.asdict(Limits())
+    return frozenset(k for k, v in msgspec.structs.asdict(values).items() if v != default[k])
+
+
 class Meter:
     """Counts what a run uses."""
 

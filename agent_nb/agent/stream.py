@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import msgspec
@@ -30,7 +30,6 @@ from ..tools.capture import shown
 from . import display
 from .drift import Played
 from .in_progress import InProgress, wait
-from .loop import Loop
 from .registry import Announced, Questions, announce
 from .replay import Player
 from .run import Run
@@ -51,6 +50,16 @@ class Asked(msgspec.Struct, frozen=True):
     tools: Toolset
     scripted: Callable[[], bool]
     player: Callable[[Tape, Wish | None], Callable[[anyio.CancelScope], Player]]
+
+
+class Driver(Protocol):
+    """What carries out a run: a loop, a player, a map."""
+
+    async def run(self) -> None:
+        """Write the log to its end."""
+
+    def cancel(self, why: Cancelled) -> None:
+        """Stop."""
 
 
 class Refused:
@@ -86,7 +95,7 @@ class Stream(InProgress):
     def __init__(
         self,
         log: EventLog,
-        make: Callable[[anyio.CancelScope], Loop | Player | Refused],
+        make: Callable[[anyio.CancelScope], Driver],
         questions: Questions | None = None,
         *,
         view: str | None = None,
@@ -104,7 +113,7 @@ class Stream(InProgress):
         self._announced: Announced | None = None
         self._view = view
         self._make = make
-        self._driver: Loop | Player | Refused | None = None
+        self._driver: Driver | None = None
         self._stop: Cancelled | None = None
         self._stopped = ""  # how the run was stopped outside the cell
 
@@ -219,13 +228,13 @@ class Replay(Stream):
     """The stream of a recorded run that is replayed."""
 
 
-def finished(make: Callable[[], Stream]) -> Run:
-    """Run the stream that `make` returns to its end; return the run.
+def finished(make: Callable[[], Stream], instead: str = "run = await agent(prompt)") -> Any:
+    """Run the stream that `make` returns to its end; return what awaiting it returns.
 
-    Raises UsageError inside a running event loop.
+    `instead`: what to write inside a running event loop, where this raises UsageError.
     """
 
-    async def main() -> Run:
+    async def main() -> Any:
         return await make()
 
     try:
@@ -233,5 +242,5 @@ def finished(make: Callable[[], Stream]) -> Run:
     except RuntimeError:
         return asyncio.run(main())
     raise UsageError(
-        "An event loop is running here (a notebook cell?): write `run = await agent(prompt)` instead of run_sync."
+        f"An event loop is running here (a notebook cell?): write `{instead}` instead."
     )

@@ -1,17 +1,33 @@
 """What asks the rows of a map: here, in workers of a pool, or on other machines.
 
-Rules: an asker returns a result for every row, whatever happened to it; only a cancellation is
-raised. It stores nothing: a row is finished when the driver has stored it.
+Rules
+- An asker returns a result for every row, whatever happened to it; only a cancellation is raised.
+- It stores nothing: a row is finished when the driver has stored it.
+- `LocalRows` asks here. What the rows share (`assembly.Basis`) is made once.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Protocol
 
+import anyio
 import msgspec
 
-from ...record.record import Record
+from ... import events
+from ...events.completion import missing
+from ...events.log import EventLog
+from ...record.record import Record, run_record
+from ...tools.base import Decision, Question
+from ..assembly import Basis, plan
+from ..attachments import without_text
+from ..configuration import Configuration
+from ..context import Context
+from ..loop import Loop
 from .row import Row, RowResult
+from .row_result import failed, result_of
+
+STOPPED = "stopped with its map"
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -29,3 +45,43 @@ class RowAsker(Protocol):
 
     async def aclose(self) -> Any:
         """Release what the asker holds: connections, futures."""
+
+
+class LocalRows:
+    """Asks rows in this event loop: each is a run with a log of its own.
+
+    A row whose task is cancelled is returned as interrupted, so that what it has cost is counted.
+    """
+
+    def __init__(self, agent: Configuration, basis: Basis) -> None:
+        self._agent = agent
+        self._basis = basis
+
+    async def ask(self, row: Row) -> Answered:
+        """Ask one row; see `RowAsker`."""
+        log = EventLog()
+        user = events.User(
+            content=row.prompt, attachments=without_text(row.attachments), origin="user"
+        )
+        try:
+            given = self._agent.given_of(self._basis.redaction, row.prompt, row.attachments, ())
+            made = plan(self._basis, log, given, (), ask=_nobody, context=Context())
+            loop = Loop(made, log, user, (), anyio.CancelScope())
+        except Exception as fault:  # whatever it is, the other rows are asked
+            return Answered(failed(fault, place=row.place, key=row.key))
+        try:
+            await loop.run()
+        except asyncio.CancelledError:  # the driver sees that its task was cancelled
+            if not log:
+                raise
+        for event in missing(log, STOPPED):
+            log.append(event)
+        return Answered(result_of(log, place=row.place, key=row.key), run_record(log))
+
+    async def aclose(self) -> None:
+        """Do nothing: the connections are the agent's."""
+
+
+async def _nobody(question: Question) -> Decision | None:
+    """Answer a question of a row: nobody can be asked."""
+    return None

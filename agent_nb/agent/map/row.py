@@ -6,7 +6,6 @@ of a row are in its record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +24,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     place: int
     prompt: str
     key: str
-    attachments: tuple[Mapping[str, Any], ...] = ()
+    attachments: tuple[dict[str, Any], ...] = ()
     repeat: int = 0
 
 

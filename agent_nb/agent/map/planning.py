@@ -1,0 +1,147 @@
+"""Plan a map: its rows with their prompts and keys, its inputs, and what is refused at once.
+
+Why before the first request: a wrong column, a tool that needs approval or an unknown model must
+not show after half of the rows are paid for.
+
+Rules
+- Prompts are filled in and redacted here, once; what differs between rows is the prompt and its
+  attachments.
+- The model is not needed to plan, so that a record answers without it; it is looked up here unless
+  nothing runs live.
+- A limit of tokens that was set, and one of dollars, hold over all rows; the default limit of
+  tokens holds for each row, as turns, calls and seconds do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ... import events
+from ...errors import UsageError
+from ...models import offline
+from ...record.fingerprint import inputs_hash
+from ...record.given import Given
+from ...wire.redact import Redaction
+from ..assembly import Basis, make_basis
+from ..configuration import Configuration
+from .asking import LocalRows, RowAsker
+from .budget import Budget
+from .driver import Job
+from .keys import Keys, map_digest
+from .options import MapOptions
+from .refusals import check
+from .row import Row
+from .rows import Rows, rows_of
+from .template import Template
+
+TOKENS = "tokens"  # the limit
+MAP = "map"  # the setting that holds the digest of all rows
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A map that may begin: the data, its job, its inputs, and the filter of secrets."""
+
+    data: Rows
+    job: Job
+    given: Given
+    redaction: Redaction
+
+
+def planned(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    options: MapOptions,
+    *,
+    attachments: Any = None,
+) -> Planned:
+    """Return the plan of a map. Raises UsageError for what cannot be asked."""
+    options.checked()
+    rows = rows_of(data, options.limit)
+    template = Template(prompt, agent.namespace, attachments)
+    template.check(rows)
+    redaction = agent.redaction()
+    alone = agent.given_of(redaction, "", (), ())
+    asked = _asked(rows, template, redaction, alone, options.repeats)
+    said = redaction.value(prompt)
+    settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
+    given = msgspec.structs.replace(alone, prompt=said, settings=settings)
+
+    @cache
+    def basis() -> Basis:
+        made = make_basis(agent, redaction)
+        check(agent.tools, made.policy, options.concurrency)
+        return made
+
+    def asker() -> RowAsker:
+        return LocalRows(agent, basis())
+
+    live = bool(asked) and (not offline.barred() or agent.choice.is_script())
+    if live:  # offline, the model may be unknown
+        basis()
+    job = Job(
+        rows=asked,
+        options=options,
+        budget=Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost),
+        start=_start(basis if live else None, given, options, len(asked)),
+        user=events.User(content=said, origin="user"),
+        plan=_plan(rows, options),
+        asker=asker,
+    )
+    return Planned(rows, job, given, redaction)
+
+
+def _asked(
+    rows: Rows, template: Template, redaction: Redaction, alone: Given, repeats: int
+) -> list[Row]:
+    """Return the rows in the order in which they are asked."""
+    keys = Keys(alone.inputs)
+    asked = []
+    for place in range(len(rows)):
+        filled = template.fill(rows.values(place))
+        prompt = redaction.value(filled.prompt)
+        if not prompt.strip() and not filled.pictures:
+            raise UsageError(f"The prompt of row {place} is empty. Leave the row out of the data.")
+        asked += [
+            Row(
+                place=place,
+                prompt=prompt,
+                key=keys.next(prompt, filled.pictures, repeat=repeat),
+                attachments=filled.pictures,
+                repeat=repeat,
+            )
+            for repeat in range(repeats)
+        ]
+    return asked
+
+
+def _start(
+    basis: Callable[[], Basis] | None, given: Given, options: MapOptions, count: int
+) -> Callable[[], Mapping[str, Any]]:
+    """Return what gives the fields of `run_start`."""
+    words = {"rows": count, **msgspec.to_builtins(options)}
+    unknown: Mapping[str, Any] = {"model": given.model, "settings": {"asked": given.model}}
+
+    def start() -> Mapping[str, Any]:
+        shared = basis().start if basis is not None else unknown
+        inputs = {"inputs": given.inputs, "hash": inputs_hash(given.inputs)}
+        return {**shared, "agent": "map", "settings": {**shared["settings"], **inputs, MAP: words}}
+
+    return start
+
+
+def _plan(rows: Rows, options: MapOptions) -> Mapping[str, Any]:
+    names: Sequence[str] = rows.names
+    return {
+        "rows": len(rows),
+        "repeats": options.repeats,
+        "found": 0,
+        "columns": list(names),
+        "concurrency": options.concurrency,
+        "rpm": options.rpm,
+        "where": "",
+    }

@@ -1,0 +1,57 @@
+"""What a map refuses before its first request.
+
+Why: a question about a call of row 417 finds nobody, and two rows that change the kernel at once
+leave it in a state that no replay can repeat.
+
+Rules
+- A tool that the policy would ask about, whatever its arguments, needs a policy that decides.
+- Tools that read or change the kernel's variables, run in its main thread or add cells need one row
+  at a time. Tools of sub-agents count too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...errors import UsageError
+from ...tools.add_cell import NAME as ADDING
+from ...tools.base import LIVES, Tool
+from ...tools.policy import Policy
+from ...tools.standing import STANDING
+
+
+def check(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
+    """Raise UsageError for tools that a map of `concurrency` rows at once cannot call."""
+    known = list(_all(tools))
+    if asking := [tool.name for tool in known if _asks(tool, policy)]:
+        raise UsageError(
+            f"Nobody can be asked about the calls of a map, and {policy.name} asks about {_listed(asking)}."
+            " Allow them with approve='auto' (--approve auto), or decide by a policy file"
+            " (--approve POLICY.yaml). Nothing was sent."
+        )
+    inside = [t.name for t in known if t.effect in LIVES or t.thread == "main" or t.name == ADDING]
+    if inside and concurrency > 1:
+        verb = "lives" if len(inside) == 1 else "live"
+        raise UsageError(
+            f"{_listed(inside)} {verb} in the kernel, where only one row at a time may call tools:"
+            " give concurrency=1, or leave the tools out. Nothing was sent."
+        )
+
+
+def _all(tools: Iterable[Tool]) -> Iterator[Tool]:
+    for tool in tools:
+        yield tool
+        if tool.agent is not None:
+            yield from _all(tool.agent.tools)
+
+
+def _asks(tool: Tool, policy: Policy) -> bool:
+    """Return whether every call of a tool would be asked about."""
+    if policy.judge(tool, {})[0] != "ask" or STANDING.allows(tool):
+        return False
+    allowing = (rule for rule in policy.rules if rule.verdict == "allow")
+    return not any(rule.names(tool.name, name) for rule in allowing for name in rule.tools)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,77 @@
+"""The results of a map while it goes on: by place, and in the order in which they came.
+
+Rules
+- A row that is not over has the result `pending`. Each row gets one result, once.
+- A reader first gets the results so far, however late it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import overload
+
+from .row import RowResult
+
+
+class Results(Sequence[RowResult]):
+    """The results, ordered by place and repeat, of `total` rows; `close` ends the reading."""
+
+    def __init__(self, pending: Iterable[RowResult]) -> None:
+        self._results = list(pending)
+        self._order: list[int] = []
+        self._over = bytearray(len(self._results))
+        self._closed = False
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @overload
+    def __getitem__(self, index: int) -> RowResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RowResult]: ...
+    def __getitem__(self, index: int | slice) -> RowResult | list[RowResult]:
+        return self._results[index]
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @property
+    def done(self) -> int:
+        """How many rows are over."""
+        return len(self._order)
+
+    def put(self, index: int, result: RowResult) -> bool:
+        """Take the result of a row; return False if it has one already."""
+        if self._over[index]:
+            return False
+        self._over[index] = 1
+        self._results[index] = result
+        self._order.append(index)
+        self._wake()
+        return True
+
+    def close(self) -> None:
+        """Let the readers end: no more results come."""
+        self._closed = True
+        self._wake()
+
+    async def finished(self) -> AsyncIterator[tuple[int, RowResult]]:
+        """Yield index and result of each row as it comes, those so far first."""
+        at = 0
+        while True:
+            while at < len(self._order):
+                index = self._order[at]
+                at += 1
+                yield index, self._results[index]
+            if self._closed:
+                return
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            try:
+                await waiting
+            finally:
+                self._waiting.discard(waiting)
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)

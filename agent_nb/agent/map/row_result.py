@@ -1,0 +1,78 @@
+"""The result of a row, read from the events of its run.
+
+Rules: a live run, a record of the store and one of the notebook give the same result; only what the
+caller knows beside the events (its place, how often it was asked) comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import UsageError
+from ...events import Counts, Error, Event, Interrupt, Metric
+from ...events.text import answer_text
+from ...record.record import status_of
+from ..typed.typed_answer import found
+from .row import Origin, RowResult, Status
+
+_STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
+
+
+def result_of(
+    log: Sequence[Event],
+    *,
+    place: int,
+    key: str,
+    attempts: int = 1,
+    origin: Origin = "live",
+    waited: float = 0.0,
+) -> RowResult:
+    """Return the result of the row at `place` from the events of its run, which has ended.
+
+    `attempts`: how often it was asked. `waited`: the seconds of the run that it waited for a place.
+    """
+    status = _STATUSES.get(status_of(log), "interrupted")
+    typed = found(log)
+    used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
+    kind, error = ("", "") if status == "ok" else _reason(log, status)
+    return RowResult(
+        place=place,
+        key=key,
+        status=status,
+        answer=answer_text(log),
+        output=None if typed is None else typed[1],
+        kind=kind,
+        error=error,
+        input=used.input,
+        written=used.output,
+        cost=used.cost,
+        seconds=round(max(log[-1].ts - log[0].ts - waited, 0.0), 3) if log else 0.0,
+        run=log[0].run if log else "",
+        attempts=attempts,
+        origin=origin,
+    )
+
+
+def failed(fault: Exception, *, place: int, key: str, attempts: int = 1) -> RowResult:
+    """Return the result of a row whose run could not begin."""
+    own = isinstance(fault, UsageError)
+    return RowResult(
+        place=place,
+        key=key,
+        status="error",
+        kind="usage" if own else "internal",
+        error=str(fault) if own else f"{type(fault).__name__}: {fault}",
+        attempts=attempts,
+    )
+
+
+def _reason(log: Sequence[Event], status: Status) -> tuple[str, str]:
+    """Return the code and the message of why a run did not end `ok`."""
+    for event in reversed(log):
+        if event.span:
+            continue
+        if isinstance(event, Error) and status == "error":
+            return event.code, event.message
+        if isinstance(event, Interrupt) and status != "error":
+            return event.reason, event.detail
+    return status, ""

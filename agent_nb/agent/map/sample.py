@@ -1,0 +1,65 @@
+"""What the log of a map keeps of its rows: a few lines to show, and the records of a small map.
+
+Rules: bounded, however many rows there are. The records are kept for up to `ROWS` rows that have
+`BYTES` of JSON together; beyond that there are none, and the rows replay from their store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...record.record import Record
+from ...wire.text_limits import cut_end
+from .row import Row, RowResult
+from .tally import RowLine
+
+KIND = "map.rows"  # of the event that holds the records
+ROWS, BYTES = 1000, 1_000_000
+ENDS = 3  # rows at either end of the sample
+LONGEST = 120  # characters of a line
+
+
+class Sample:
+    """Collects lines and records of a map of `total` rows."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._lines: dict[tuple[int, int], RowLine] = {}
+        self._size = 0
+        self._small = total <= ROWS
+        self._seen = 0
+        self.records: dict[str, Record] = {}
+
+    def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
+        """Take a row that is over; return its line."""
+        line = RowLine(
+            row.place,
+            result.status,
+            _one_line(row.prompt),
+            _one_line(result.answer or result.error),
+            result.seconds,
+        )
+        self._lines[row.place, row.repeat] = line
+        if len(self._lines) > 4 * ENDS:
+            self._lines = dict(self._ends())
+        if self._small and record is not None and result.status != "interrupted":
+            self._size += len(msgspec.json.encode(record))
+            self.records[row.key] = record
+            if self._size > BYTES:
+                self._small, self.records = False, {}
+        return line
+
+    @property
+    def lines(self) -> dict[str, Any]:
+        """The first and the last rows that are over, as plain values under `sample`."""
+        return {"sample": [msgspec.to_builtins(line) for _, line in self._ends()]}
+
+    def _ends(self) -> list[tuple[tuple[int, int], RowLine]]:
+        found = sorted(self._lines.items())
+        return found if len(found) <= 2 * ENDS else [*found[:ENDS], *found[-ENDS:]]
+
+
+def _one_line(text: str) -> str:
+    return cut_end(" ".join(text[: 4 * LONGEST].split()), LONGEST)

@@ -1,0 +1,148 @@
+"""A map in progress: await it for the frame, iterate it for the rows as they finish.
+
+Why a `Stream`: to cells, cards, journal, hub and Stop a map is a run.
+
+Rules
+- What is done is kept: `results` and `frame` hold it while the map goes on, after Stop and after an
+  error.
+- Awaiting gives the frame even if rows failed. With `on_error="raise"` it raises RunFailed for the
+  first of them.
+- Leaving a loop over it does not stop it; `cancel`, `stop` and `aclose` do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ...errors import AgentStopped
+from ...events.log import EventLog
+from ..assembly import player
+from ..configuration import Configuration
+from ..stream import Asked, Stream
+from ..typed.output_type import OutputType
+from .driver import MapDriver
+from .frame_out import frame_out
+from .options import MapOptions
+from .planning import Planned, planned
+from .recorded import recorded
+from .results import Results
+from .row import RowResult
+
+
+class Finished(RowResult, frozen=True, kw_only=True):
+    """A row that is over, with the `values` of its columns."""
+
+    values: Mapping[Any, Any] = {}
+
+
+class MapStream(Stream):
+    """One map. `results` holds what came of each row, by place and repeat.
+
+    `output`: the type of the answers. `asked`: the request, if a notebook may record the map or
+    play a record in its place.
+    """
+
+    def __init__(
+        self,
+        plan: Planned,
+        log: EventLog,
+        *,
+        output: OutputType | None = None,
+        view: str | None = "auto",
+        check: bool = True,
+        asked: Asked | None = None,
+    ) -> None:
+        rows = plan.job.rows
+        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
+        super().__init__(
+            log,
+            lambda _: MapDriver(plan.job, log, self.results),
+            view=view,
+            check=check,
+            asked=asked,
+            output=output,
+        )
+        self._plan = plan
+        self._output = output
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the end and return the frame."""
+        return self._wait().__await__()
+
+    @property
+    def frame(self) -> Any:
+        """The frame of the results so far: the same kind as the data, in its order."""
+        return frame_out(self._plan.data, self.results, self._output)
+
+    async def _drive(self) -> None:
+        try:
+            await super()._drive()
+        finally:  # a record that was played, or a map that was refused, gave no results yet
+            for index, result in recorded(self.log, self._plan.job.rows):
+                self.results.put(index, result)
+            self.results.close()
+
+    async def _wait(self) -> Any:
+        __tracebackhide__ = True
+        await super()._wait()
+        return self.frame
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Yield each row as it finishes, those so far first.
+
+        Raises RunFailed and AgentStopped as awaiting does.
+        """
+        __tracebackhide__ = True
+        self.start()
+        async for _, result in self.results.finished():
+            values = self._plan.data.values(result.place)
+            yield Finished(**msgspec.structs.asdict(result), values=values)
+        assert self._task is not None
+        await asyncio.wait([self._task])
+        if self._stopped:
+            raise AgentStopped(self._stopped, self.run)
+        if self._check:
+            self.run.raise_for_status()
+
+
+def map_of(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    options: MapOptions | None = None,
+    *,
+    output: Any = None,
+    view: str | None = "auto",
+    attachments: Any = None,
+    check: bool = True,
+    record: bool = True,
+) -> MapStream:
+    """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
+
+    `output`: the type of the answers, in place of the agent's. Raises UsageError for data, a
+    prompt, options or tools that cannot be used.
+    """
+    if output is not None:
+        agent = agent.answering(OutputType(output))
+    plan = planned(agent, data, prompt, options or MapOptions(), attachments=attachments)
+    log = EventLog()
+    asked = Asked(
+        plan.job.user,
+        plan.given,
+        agent.tools,
+        agent.choice.is_script,
+        partial(player, agent, log=log, redaction=plan.redaction),
+    )
+    return MapStream(
+        plan,
+        log,
+        output=agent.output,
+        view=view,
+        check=check,
+        asked=asked if record else None,
+    )

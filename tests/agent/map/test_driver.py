@@ -1,0 +1,311 @@
+"""The driver of a map: workers, results, stops and limits, whatever order the rows finish in."""
+
+import asyncio
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_nb import events
+from agent_nb.agent.map.asking import Answered
+from agent_nb.agent.map.budget import Budget
+from agent_nb.agent.map.driver import TICK, Job, MapDriver
+from agent_nb.agent.map.options import MapOptions
+from agent_nb.agent.map.results import Results
+from agent_nb.agent.map.row import Row, RowResult
+from agent_nb.errors import Cancelled
+from agent_nb.events.log import EventLog
+
+
+class Rows:
+    """Answers rows when it is asked to; keeps how many were under way at once."""
+
+    def __init__(self):
+        self.open = {}
+        self.most = 0
+        self.asked = []
+        self.closed = False
+
+    async def ask(self, row):
+        self.asked.append(row.place)
+        waiting = self.open[row.place] = asyncio.get_running_loop().create_future()
+        self.most = max(self.most, len(self.open))
+        try:
+            said = await waiting
+        finally:
+            del self.open[row.place]
+        if isinstance(said, Exception):
+            raise said
+        return Answered(RowResult(place=row.place, key=row.key, input=10, cost=0.5, **said))
+
+    async def aclose(self):
+        self.closed = True
+
+
+OK = {"status": "ok", "answer": "yes"}
+BAD = {"status": "error", "kind": "provider", "error": "no"}
+
+
+class Map:
+    """A map of `count` rows in progress."""
+
+    def __init__(self, count, *, budget=None, **options):
+        self.asker, self.log = Rows(), EventLog()
+        rows = [Row(place=n, prompt=f"row {n}", key=f"k{n}") for n in range(count)]
+        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
+        self.now = 0.0
+        self.ticks = asyncio.Event()
+        job = Job(
+            rows=rows,
+            options=MapOptions(**options),
+            budget=budget or Budget(),
+            start=dict,
+            user=events.User(content="{{ text }}"),
+            plan={"rows": count},
+            asker=lambda: self.asker,
+        )
+        self.driver = MapDriver(
+            job, self.log, self.results, clock=lambda: self.now, sleep=self.sleep
+        )
+
+    async def sleep(self, seconds):
+        await self.ticks.wait()
+        self.ticks.clear()
+        self.now += seconds
+
+    async def begin(self):
+        self.task = asyncio.create_task(self.driver.run())
+        await settled()
+
+    async def finish(self, place, said=OK):
+        self.asker.open[place].set_result(said)
+        await settled()
+
+    async def end(self):
+        while self.asker.open:
+            await self.finish(next(iter(self.asker.open)))
+        await self.task
+
+    @property
+    def statuses(self):
+        return [r.status for r in self.results]
+
+
+async def settled():
+    for _ in range(8):
+        await asyncio.sleep(0)
+
+
+def test_as_many_rows_as_allowed_are_asked_at_once_and_no_more():
+    async def main():
+        m = Map(7, concurrency=3)
+        await m.begin()
+        assert m.asker.asked == [0, 1, 2]
+        await m.finish(1)
+        assert m.asker.asked == [0, 1, 2, 3]
+        await m.end()
+        assert (m.asker.most, m.asker.asked, m.asker.closed) == (3, list(range(7)), True)
+
+    asyncio.run(main())
+
+
+def test_a_row_whose_asker_raises_has_the_error_and_the_others_go_on():
+    async def main():
+        m = Map(2, concurrency=1)
+        await m.begin()
+        await m.finish(0, RuntimeError("lost"))
+        await m.end()
+        assert m.statuses == ["error", "ok"]
+        assert (m.results[0].kind, m.results[0].error) == ("internal", "RuntimeError: lost")
+
+    asyncio.run(main())
+
+
+def test_a_stop_ends_the_rows_under_way_as_interrupted_and_leaves_the_others_pending():
+    async def main():
+        m = Map(4, concurrency=2)
+        await m.begin()
+        await m.finish(0)
+        m.driver.cancel(Cancelled("user", "enough"))
+        await m.task
+        assert m.statuses == ["ok", "interrupted", "interrupted", "pending"]
+        assert [e.kind for e in m.log.of("state")] == ["map.plan", "map"]
+        assert [e.type for e in m.log][-2:] == ["interrupt", "end"]
+        assert (m.log[-2].detail, m.log[-1].status) == ("enough", "interrupted")
+
+    asyncio.run(main())
+
+
+def test_a_stop_before_the_first_row_asks_nothing():
+    async def main():
+        m = Map(4)
+        m.driver.cancel(Cancelled("user"))
+        await m.driver.run()
+        assert (m.statuses, m.asker.asked) == (["pending"] * 4, [])
+        assert m.log[-1].status == "interrupted"
+
+    asyncio.run(main())
+
+
+def test_an_event_loop_that_is_shut_down_leaves_a_whole_log():
+    async def main():
+        m = Map(4, concurrency=2)
+        await m.begin()
+        await m.finish(1)
+        return m  # asyncio.run cancels what is left
+
+    m = asyncio.run(main())
+    assert m.statuses == ["interrupted", "ok", "interrupted", "pending"]
+    assert m.log[-1].status == "interrupted"
+    assert m.asker.asked == [0, 1, 2]
+
+
+def test_an_asker_that_returns_the_row_of_a_cancelled_task_gets_no_further_row():
+    async def main():
+        m = Map(3, concurrency=1)
+
+        async def ask(row):
+            m.asker.asked.append(row.place)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cut = RowResult(place=row.place, key=row.key, status="interrupted", input=5)
+                return Answered(cut)
+
+        m.asker.ask = ask
+        await m.begin()
+        m.driver.cancel(Cancelled("user"))
+        await m.task
+        assert (m.asker.asked, m.results[0].input) == ([0], 5)
+        assert m.statuses == ["interrupted", "pending", "pending"]
+
+    asyncio.run(main())
+
+
+def test_a_limit_over_all_rows_stops_the_rows_under_way():
+    async def main():
+        m = Map(5, concurrency=2, budget=Budget(cost=1.0))
+        await m.begin()
+        await m.finish(0)
+        await m.finish(1)
+        await m.task
+        assert m.statuses == ["ok", "ok", "limit", "pending", "pending"]
+        assert m.log[-1].status == "limit"
+        assert m.log[-2].reason == "limit"
+
+    asyncio.run(main())
+
+
+def test_on_error_raise_ends_the_map_with_the_error_of_the_row():
+    async def main():
+        m = Map(4, concurrency=2, on_error="raise")
+        await m.begin()
+        await m.finish(1, BAD)
+        await m.task
+        assert m.statuses == ["interrupted", "error", "pending", "pending"]
+        error = m.log.of("error")[0]
+        assert (error.code, error.message) == ("provider", "Row 1: no")
+        assert m.log[-1].status == "error"
+
+    asyncio.run(main())
+
+
+def test_snapshots_come_with_the_clock_and_only_with_news():
+    async def main():
+        m = Map(3, concurrency=1)
+        said = []
+        m.log.subscribe(lambda e: said.append(e) if e.type == "delta" else None)
+        await m.begin()
+        await m.finish(0)
+        assert not said
+        m.ticks.set()
+        await settled()
+        m.ticks.set()
+        await settled()
+        assert [(e.of, msgspec.json.decode(e.text)["done"]) for e in said] == [("map", 1)]
+        for _ in range(round(1 / TICK)):
+            m.ticks.set()
+            await settled()
+        assert len(said) == 2  # nothing new for a second
+        await m.end()
+        assert m.log.of("state")[1].payload["done"] == 3
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_only_a_small_map_keeps_the_records_of_its_rows(small):
+    async def main():
+        m = Map(1 if small else 1001, concurrency=1)
+
+        async def ask(row):
+            return Answered(RowResult(place=row.place, key=row.key, **OK), {"id": "r"})
+
+        m.asker.ask = ask
+        await m.driver.run()
+        kinds = [e.kind for e in m.log.of("state")]
+        assert kinds == ["map.plan", "map", *(["map.rows"] if small else [])]
+
+    asyncio.run(main())
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("finish"), st.integers(0, 5), st.sampled_from([OK, BAD])),
+        st.tuples(st.just("raise"), st.integers(0, 5), st.just(OK)),
+        st.tuples(st.just("cancel"), st.just(0), st.just(OK)),
+        st.tuples(st.just("tick"), st.just(0), st.just(OK)),
+    ),
+    max_size=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    count=st.integers(0, 8),
+    concurrency=st.integers(1, 4),
+    on_error=st.sampled_from(["keep", "raise"]),
+    tokens=st.sampled_from([0, 25]),
+    steps=STEPS,
+)
+def test_whatever_happens_every_row_has_one_result_and_the_counts_agree(
+    count, concurrency, on_error, tokens, steps
+):
+    async def main():
+        m = Map(count, concurrency=concurrency, on_error=on_error, budget=Budget(tokens=tokens))
+        came = []
+
+        async def read():
+            async for index, result in m.results.finished():
+                came.append((index, result.status))
+
+        reader = asyncio.create_task(read())
+        await m.begin()
+        for step, at, said in steps:
+            opened = list(m.asker.open)
+            if step == "cancel":
+                m.driver.cancel(Cancelled("user"))
+            elif step == "tick":
+                m.ticks.set()
+            elif opened:
+                place = opened[at % len(opened)]
+                await m.finish(place, RuntimeError("x") if step == "raise" else said)
+            await settled()
+        await m.end()
+        await reader
+        over = [r for r in m.results if r.status != "pending"]
+        counts = next(e.payload for e in m.log.of("state") if e.kind == "map")
+        assert [r.place for r in m.results] == list(range(count))
+        assert sorted(came) == [(r.place, r.status) for r in over]
+        assert counts["done"] == len(over) == len(m.asker.asked)
+        assert counts["ok"] + sum(counts["failures"].values()) == counts["done"]
+        assert counts["asking"] == 0
+        assert m.asker.most <= concurrency
+        assert len(set(m.asker.asked)) == len(m.asker.asked)
+        assert [e.type for e in m.log].count("end") == 1 and m.log[-1].type == "end"
+        assert (m.log[-1].status == "ok") == (
+            len(over) == count and not m.log.of("error", "interrupt")
+        )
+
+    asyncio.run(main())

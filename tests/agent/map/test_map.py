@@ -1,0 +1,246 @@
+"""`agent.map`: one prompt asked for each row, its frame, its rows as they finish, its log."""
+
+import anyio
+import pytest
+
+from agent_nb import Agent, Scripted, tool
+from agent_nb.agent.map.recorded import records
+from agent_nb.errors import RunFailed, UsageError
+from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.record.record import log_of
+
+TEXTS = ["good", "bad", "ugly"]
+
+
+def model(**answers):
+    """Return a model that says what is given for the word that its prompt ends with."""
+    cases = [
+        Case(when=f"Classify {word}", turns=(turn_of(said, word),))
+        for word, said in answers.items()
+    ]
+    return Scripted(["other"], cases=cases)
+
+
+def agent(**answers):
+    return Agent(model(**answers), secrets={})
+
+
+FAILING = {"error": {"status": 400, "message": "no such thing"}}
+
+
+def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, **options):
+    """Return the stream of a map that has ended."""
+
+    async def main():
+        stream = (by or agent(good="yes", bad="no")).map(data, prompt, **options)
+        await stream
+        return stream
+
+    return anyio.run(main)
+
+
+def test_every_row_has_the_answer_to_its_own_prompt_in_the_order_of_the_data():
+    done = mapped()
+    assert [r.answer for r in done.results] == ["yes", "no", "other"]
+    assert [r.place for r in done.results] == [0, 1, 2]
+    assert {r.status for r in done.results} == {"ok"}
+
+
+def test_awaiting_gives_the_frame_with_the_columns_and_the_answers():
+    async def main():
+        return await agent(good="yes").map([{"text": "good", "n": 1}], "Classify {{ text }}")
+
+    (row,) = anyio.run(main)
+    assert (row["text"], row["n"], row["answer"], row["_status"]) == ("good", 1, "yes", "ok")
+
+
+def test_map_sync_gives_the_same_frame():
+    rows = agent(good="yes", bad="no").map_sync(TEXTS, "Classify {{ text }}")
+    assert [row["answer"] for row in rows] == ["yes", "no", "other"]
+
+
+def test_map_sync_inside_a_loop_says_what_to_write():
+    async def main():
+        agent().map_sync(TEXTS, "Classify {{ text }}")
+
+    with pytest.raises(UsageError, match=r"await agent\.map"):
+        anyio.run(main)
+
+
+def test_iterating_gives_each_row_once_with_its_values():
+    async def main():
+        stream = agent(good="yes", bad="no").map(TEXTS, "Classify {{ text }}", concurrency=2)
+        return [(row.place, row.values["text"], row.answer) async for row in stream]
+
+    assert sorted(anyio.run(main)) == [(0, "good", "yes"), (1, "bad", "no"), (2, "ugly", "other")]
+
+
+def test_a_late_reader_gets_all_rows():
+    async def main():
+        stream = agent().map(TEXTS, "Classify {{ text }}")
+        await stream
+        return [row.place async for row in stream]
+
+    assert sorted(anyio.run(main)) == [0, 1, 2]
+
+
+def test_the_log_of_a_map_is_that_of_a_run():
+    done = mapped()
+    assert [e.type for e in done.log] == ["run_start", "user", *["state"] * 3, "end"]
+    assert [e.kind for e in done.log.of("state")] == ["map.plan", "map", "map.rows"]
+    start = done.log[0]
+    assert (start.agent, start.model, start.settings["map"]["rows"]) == ("map", "scripted", 3)
+    assert done.log[1].content == "Classify {{ text }}"
+    assert done.run.status == "ok"
+
+
+def test_the_log_holds_counts_and_a_sample():
+    counts = mapped(by=agent(good="yes", bad=FAILING)).log.of("state")[1].payload
+    assert (counts["total"], counts["done"], counts["ok"]) == (3, 3, 2)
+    assert counts["failures"] == {"provider": 1}
+    assert counts["sample"][0]["said"] == "Classify good"
+    assert counts["sample"][0]["answered"] == "yes"
+
+
+def test_the_log_of_a_small_map_holds_the_record_of_each_row():
+    done = mapped()
+    found = records(done.log)
+    assert list(found) == [
+        r.key for r in sorted(done.results, key=lambda r: list(found).index(r.key))
+    ]
+    answers = [log_of(found[r.key]).of("respond")[0].content for r in done.results]
+    assert answers == ["yes", "no", "other"]
+
+
+def test_a_failed_row_keeps_its_error_and_the_others_are_asked():
+    done = mapped(by=agent(good=FAILING))
+    assert [r.status for r in done.results] == ["error", "ok", "ok"]
+    assert "no such thing" in done.results[0].error
+    assert done.results[0].kind == "provider"
+    assert done.run.status == "ok"
+
+
+def test_on_error_raise_raises_for_the_failed_row_and_keeps_what_is_done():
+    stream = None
+
+    async def main():
+        nonlocal stream
+        by = agent(bad=FAILING)
+        stream = by.map(TEXTS, "Classify {{ text }}", on_error="raise", concurrency=1)
+        await stream
+
+    with pytest.raises(RunFailed, match=r"Row 1: .*no such thing") as caught:
+        anyio.run(main)
+    assert [r.status for r in stream.results] == ["ok", "error", "pending"]
+    assert caught.value.run.status == "error"
+    assert stream.log.of("state")[1].payload["done"] == 2
+
+
+def test_a_loop_over_rows_raises_the_same_error_after_the_rows():
+    seen = []
+
+    async def main():
+        by = agent(bad=FAILING)
+        async for row in by.map(TEXTS, "Classify {{ text }}", on_error="raise", concurrency=1):
+            seen.append(row.place)
+
+    with pytest.raises(RunFailed, match="Row 1"):
+        anyio.run(main)
+    assert seen == [0, 1]
+
+
+def test_a_limit_asks_only_the_first_rows():
+    done = mapped(limit=2)
+    assert [r.answer for r in done.results] == ["yes", "no"]
+
+
+def test_no_rows_are_an_empty_frame_without_a_model():
+    done = mapped([], by=Agent("openai/none", secrets={}, late=True))
+    assert len(done.frame) == 0
+    assert done.run.status == "ok"
+
+
+def test_a_secret_of_a_row_is_not_sent_and_not_kept():
+    by = Agent(Scripted(["a key"]), secrets={"KEY": "sesame-open-12345"})
+    done = mapped(["sesame-open-12345"], by=by)
+    assert "sesame" not in done.log.to_ndjson()
+    assert "[redacted KEY]" in done.log.of("state")[1].payload["sample"][0]["said"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"concurrency": 0}, "concurrency=0"),
+        ({"limit": 0}, "limit=0"),
+        ({"rpm": 0}, "rpm=0"),
+        ({"on_error": "shout"}, "shout"),
+    ],
+)
+def test_a_wrong_option_is_an_error_at_once(options, words):
+    with pytest.raises(UsageError, match=words):
+        agent().map(TEXTS, "Classify {{ text }}", **options)
+
+
+@tool(effect="outside")
+def send(text: str) -> str:
+    """Send."""
+    return text
+
+
+def test_a_tool_that_needs_approval_is_an_error_before_the_first_request():
+    with pytest.raises(UsageError, match=r"send.*--approve"):
+        Agent(Scripted(["x"]), [send], secrets={}).map(TEXTS, "Classify {{ text }}")
+
+
+def test_a_policy_that_decides_is_enough(tmp_path):
+    (tmp_path / "policy.yaml").write_text("rules:\n  - allow: send\n    args: {text: a*}\n")
+    by = Agent(Scripted(["x"]), [send], approve="policy.yaml", folder=tmp_path, secrets={})
+    assert by.map(TEXTS, "Classify {{ text }}")
+    assert Agent(Scripted(["x"]), [send], approve="auto", secrets={}).map(TEXTS, "{{ text }}")
+
+
+@pytest.mark.parametrize("name", ["python", "variables", "add_cell"])
+def test_tools_that_live_in_the_kernel_need_one_row_at_a_time(name):
+    by = Agent(Scripted(["x"]), [name], approve="auto", secrets={})
+    with pytest.raises(UsageError, match=rf"{name} lives in the kernel.*concurrency=1"):
+        by.map(TEXTS, "Classify {{ text }}")
+    assert by.map(TEXTS, "Classify {{ text }}", concurrency=1)
+
+
+def test_tools_of_sub_agents_count_too():
+    child = Agent(Scripted(["x"]), ["python"], name="helper", approve="auto", secrets={})
+    by = Agent(Scripted(["x"]), [child.as_tool()], approve="auto", secrets={})
+    with pytest.raises(UsageError, match="python lives in the kernel"):
+        by.map(TEXTS, "Classify {{ text }}")
+
+
+def test_a_limit_of_tokens_holds_over_all_rows_and_leaves_the_rest_pending():
+    says = {"text": "x", "usage": {"input": 60, "output": 40}}
+    by = Agent(Scripted([says]), limits={"tokens": 150}, secrets={})
+    done = mapped(by=by, concurrency=1)
+    assert [r.status for r in done.results] == ["ok", "ok", "pending"]
+    assert done.run.status == "limit"
+    assert "150 tokens for all rows" in done.run.reason
+
+
+def test_a_budget_holds_over_all_rows():
+    says = {"text": "x", "usage": {"input": 60, "output": 40, "cost": 0.02}}
+    by = Agent(Scripted([says]), limits={"cost": 0.03}, secrets={})
+    done = mapped(by=by, concurrency=1)
+    assert [r.status for r in done.results] == ["ok", "ok", "pending"]
+    assert done.log.of("state")[1].payload["cost"] == pytest.approx(0.04)
+
+
+def test_the_default_limit_of_tokens_holds_for_each_row():
+    says = {"text": "x", "usage": {"input": 150_000, "output": 40}}
+    done = mapped(by=Agent(Scripted([says]), secrets={}))
+    assert [r.status for r in done.results] == ["ok"] * 3
+
+
+def test_a_typed_answer_is_in_the_result():
+    by = Agent(Scripted(['{"value": 7}']), secrets={}, output=int)
+    assert [r.output for r in mapped(by=by).results] == [7, 7, 7]
+    assert [
+        r.output
+        for r in mapped(by=Agent(Scripted(['{"value": 7}']), secrets={}), output=int).results
+    ] == [7, 7, 7]
