@@ -303,7 +303,8 @@ def test_whatever_happens_every_row_has_one_result_and_the_counts_agree(
         assert counts["asking"] == 0
         assert m.asker.most <= concurrency
         assert len(set(m.asker.asked)) == len(m.asker.asked)
-        assert [e.type for e in m.log].count("end") == 1 and m.log[-1].type == "end"
+        assert [e.type for e in m.log].count("end") == 1
+        assert m.log[-1].type == "end"
         assert (m.log[-1].status == "ok") == (
             len(over) == count and not m.log.of("error", "interrupt")
         )
