@@ -15,6 +15,7 @@ going.
     ├── WireError        bytes or text that break a protocol (position and raw text kept)
     ├── ModelError       the provider refused, failed or broke off (status, retryable, retry_after)
     ├── ToolError        a tool failed in a way the model should read
+    ├── HubAway          the store that processes share their runs through does not answer
     ├── RunFailed        a run ended with status `error` (the run, with all its events)
     └── Cancelled        the run was stopped (reason: user, timeout or limit)
 
@@ -132,6 +133,10 @@ class ModelError(AgentError):
 
 class ToolError(AgentError):
     """Raise it in a tool to give the model a message without a traceback."""
+
+
+class HubAway(AgentError):  # noqa: N818  (it names what happened, as TimeoutError's users expect)
+    """The store of a hub does not answer now; it may later."""
 
 
 class RunFailed(AgentError):  # noqa: N818  (it names what failed)

@@ -28,6 +28,7 @@ pytest_plugins = [
     "helpers.shells",
     "helpers.agent_cells",
     "helpers.kernels",
+    "helpers.redis_server",
     "helpers.run_server",
 ]
 pytest.register_assert_rewrite("helpers")

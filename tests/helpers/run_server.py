@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from helpers.redis_server import HUBS, Apart
 
 from agent_nb import events as ev
 from agent_nb.events.log import EventLog
@@ -41,11 +42,18 @@ class Driven:
 
 
 class Rig:
-    """A server, its hub, and the runs that were started over HTTP."""
+    """A server, its hub, and the runs that were started over HTTP.
 
-    def __init__(self, **options: Any) -> None:
+    `url`: of a Redis, over which another hub publishes what this one serves.
+    """
+
+    def __init__(self, url: str = "", **options: Any) -> None:
         self.started: list[tuple[str, str, Driven]] = []
-        self.hub = Hub(keep=options.pop("keep", 20_000), epoch=7)
+        given = {"keep": options.pop("keep", 20_000), "epoch": 7}
+        #: where runs are published (`kernel`) and served from (`hub`)
+        self._apart = Apart(url, **given) if url else None
+        self.kernel: Hub = self._apart.kernel if self._apart else Hub(**given)
+        self.hub: Hub = self._apart.server if self._apart else self.kernel
         settings = options.pop("settings", Settings(keepalive=0))
         starts = options.pop("starts", True)
         self.server = Server(
@@ -68,11 +76,17 @@ class Rig:
 
     def publish(self, run: str = "r", *events: ev.Event) -> Driven:
         driven = Driven(run)
-        self.hub.attach(
+        self.kernel.attach(
             driven.log, conversation="main", cancel=driven.cancel, approve=driven.approve
         )
         driven.feed(*events)
+        self.settle()
         return driven
+
+    def settle(self) -> None:
+        """Wait until what was published can be read."""
+        if self._apart is not None:
+            self._apart.settle()
 
     def lines(self, url: str, **params: str) -> list[Any]:
         """Return the objects of a finished run as JSON lines."""
@@ -83,15 +97,19 @@ class Rig:
     def close(self) -> None:
         self.client.close()
         self.server.stop()
+        if self._apart is not None:
+            self._apart.stop()
 
 
-@pytest.fixture
-def rig() -> Iterator[Callable[..., Rig]]:
+@pytest.fixture(params=HUBS)
+def rig(request: pytest.FixtureRequest) -> Iterator[Callable[..., Rig]]:
     """A function that starts a server; all are stopped at the end."""
     made: list[Rig] = []
 
     def make(**options: Any) -> Rig:
-        made.append(Rig(**options))
+        over = request.param == "redis"
+        url = request.getfixturevalue("redis_server").url if over else ""
+        made.append(Rig(url, **options))
         return made[-1]
 
     yield make

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ...errors import AgentError, UsageError
+from ...errors import AgentError, HubAway, UsageError
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...wire.redact import redact_text
@@ -41,6 +41,7 @@ class Launched(Protocol):
         """Answer the question about a call, from any thread; False if none is open."""
 
 
+T = TypeVar("T")
 Start = Callable[[str, str], Launched | Awaitable[Launched]]  # (message, conversation)
 
 
@@ -87,11 +88,13 @@ class Endpoints:
 
     async def list_runs(self, _request: Request) -> Response:
         """List the runs, the newest last."""
-        return JSONResponse({"runs": [msgspec.to_builtins(info) for info in self.hub.runs()]})
+        return JSONResponse(
+            {"runs": [msgspec.to_builtins(info) for info in await _found(self.hub.listed())]}
+        )
 
     async def show_run(self, request: Request) -> Response:
         """Show one run."""
-        return JSONResponse(msgspec.to_builtins(self._channel(request).info()))
+        return JSONResponse(msgspec.to_builtins((await self._channel(request)).info()))
 
     async def new_run(self, request: Request) -> Response:
         """Start a run."""
@@ -121,7 +124,7 @@ class Endpoints:
 
     async def events(self, request: Request) -> Response:
         """Stream a run."""
-        channel = self._channel(request)
+        channel = await self._channel(request)
         after = (
             request.headers.get("last-event-id") or request.query_params.get("lastEventId") or ""
         )
@@ -131,7 +134,7 @@ class Endpoints:
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
-        channel = self._channel(request)
+        channel = await self._channel(request)
         if channel.ended:
             raise HTTPException(409, "The run has ended.")
         if channel.cancel is None:
@@ -141,7 +144,7 @@ class Endpoints:
 
     async def approve(self, request: Request) -> Response:
         """Answer a question about a call."""
-        channel = self._channel(request)
+        channel = await self._channel(request)
         body = await self._body(request, Answer)
         if body.decision not in ("allow", "deny") or body.scope not in ("once", "tool", "run"):
             raise HTTPException(422, "decision is allow or deny; scope is once, tool or run.")
@@ -170,11 +173,8 @@ class Endpoints:
             approve=launched.approve,
         )
 
-    def _channel(self, request: Request) -> Channel:
-        try:
-            return self.hub.channel(request.path_params["run"])
-        except UsageError as fault:
-            raise HTTPException(404, str(fault)) from fault
+    async def _channel(self, request: Request) -> Channel:
+        return await _found(self.hub.find(request.path_params["run"]))
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:
         data = b""
@@ -193,6 +193,16 @@ class Endpoints:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.DecodeError, RecursionError) as fault:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
+
+
+async def _found(asked: Awaitable[T]) -> T:
+    """Return what the hub has; what it cannot say becomes a 404 or, for now, a 503."""
+    try:
+        return await asked
+    except UsageError as fault:
+        raise HTTPException(404, str(fault)) from fault
+    except HubAway as fault:
+        raise HTTPException(503, str(fault), headers={"Retry-After": "5"}) from fault
 
 
 async def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

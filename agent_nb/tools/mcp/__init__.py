@@ -2,7 +2,7 @@
 
 A cell names servers of `.mcp.json` (`config_file`, `references`). When a run starts live, `opening`
 starts those that are not running and replaces the references by tools (`described`). The servers of
-a kernel live in `hub`, on one thread of their own (`background`), one `session` each.
+a kernel live in `hub`, on one thread of their own (`host.background`), one `session` each.
 
 Rules
 - A server of a `.mcp.json` starts only after the user has allowed exactly its entry

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
+from ...host.background import Background
 from ...models import keys
 from ...models.offline import ELSEWHERE, barred
 from . import permissions
-from .background import Background
 from .elicitation import Asking
 from .server import Server, exact
 from .session import Progress, Session
@@ -40,7 +40,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
-        self._background = Background(self._close_all, _EXIT)
+        self._background = Background("agent_nb mcp", self._close_all, _EXIT)
 
     def running(self, server: Server) -> bool:
         """Return whether a server runs."""

@@ -1,6 +1,6 @@
-"""The thread with the event loop on which all MCP sessions of a process live.
+"""A thread with an event loop of its own: MCP sessions live on one, hubs of Redis on another.
 
-Why a thread of its own: each agent cell has its own event loop, and a session must outlive it.
+Why a thread of its own: each agent cell has its own event loop, and a connection must outlive it.
 
 Rules
 - The thread starts with the first work and is a daemon. A forked child has none and starts its own.
@@ -24,11 +24,13 @@ T = TypeVar("T")
 class Background:
     """An event loop on a thread of its own; `at_exit` makes the last work on it.
 
-    `limit`: seconds that the end of the process waits for that work.
+    `name`: of the thread. `limit`: seconds that the end of the process waits for that work.
     """
 
-    def __init__(self, at_exit: Callable[[], Coroutine[Any, Any, None]], limit: float) -> None:
-        self._at_exit, self._limit = at_exit, limit
+    def __init__(
+        self, name: str, at_exit: Callable[[], Coroutine[Any, Any, None]], limit: float
+    ) -> None:
+        self._name, self._at_exit, self._limit = name, at_exit, limit
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         if hasattr(os, "register_at_fork"):
@@ -58,7 +60,7 @@ class Background:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
-                    target=self._serve, args=(self._loop,), name="agent_nb mcp", daemon=True
+                    target=self._serve, args=(self._loop,), name=self._name, daemon=True
                 ).start()
                 atexit.register(self.end)
             return self._loop
