@@ -8,7 +8,7 @@ Rules
   place. Nothing that stands there is ever overwritten.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
-  journal that names another file, because SQLite would delete that.
+  journal that names another file, because SQLite may delete that.
 - WAL only where the file system is local (`host.file_systems`); the last to close returns to a
   rollback journal, so that the file is complete without its companions.
 - Committed rows survive `kill -9` of any process, in both modes. A power cut or a crash of the
@@ -74,7 +74,7 @@ class RowFile:
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 raise self._fault(f"{path.name} is not a regular file", "Name another file.")
         journal = Path(f"{self.path}-journal")
-        if journal.exists() and _tail(journal) == _SUPER_JOURNAL:
+        if _tail(journal) == _SUPER_JOURNAL:
             raise self._fault(f"{journal.name} names another file", f"Delete {tilde(journal)}.")
 
     def _open(self) -> Connection:
@@ -243,6 +243,10 @@ def _put(new: Path, path: Path) -> None:
 
 
 def _tail(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - len(_SUPER_JOURNAL)))
-        return file.read()
+    """Return the last bytes of a journal; other processes may end theirs at any moment."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - len(_SUPER_JOURNAL)))
+            return file.read()
+    except FileNotFoundError:
+        return b""

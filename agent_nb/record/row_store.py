@@ -28,7 +28,7 @@ from .packing import reachable
 from .payloads import attach, detach
 from .record import Record
 from .row_file import LARGEST, RowFile
-from .signing import mine, sign
+from .signing import intact, names_signer, sign
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -49,10 +49,14 @@ _T = TypeVar("_T")
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """The whole record of a row's run, how often it was asked, whether this user signed it."""
+    """A row: the whole record of its run, and how often it was asked.
+
+    `intact`: the record has its hash. `mine`: it is, and this user signed it.
+    """
 
     record: Record
     attempts: int
+    intact: bool
     mine: bool
 
     @property
@@ -122,8 +126,9 @@ class RowStore:
             record = self._whole(connection, content)
             if record and record.get("row") == key:
                 times = attempts if isinstance(attempts, int) else 1
-                own = mine(record, self._key)
-                found[key] = Stored(record, min(max(times, 1), _ENOUGH), own)
+                whole = intact(record)
+                own = whole and names_signer(record, self._key)
+                found[key] = Stored(record, min(max(times, 1), _ENOUGH), whole, own)
         return found
 
     def _whole(self, connection: Connection, content: Any) -> Record:
