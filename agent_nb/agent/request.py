@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..dialects.base import Typed
+from ..dialects.base import Dialect, Typed
 from ..errors import ModelError
 from ..events import Event
 from ..events.log import EventLog
-from ..models.messages import Message, Request, text_message
+from ..models.messages import Message, Request, ToolSpec, text_message
 from . import compaction, sight
 from . import history as context
 from .bill import Bill
@@ -163,17 +163,10 @@ class Prompt:
 
     def _head(self) -> list[Message]:
         """Return what precedes the conversation: instructions, system text, summary, examples."""
-        plan, dialect = self._plan, self.dialect
+        plan = self._plan
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
-        own = dialect.instructions(self._tools, small=plan.model.shots)
-        texts = (own, self.way.instructions, plan.context.system, plan.system, before)
-        system = "\n\n".join(t for t in texts if t)
-        head = [text_message("system", system)] if system else []
-        return (
-            [*head, *dialect.shots(self._tools)]
-            if plan.model.shots and not dialect.native
-            else head
-        )
+        texts = (plan.context.system, plan.system, before)
+        return opening(self.dialect, self._tools, self.way, texts, shots=plan.model.shots)
 
     def _budget(self, head: Sequence[Message]) -> int:
         """Return the tokens left for the conversation (0: the context is unknown)."""
@@ -188,6 +181,16 @@ class Prompt:
         return self.dialect.typed_grammar(
             self._tools, self.ways.output, small=small, answered=answered
         )
+
+
+def opening(
+    dialect: Dialect, tools: Sequence[ToolSpec], way: Way, texts: Sequence[str], *, shots: bool
+) -> list[Message]:
+    """Return what precedes a conversation: instructions, system `texts`, if `shots` examples."""
+    own = dialect.instructions(tools, small=shots)
+    system = "\n\n".join(t for t in (own, way.instructions, *texts) if t)
+    head = [text_message("system", system)] if system else []
+    return [*head, *dialect.shots(tools)] if shots and not dialect.native else head
 
 
 def digest(request: Request) -> str:
