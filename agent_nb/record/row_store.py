@@ -125,10 +125,9 @@ class RowStore:
         for key, content, attempts in rows:
             record = self._whole(connection, content)
             if record and record.get("row") == key:
-                times = attempts if isinstance(attempts, int) else 1
                 whole = intact(record)
                 own = whole and names_signer(record, self._key)
-                found[key] = Stored(record, min(max(times, 1), _ENOUGH), whole, own)
+                found[key] = Stored(record, _times(attempts), whole, own)
         return found
 
     def _whole(self, connection: Connection, content: Any) -> Record:
@@ -201,12 +200,14 @@ class RowStore:
                     _for(some, "DELETE FROM claims WHERE attempts < 1 AND key IN (*)"), some
                 )
 
-    def put(self, rows: Sequence[tuple[str, Record, int]]) -> None:
-        """Store rows as (key, record, requests made for it since it was claimed).
+    def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
+        """Store rows as (key, record, how often it was asked since it was claimed).
 
         They are signed here, and survive the end of the process when this returns. The claims on
-        them end. A row that another owner made final meanwhile stays as it is.
+        them end. A row that another owner made final meanwhile stays as it is. Return how often
+        each row was asked, by all owners.
         """
+        attempts: dict[str, int] = {}
         ready = [(key, sign({**record, "row": key}, self._key), n) for key, record, n in rows]
         for some in _batches(ready):
             keys = [key for key, _, _ in some]
@@ -220,10 +221,14 @@ class RowStore:
                 payloads = self._store(connection, new)
                 connection.executemany(
                     "INSERT INTO claims VALUES(?1, max(?2, 1), '', 0, 0) ON CONFLICT(key) DO UPDATE "
-                    "SET attempts = attempts + max(?2, 1) - (owner = ?3), owner = '', until = 0",
-                    [(key, requests, self._owner) for key, _, requests in some],
+                    "SET attempts = attempts + max(?2, 1) - (owner = ?3), owner = iif(owner = ?3, '', owner)",
+                    [(key, times, self._owner) for key, _, times in some],
+                )
+                attempts |= connection.execute(
+                    _for(keys, "SELECT key, attempts FROM claims WHERE key IN (*)"), keys
                 )
             self._written |= payloads
+        return {key: _times(value) for key, value in attempts.items()}
 
     def _store(self, connection: Connection, rows: Sequence[tuple[str, Record]]) -> set[str]:
         """Write records and their payloads; return the keys of the payloads."""
@@ -286,6 +291,10 @@ class RowStore:
     def close(self) -> None:
         """Close the file. Claims that are left run out."""
         self._file.close()
+
+
+def _times(attempts: Any) -> int:
+    return min(max(attempts, 1), _ENOUGH) if isinstance(attempts, int) else 1
 
 
 def _value(content: Any) -> Any:

@@ -203,7 +203,7 @@ def test_a_failed_row_is_stored_and_may_be_claimed_again(opened):
     a.put([("k", failed(), 3)])
     assert not b.find(["k"])["k"].final
     assert b.claim(["k"], 60) == {"k"}
-    b.put([("k", record(), 1)])
+    assert b.put([("k", record(), 1)]) == {"k": 4}
     found = b.find(["k"])["k"]
     assert found.final
     assert found.attempts == 4
@@ -252,6 +252,15 @@ def test_the_first_answer_stays_when_a_late_one_comes(opened, clock):
     found = a.find(["k"])["k"]
     assert found.record["conversation"] == "first"
     assert found.attempts == 3  # one more than it was: the late one's own claim was taken over
+
+
+def test_a_late_failure_does_not_free_what_another_asks_now(opened, clock):
+    a, b, c = opened("a"), opened("b"), opened("c")
+    a.claim(["k"], 60)
+    clock.now += 60
+    b.claim(["k"], 60)
+    a.put([("k", failed(), 1)])
+    assert not c.claim(["k"], 60)
 
 
 def test_a_failure_does_not_replace_an_answer(opened):
