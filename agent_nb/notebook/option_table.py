@@ -12,6 +12,7 @@ import msgspec
 
 from ..agent.context import MODES
 from ..agent.limits import Limits
+from ..agent.map.options import MapOptions, OnError
 from ..tools.base import Compare
 
 DEFAULT_CONVERSATION = "main"
@@ -20,6 +21,7 @@ Thoughts = Literal["show", "collapse", "hide"]
 MEMORIES = ("window", "summary")
 COMPARES: tuple[Compare, ...] = ("full", "text", "none")
 Expect = Literal["", "error", "limit"]
+ON_ERRORS: tuple[OnError, ...] = ("keep", "raise")
 EXPECTS: tuple[Expect, ...] = ("error", "limit")
 RERUNS = ("auto", "live", "replay")
 THOUGHTS: tuple[Thoughts, ...] = ("show", "collapse", "hide")
@@ -67,7 +69,7 @@ OPTIONS = (
         "-o",
         dest="output",
         metavar="VAR",
-        help="the variable that gets the Run (_agent always does)",
+        help="the variable that gets the Run (_agent always does); with --map: the frame",
     ),
     _value(
         "--output",
@@ -170,7 +172,30 @@ OPTIONS = (
         "--attach",
         action="append",
         metavar="IMAGE",
-        help="an image file, or a variable that holds an image or a figure",
+        help="an image file, or a variable that holds an image or a figure; with --map also a column of images",
+    ),
+    _value(
+        "--map",
+        metavar="DATA",
+        help="ask the prompt for each row of a frame, dicts or texts: a variable, or an expression in quotes; {{ }} sees the columns first; _map is the map",
+    ),
+    _value(
+        "--concurrency",
+        type=int,
+        metavar="N",
+        help=f"with --map: rows asked at once (default: {MapOptions().concurrency})",
+    ),
+    _value("--rpm", type=int, metavar="N", help="with --map: requests per minute"),
+    _value("--limit", type=int, metavar="N", help="with --map: only the first rows"),
+    _value(
+        "--on-error",
+        choices=ON_ERRORS,
+        help="with --map: keep an error in its row (the default), or raise the first one",
+    ),
+    _value(
+        "--store",
+        metavar="FILE",
+        help="with --map: where rows that are answered are kept, such as a file beside the notebook",
     ),
     _value(
         "--from",

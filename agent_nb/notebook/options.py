@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ..agent.context import Mode
+from ..agent.map.options import MapOptions
 from ..errors import UsageError, did_you_mean
 from ..models.keys import secrets
 from ..tools.base import Compare
@@ -57,6 +58,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     fix: bool = False
     compare: Compare = "full"
     expect: Expect = ""
+    map: str = ""  # the data whose rows are asked, as an expression
+    mapping: MapOptions = MapOptions()
+    store: str = ""  # the file of the rows of a map
 
 
 LIMITS = {
@@ -82,7 +86,12 @@ SAME = (
     "fix",
     "compare",
     "expect",
+    "map",
+    "store",
 )
+MAPPING = ("concurrency", "rpm", "limit", "on_error")
+WITH_MAP = {**{name: f"--{name.replace('_', '-')}" for name in MAPPING}, "store": "--store"}
+WITHOUT_MAP = {"source": "--from", "fix": "--fix", "new": "--new", "conversation": "-c"}
 SETTINGS = {
     "temperature": "temperature", "seed": "seed", "reasoning": "reasoning",
     "max_output": "max_tokens", "stop": "stop", "extra": "extra_body",
@@ -109,13 +118,14 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
 def build(given: Mapping[str, Any], model_source: str = "") -> Options:
     """Return options from plain values under the parser's names.
 
-    Raises UsageError for an invalid variable name and for `--codec` without `--from`.
+    Raises UsageError for an invalid variable name and for options that do not fit together.
     """
     output = given.get("output", "_agent")
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
     if not given.get("source") and (given.get("codec") or given.get("follow")):
         raise UsageError("--codec and --follow belong to --from FILE|URL.")
+    _check_map(given)
     values = {k: given[k] for k in SAME if k in given}
     if "conversation" in values:  # the name stands in records, journals and lists
         values["conversation"] = redact_text(values["conversation"], secrets())
@@ -129,8 +139,21 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
         limits={to: given[k] for k, to in LIMITS.items() if k in given},
         settings={to: _setting(given[k]) for k, to in SETTINGS.items() if k in given},
         attach=tuple(given.get("attach", ())),
+        mapping=MapOptions(**{k: given[k] for k in MAPPING if k in given}).checked(),
         thought_tags=names(given.get("thought_tags", ())),
     )
+
+
+def _check_map(given: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that need `--map`, or do not go with it."""
+    alone = [flag for name, flag in WITH_MAP.items() if name in given]
+    if alone and not given.get("map"):
+        raise UsageError(f"{alone[0]} belongs to --map DATA.")
+    against = [flag for name, flag in WITHOUT_MAP.items() if given.get(name)]
+    if given.get("map") and against:
+        raise UsageError(
+            f"{against[0]} does not go with --map: each row is asked alone. Leave one of them out."
+        )
 
 
 def words(line: str) -> list[str]:

@@ -42,6 +42,8 @@ VALUES: dict[str, Words] = {
     ),
     "attach": Words("image", names.images),
     "source": _FILE,
+    "map": Words("data", names.tables),
+    "store": _FILE,
     "codec": Words("codec", names.codecs),
     "reasoning": Words("effort", fixed(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }

@@ -20,7 +20,7 @@ from ...host import plugins
 from ...models import choose, config
 from ...tools.base import Tool
 from ...tools.describe import user_variables
-from ...tools.looks import defines, entries, exactly, is_a, module_of
+from ...tools.looks import defines, entries, exactly, is_a, module_of, offered
 from ...tools.mcp import config_file
 from ...tools.mcp.references import PREFIX
 from ...tools.mcp.server import Server
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST = 200
 _OURS = __name__.partition(".")[0]
 ENTRIES = 2_000  # of a folder that is looked through
+FRAMES = tuple(f"{lib}.{kind}" for lib in ("pandas", "polars") for kind in ("DataFrame", "Series"))
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 Source = Callable[["Session", str], Iterable[str]]
 
@@ -118,6 +119,13 @@ def variables(session: Session, begun: str) -> Iterable[str]:
     shell = session.shell
     found = user_variables(shell.user_ns, shell.user_ns_hidden)
     return [n for n, v in found.items() if not exactly(v, (types.FunctionType, type))]
+
+
+def tables(session: Session, begun: str) -> Iterator[str]:
+    """Yield the variables whose rows can be asked: frames first, then lists."""
+    found = list(_named(session))
+    yield from (n for n, v in found if offered(v) in FRAMES)
+    yield from (n for n, v in found if exactly(v, (list, tuple)) and v)
 
 
 def types_(session: Session, begun: str) -> Iterator[str]:
