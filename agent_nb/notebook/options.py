@@ -25,6 +25,9 @@ from ..wire.redact import redact_text
 from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts
 
 
+LATEST = "_agent"  # the variable of the latest run
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What one `%%agent` cell asks for; None or empty: not given.
 
@@ -35,7 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     model_source: str = ""  # where `model` comes from, if not from the option
     tools: tuple[str, ...] = ()
     dialect: str | None = None
-    output: str = "_agent"
+    output: str = LATEST
     kind: str = ""  # the type of the answer, as an expression
     conversation: str = DEFAULT_CONVERSATION
     new: bool = False
@@ -61,6 +64,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     map: str = ""  # the data whose rows are asked, as an expression
     mapping: MapOptions = MapOptions()
     store: str = ""  # the file of the rows of a map
+
+    @property
+    def variable(self) -> str:
+        """The variable that gets the run; that of `-o` gets the frame of a map."""
+        return LATEST if self.map else self.output
 
 
 LIMITS = {
@@ -120,7 +128,7 @@ def build(given: Mapping[str, Any], model_source: str = "") -> Options:
 
     Raises UsageError for an invalid variable name and for options that do not fit together.
     """
-    output = given.get("output", "_agent")
+    output = given.get("output", LATEST)
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
     if not given.get("source") and (given.get("codec") or given.get("follow")):

@@ -37,6 +37,7 @@ from .display import Display, show_unrecorded
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
+from .mapped import leave
 from .offered_cells import Chosen
 from .publish import guard
 from .recording import Recorder
@@ -136,6 +137,7 @@ class AwaitedRun(Waiting):
 
     def _keep(self, run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count
+        leave(self._stream, shell.user_ns)
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
         if self._session is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...agent.drift import Played
-from ...agent.stream import Replay
+from ...agent.stream import Stream
 from ...events import Event
 from ...record.record import KEY, MIME
 from ...view.bundle import bundle
@@ -138,7 +138,7 @@ class UntilDrift:
     The events that close the log of a replay that drifted are not shown.
     """
 
-    def __init__(self, replay: Replay) -> None:
+    def __init__(self, replay: Stream) -> None:
         self.run = replay.log.run
         self._replay = replay
 

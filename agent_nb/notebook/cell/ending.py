@@ -20,6 +20,7 @@ from ...agent.run import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
+from ...events.mapped import is_map
 from ...models.keys import secrets
 from ...record.agent_cells import content_hash
 from ...record.match import Match
@@ -74,7 +75,7 @@ class Ending:
 
     def finish(self, run: Run, conversation: Conversation) -> None:
         """Show, record and remember a run that has ended."""
-        self._session.keep(self._cell, run, self._options.output)
+        self._session.keep(self._cell, run, self._options.variable)
         record = self._record(run) if self._options.record else self._kept
         self._show(run, record, recorded=self._options.record)
         self._commit(run, conversation)
@@ -145,7 +146,7 @@ class Ending:
         ):
             log.append(event)
         run = Run(log)
-        self._session.keep(self._cell, run, self._options.output)
+        self._session.keep(self._cell, run, self._options.variable)
         self._show(run, self._kept, recorded=False, differences=differences)
         return run
 
@@ -209,6 +210,9 @@ class Ending:
         return signed
 
     def _commit(self, run: Run, conversation: Conversation) -> None:
+        if is_map(run.log):  # its rows were asked alone
+            conversation.forget(self._cell.key)
+            return
         tape, record = self._choice.tape, self._choice.record
         foreign = (
             tape is not None

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from ...agent.agent import Agent
 from ...agent.context import Context
+from ...agent.drift import Resume
 from ...agent.interpolate import interpolate
-from ...events import Event
+from ...agent.replay_check import Wish
+from ...agent.stream import Stream
+from ...agent.tape import Tape
+from ...events import Event, State
 from ...events.log import EventLog
+from ...events.mapped import is_map
 from ...models.offline import barred
 from ...record.given import Given
 from ...record.journal import Journal
@@ -26,7 +31,37 @@ from ..options import Options
 from ..output_option import wanted
 from ..session import Session
 from .identity import Cell
+from .mapped import Mapped
 from .ran_cells import RanCell
+
+
+class Asking(Protocol):
+    """What a cell asks: a prompt in a conversation, or a prompt for each row of its data.
+
+    `foreign` of the runs that the model sees come from records of others.
+    """
+
+    question: Question
+    foreign: int
+
+    def given(self, agent: Agent) -> Given:
+        """Return the inputs, as records are matched with them. Raises UsageError."""
+
+    def ask(
+        self,
+        agent: Agent,
+        *,
+        notes: Sequence[str | State],
+        resume: Resume | None,
+        context: Context,
+    ) -> Stream:
+        """Return the stream of a live run, which goes on where a replay drifted (`resume`)."""
+
+    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
+        """Return the stream of a recorded run."""
+
+    def leave(self, namespace: dict[str, Any], options: Options) -> None:
+        """Leave what the cell gives besides the run."""
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -51,6 +86,33 @@ class Inputs(msgspec.Struct, frozen=True):
         """Return them with what the agent adds, as records are matched with them."""
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
 
+    def ask(
+        self,
+        agent: Agent,
+        *,
+        notes: Sequence[str | State],
+        resume: Resume | None,
+        context: Context,
+    ) -> Stream:
+        """Return the stream of a live run."""
+        return agent(
+            self.prompt,
+            attachments=self.attachments,
+            history=self.history,
+            notes=[*self.notes, *notes],
+            resume=resume,
+            context=context,
+            check=False,
+            record=False,
+        )
+
+    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
+        """Return the stream of a recorded run."""
+        return agent.replay(tape, check=False, wish=wish)
+
+    def leave(self, namespace: dict[str, Any], options: Options) -> None:
+        """Leave nothing: the run is all."""
+
 
 def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     """Return the text of a cell with the values of its `{{ }}`, with `--fix` the question about the
@@ -58,6 +120,8 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     """
     pictures: list[dict[str, str]] = []
     said = cell.body.replace("\r\n", "\n").strip()
+    if options.map:  # filled in for each row
+        return Question(said)
     text = interpolate(said, session.shell.user_ns, pictures)
     asked = question(session.shell, cell, session.library, text) if options.fix else Question(text)
     return msgspec.structs.replace(asked, pictures=pictures)
@@ -65,8 +129,10 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
 
 def inputs(
     session: Session, cell: Cell, options: Options, conversation: Conversation, asked: Question
-) -> Inputs:
+) -> Asking:
     """Return the inputs of a cell; rebuild its conversation from records at its first use."""
+    if options.map:
+        return Mapped(asked, options, session.shell.user_ns)
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     names = session.shell.user_ns
     return Inputs(
@@ -131,7 +197,7 @@ def stand_in(
     Without it the cells below would fail too.
     """
     newest = next((r for r in records if r.get("conversation") != NONE), None)
-    if newest is None or not barred():
+    if newest is None or not barred() or is_map(events_of(newest)):
         return
     foreign = not session.library.owns(newest)
     turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)

@@ -31,7 +31,7 @@ from ...agent.context import Context
 from ...agent.drift import Resume
 from ...agent.registry import Announced, announce
 from ...agent.run import Run
-from ...agent.stream import Replay, Stream
+from ...agent.stream import Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events.log import EventLog
 from ...models.keys import secrets
@@ -55,7 +55,7 @@ from .frontend import unshown
 from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Inputs, around, inputs, journal, make_agent, prompt_of, stand_in
+from .prepare import Asking, around, inputs, journal, make_agent, prompt_of, stand_in
 from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
 from .run_live_button import RunLive
 
@@ -83,7 +83,7 @@ class CellRun:
         self._options = Options()
         self._display = self._new_display()
         self._conversation: Conversation | None = None
-        self._inputs: Inputs | None = None
+        self._inputs: Asking | None = None
         self._agent: Agent | None = None
         self._context = Context()
         self._choice = UNDECIDED
@@ -120,6 +120,8 @@ class CellRun:
                 message = ending.refuse(fault, self._unused_log())
                 raise AgentCellError(message, ending.line("the run could not start")) from None
             assert self._conversation is not None
+            assert self._inputs is not None
+            self._inputs.leave(self.session.shell.user_ns, self._options)
             ending = self._ending()
             ending.finish(run, self._conversation)
         ending.judge(run, self._unplaced)
@@ -132,7 +134,7 @@ class CellRun:
         """
         driver = self._new_driver(interrupts)
         await driver.drive(lambda: self._make(driver))
-        resume = self._stream.played.resume if isinstance(self._stream, Replay) else None
+        resume = self._stream.played.resume if self._stream is not None else None
         if resume is not None and not interrupts.stopped:
             self._choice = Choice(self._choice.found)  # live from the drift on
             driver = self._new_driver(interrupts)
@@ -170,7 +172,7 @@ class CellRun:
             return self._start(driver, None)
         if choice.tape.again(agent.tools):
             self._permit(agent, live=False)
-        replay = agent.replay(choice.tape, check=False, wish=wish(cell, options.compare))
+        replay = self._inputs.replay(agent, choice.tape, wish(cell, options.compare))
         return self._open(driver, replay, agent, choice.badge)
 
     def _choose(self, agent: Agent, conversation: Conversation) -> Choice:
@@ -207,16 +209,7 @@ class CellRun:
         vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
         self._permit(agent, live=True)
         live = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
-        stream = live(
-            given.prompt,
-            attachments=given.attachments,
-            history=given.history,
-            notes=[*given.notes, *vouch],
-            resume=resume,
-            context=self._context,
-            check=False,
-            record=False,
-        )
+        stream = given.ask(live, notes=vouch, resume=resume, context=self._context)
         self._journal = journal(self.session, self.cell, options, stream.log)
         if self._journal is not None:
             self._held.callback(self._journal.close)
@@ -236,12 +229,12 @@ class CellRun:
             cancel=partial(driver.stop, "from elsewhere"),
         )
         send(self.cell, stream.log)
-        heard = UntilDrift(stream) if isinstance(stream, Replay) else stream.log
+        replay = self._choice.tape is not None
+        heard = UntilDrift(stream) if replay else stream.log
         journaled = self._journal is not None
         if self._display.opened:
             self._display.follow(heard, badge=badge, events=taken, journal=journaled)
         elif not unshown(self.cell):
-            replay = isinstance(stream, Replay)
             self._display.open(heard, badge=badge, recorded=replay, journal=journaled)
             if self._replaced is not None:  # the old button keeps the subshell of presses alive
                 self.session.put_away(self.cell.key)

@@ -28,6 +28,7 @@ from typing import Any
 import msgspec
 
 from ...agent.run import Run
+from ...events.mapped import is_map
 from ...record.agent_cells import content_hash
 from ...record.find import records
 from ...record.ipynb import cells, read, source_of, tags_of
@@ -173,15 +174,11 @@ class Library:
                 (r for r in known if r.get("conversation", "main") == conversation and intact(r)),
                 None,
             )
-            if record is not None and file.said_by(above, record):
-                turns.append(
-                    Turn(
-                        above,
-                        events_of(record),
-                        bool(record.get("fresh")),
-                        foreign=not self.owns(record),
-                    )
-                )
+            if record is None or not file.said_by(above, record):
+                continue
+            events = events_of(record)
+            fresh, foreign = bool(record.get("fresh")), not self.owns(record)
+            turns += [] if is_map(events) else [Turn(above, events, fresh, foreign)]
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
     def _elsewhere(self, cell: Cell) -> Sequence[Record]:

@@ -26,14 +26,17 @@ from ...agent.interpolate import interpolate
 from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
+from ...events.mapped import is_map
 from ...record.agent_cells import agent_cell
+from ...record.given import Given
 from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
 from ...view.format import clip
 from ..cell.identity import Cell
-from ..failed_cell import question
+from ..cell.mapped import Mapped
+from ..failed_cell import Question, question
 from ..options import Options
 from ..session import Session
 from .library import File
@@ -78,24 +81,40 @@ def standings(
                 if here is not None and knows
                 else said[options.conversation]
             )
-            pictures: list[dict[str, str]] = []
-            prompt = interpolate(cell.body.replace("\r\n", "\n").strip(), namespace, pictures)
-            attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
-            if options.fix:
-                prompt = question(session.shell, cell, session.library, prompt).prompt
             state, why = "imported", ""
             if not options.source:
                 agent = make(options)
-                inputs = agent.inputs(prompt, attachments=attached, history=history)
-                state, why = _state(match(records, inputs), agent, namespace)
+                given = _given(session, cell, options, agent, namespace, history)
+                state, why = _state(match(records, given.inputs), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         whole = next(filter(intact, records), None)
-        if whole is not None and file.said_by(cell.key, whole):
-            said[str(whole.get("conversation", "main"))].append(events_of(whole))
+        turn = events_of(whole) if whole is not None and file.said_by(cell.key, whole) else []
+        if whole is not None and turn and not is_map(turn):
+            said[str(whole.get("conversation", "main"))].append(turn)
         recorded = started(records[0]) if records else 0.0
         found.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
     return found
+
+
+def _given(
+    session: Session,
+    cell: Cell,
+    options: Options,
+    agent: Agent,
+    namespace: dict[str, Any],
+    history: Sequence[Sequence[Event]],
+) -> Given:
+    """Return the inputs of a cell as it stands."""
+    said = cell.body.replace("\r\n", "\n").strip()
+    if options.map:
+        return Mapped(Question(said), options, namespace).given(agent)
+    pictures: list[dict[str, str]] = []
+    prompt = interpolate(said, namespace, pictures)
+    attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
+    if options.fix:
+        prompt = question(session.shell, cell, session.library, prompt).prompt
+    return agent.given(prompt, attachments=attached, history=history)
 
 
 def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
