@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from .tape import Tape
 
 
+#: Makes the player of a tape; with a wish it compares as strictly as that says.
+Play = Callable[["Tape", "Wish | None"], Callable[[anyio.CancelScope], Player]]
+
+
 class Asked(msgspec.Struct, frozen=True):
     """The request of one run: message, inputs, tools, whether its model is a script; its player."""
 
@@ -49,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True):
     given: Given
     tools: Toolset
     scripted: Callable[[], bool]
-    player: Callable[[Tape, Wish | None], Callable[[anyio.CancelScope], Player]]
+    player: Play
 
 
 class Driver(Protocol):
@@ -155,7 +159,7 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape, wish: Wish) -> None:
+    def play(self, tape: Tape, wish: Wish | None) -> None:
         """Play a recorded run instead of this one, which has not begun; `wish`: how strictly."""
         assert self.asked is not None
         self.log.run = tape.run

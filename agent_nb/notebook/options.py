@@ -24,7 +24,6 @@ from ..tools.base import Compare
 from ..wire.redact import redact_text
 from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts
 
-
 LATEST = "_agent"  # the variable of the latest run
 
 

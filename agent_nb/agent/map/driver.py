@@ -195,6 +195,7 @@ class MapDriver:
             return
         counts = msgspec.json.encode(self._tally.snapshot(self._clock()))
         payload = msgspec.json.decode(counts) | self._sample.lines
+        self._log.append(events.Metric(total=self._tally.used))
         self._log.append(events.State(kind=END, payload=payload))
         if self._sample.records:
             self._log.append(events.State(kind=KIND, payload=self._sample.records))

@@ -6,7 +6,7 @@ not show after half of the rows are paid for.
 Rules
 - Prompts are filled in and redacted here, once; what differs between rows is the prompt and its
   attachments.
-- The model is not needed to plan, so that a record answers without it; it is looked up here unless
+- The model is not needed to plan, so that a record answers without it; `check` looks it up unless
   nothing runs live.
 - A limit of tokens that was set, and one of dollars, hold over all rows; the default limit of
   tokens holds for each row, as turns, calls and seconds do.
@@ -43,12 +43,16 @@ MAP = "map"  # the setting that holds the digest of all rows
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A map that may begin: the data, its job, its inputs, and the filter of secrets."""
+    """A map that may begin: the data, its job, its inputs, and the filter of secrets.
+
+    `check` raises UsageError for what must not be asked; a record is played without it.
+    """
 
     data: Rows
     job: Job
     given: Given
     redaction: Redaction
+    check: Callable[[], object]
 
 
 def planned(
@@ -81,8 +85,6 @@ def planned(
         return LocalRows(agent, basis())
 
     live = bool(asked) and (not offline.barred() or agent.choice.is_script())
-    if live:  # offline, the model may be unknown
-        basis()
     job = Job(
         rows=asked,
         options=options,
@@ -92,7 +94,8 @@ def planned(
         plan=_plan(rows, options),
         asker=asker,
     )
-    return Planned(rows, job, given, redaction)
+    # offline, the model may be unknown
+    return Planned(rows, job, given, redaction, basis if live else lambda: None)
 
 
 def _asked(

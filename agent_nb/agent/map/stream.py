@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ from ...errors import AgentStopped
 from ...events.log import EventLog
 from ..assembly import player
 from ..configuration import Configuration
-from ..stream import Asked, Stream
+from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
 from .driver import MapDriver
 from .frame_out import frame_out
@@ -32,6 +32,11 @@ from .planning import Planned, planned
 from .recorded import recorded
 from .results import Results
 from .row import RowResult
+
+if TYPE_CHECKING:
+    from ...record.given import Given
+    from ..replay_check import Wish
+    from ..tape import Tape
 
 
 class Finished(RowResult, frozen=True, kw_only=True):
@@ -43,14 +48,15 @@ class Finished(RowResult, frozen=True, kw_only=True):
 class MapStream(Stream):
     """One map. `results` holds what came of each row, by place and repeat.
 
-    `output`: the type of the answers. `asked`: the request, if a notebook may record the map or
-    play a record in its place.
+    `play` makes the player of a record. `output`: the type of the answers. `asked`: the request, if
+    a notebook may record the map or play a record in its place.
     """
 
     def __init__(
         self,
         plan: Planned,
         log: EventLog,
+        play: Play,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
@@ -68,11 +74,27 @@ class MapStream(Stream):
             output=output,
         )
         self._plan = plan
+        self._play = play
         self._output = output
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the end and return the frame."""
         return self._wait().__await__()
+
+    @property
+    def given(self) -> Given:
+        """The inputs of the map, as records are matched with them."""
+        return self._plan.given
+
+    def ready(self) -> MapStream:
+        """Return the map. Raises UsageError if it cannot be asked, before anything is sent."""
+        self._plan.check()
+        return self
+
+    def play(self, tape: Tape, wish: Wish | None) -> None:
+        """Play a recorded map instead of this one, which has not begun."""
+        self.log.run = tape.run
+        self._make = self._play(tape, wish)
 
     @property
     def frame(self) -> Any:
@@ -121,28 +143,27 @@ def map_of(
     attachments: Any = None,
     check: bool = True,
     record: bool = True,
+    late: bool = False,
 ) -> MapStream:
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
-    `output`: the type of the answers, in place of the agent's. Raises UsageError for data, a
-    prompt, options or tools that cannot be used.
+    `output`: the type of the answers, in place of the agent's. `late`: the caller calls `ready`,
+    unless it plays a record. Raises UsageError for data, a prompt, options or tools that cannot be
+    used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))
     plan = planned(agent, data, prompt, options or MapOptions(), attachments=attachments)
     log = EventLog()
-    asked = Asked(
-        plan.job.user,
-        plan.given,
-        agent.tools,
-        agent.choice.is_script,
-        partial(player, agent, log=log, redaction=plan.redaction),
-    )
-    return MapStream(
+    play = partial(player, agent, log=log, redaction=plan.redaction)
+    asked = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
+    made = MapStream(
         plan,
         log,
+        play,
         output=agent.output,
         view=view,
         check=check,
         asked=asked if record else None,
     )
+    return made if late else made.ready()

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ...events import Counts
 from .row import RowResult
 
 WINDOW = 20.0  # s
@@ -61,7 +62,8 @@ class Tally:
         self._total = total
         self._began = now
         self._ends: deque[float] = deque()
-        self._asking = self._asked = self._ok = self._found = self._tokens = 0
+        self._asking = self._asked = self._ok = self._found = 0
+        self._input = self._written = 0
         self._failures: Counter[str] = Counter()
         self._cost: float | None = None
         self._last: deque[RowLine] = deque(maxlen=LAST)
@@ -76,7 +78,8 @@ class Tally:
             self._asking -= 1
             self._asked += 1
             self._ends.append(now)
-            self._tokens += result.input + result.written
+            self._input += result.input
+            self._written += result.written
             if result.cost is not None:
                 self._cost = (self._cost or 0.0) + result.cost
         else:
@@ -91,6 +94,11 @@ class Tally:
     def done(self) -> int:
         """The number of rows that are over."""
         return self._asked + self._found
+
+    @property
+    def used(self) -> Counts:
+        """The tokens and the cost of the rows that were asked."""
+        return Counts(input=self._input, output=self._written, cost=self._cost)
 
     def snapshot(self, now: float) -> Snapshot:
         """Return the counts at the time `now`."""
@@ -107,7 +115,7 @@ class Tally:
             found=self._found,
             asking=self._asking,
             failures=dict(self._failures.most_common()),
-            tokens=self._tokens,
+            tokens=self._input + self._written,
             rate=rate,
             left=rest / rate if rate else None,
             cost=self._cost,

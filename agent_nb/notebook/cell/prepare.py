@@ -36,13 +36,15 @@ from .ran_cells import RanCell
 
 
 class Asking(Protocol):
-    """What a cell asks: a prompt in a conversation, or a prompt for each row of its data.
+    """What a cell asks: a prompt in a conversation, or a prompt for each row of its data."""
 
-    `foreign` of the runs that the model sees come from records of others.
-    """
+    @property
+    def question(self) -> Question:
+        """What the user says."""
 
-    question: Question
-    foreign: int
+    @property
+    def foreign(self) -> int:
+        """How many of the runs that the model sees come from records of others."""
 
     def given(self, agent: Agent) -> Given:
         """Return the inputs, as records are matched with them. Raises UsageError."""

@@ -84,7 +84,7 @@ def standings(
             state, why = "imported", ""
             if not options.source:
                 agent = make(options)
-                given = _given(session, cell, options, agent, namespace, history)
+                given = _given(session, cell, agent, options=options, history=history)
                 state, why = _state(match(records, given.inputs), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
@@ -100,12 +100,13 @@ def standings(
 def _given(
     session: Session,
     cell: Cell,
-    options: Options,
     agent: Agent,
-    namespace: dict[str, Any],
+    *,
+    options: Options,
     history: Sequence[Sequence[Event]],
 ) -> Given:
     """Return the inputs of a cell as it stands."""
+    namespace = session.shell.user_ns
     said = cell.body.replace("\r\n", "\n").strip()
     if options.map:
         return Mapped(Question(said), options, namespace).given(agent)

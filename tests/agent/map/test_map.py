@@ -86,7 +86,15 @@ def test_a_late_reader_gets_all_rows():
 
 def test_the_log_of_a_map_is_that_of_a_run():
     done = mapped()
-    assert [e.type for e in done.log] == ["run_start", "user", *["state"] * 3, "end"]
+    assert [e.type for e in done.log] == [
+        "run_start",
+        "user",
+        "state",
+        "metric",
+        "state",
+        "state",
+        "end",
+    ]
     assert [e.kind for e in done.log.of("state")] == ["map.plan", "map", "map.rows"]
     start = done.log[0]
     assert (start.agent, start.model, start.settings["map"]["rows"]) == ("map", "scripted", 3)

@@ -1,0 +1,155 @@
+"""`%%agent --map`: rows of a variable, `_map` and the frame, replay of the record."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from agent_nb import Scripted
+from agent_nb.events.mapped import is_map
+from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.notebook.cell.failure import AgentCellError
+from agent_nb.record.record import KEY
+
+ASK = "Classify {{ text }}"
+
+
+class Words(Scripted):
+    """A script that answers by the last word of the prompt and counts the requests."""
+
+    def __init__(self, **answers):
+        cases = [Case(when=word, turns=(turn_of(said, word),)) for word, said in answers.items()]
+        super().__init__(["other"], cases=cases)
+        self.asked = []
+
+    def start(self):
+        return self
+
+    async def stream(self, request):
+        self.asked.append(request.messages[-1].text)
+        script = Scripted(["other"], cases=self.cases)
+        async for parts in script.start().stream(request):
+            yield parts
+
+    identity = "words"
+
+
+@pytest.fixture
+def model():
+    return Words(good="yes", bad="no")
+
+
+@pytest.fixture
+def df():
+    return pd.DataFrame({"text": ["good", "bad", "ugly"]}, index=[7, 7, 9])
+
+
+def test_a_cell_asks_each_row_and_leaves_the_map_and_the_frame(nb, model, df):
+    run = nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
+    out, made = nb.shell.user_ns["out"], nb.shell.user_ns["_map"]
+    assert list(out["answer"]) == ["yes", "no", "other"]
+    assert list(out.index) == [7, 7, 9]
+    assert list(df.columns) == ["text"]
+    assert made.log is run.log
+    assert [r.answer for r in made.results] == ["yes", "no", "other"]
+    assert nb.shell.user_ns["_agent"] is run
+    assert run.status == "ok"
+    assert "3 of 3 rows answered" in nb.last[0]["text/plain"]
+
+
+def test_without_o_the_frame_is_in_the_map(nb, model, df):
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    assert len(nb.shell.user_ns["_map"].frame) == 3
+    assert not isinstance(nb.shell.user_ns["_agent"], pd.DataFrame)
+
+
+def test_data_is_an_expression_too(nb, model, df):
+    nb.cell(ASK, "-m model --map 'df.head(1)' -o out", model=model, df=df)
+    assert len(nb.shell.user_ns["out"]) == 1
+    nb.cell(ASK, "-m model --map df --limit 2 -o out", model=model, df=df)
+    assert len(nb.shell.user_ns["out"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--map dg", "there is no variable of this name"),
+        ("--map 1/0", "ZeroDivisionError"),
+        ("--map 'df['", "SyntaxError"),
+        ("--map 5", "has no rows"),
+        ("--map df --new", "--new does not go with --map"),
+        ("--map df -c other", "-c does not go with --map"),
+        ("--rpm 5", "--rpm belongs to --map"),
+        ("--store x.sqlite", "--store belongs to --map"),
+        ("--map df --concurrency 0", "concurrency=0"),
+        ("--map df -t shell --approve ask", "Nobody can be asked"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_before_the_first_request(nb, model, df, line, words):
+    with pytest.raises(AgentCellError, match=words[:20].replace("(", r"\(")):
+        nb.cell(ASK, f"-m model {line}", model=model, df=df)
+    assert words in nb.last[0]["text/plain"]
+    assert model.asked == []
+
+
+def test_run_again_the_record_is_played_byte_by_byte_and_the_frame_is_made_of_it(nb, model, df):
+    first = nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
+    record, out = nb.record, nb.shell.user_ns.pop("out")
+    asked = len(model.asked)
+    second = nb.cell(ASK, "-m model --map df -o out")
+    assert len(model.asked) == asked == 3
+    assert nb.record == record
+    assert (second.id, list(second.log)) == (first.id, list(first.log))
+    pd.testing.assert_frame_equal(nb.shell.user_ns["out"], out)
+    assert {r.origin for r in nb.shell.user_ns["_map"].results} == {"record"}
+    assert nb.last[1][KEY]["replayed"] is True
+
+
+def test_the_record_replays_without_the_model_after_a_restart(nb, model, df, monkeypatch):
+    nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
+    out, record = nb.shell.user_ns.pop("out"), nb.record
+    nb.restart()
+    sent = {"runs": [record], "rerun": "replay"}
+    nb.cell(ASK, "-m model --map df -o out", sent=sent)
+    assert len(model.asked) == 3
+    pd.testing.assert_frame_equal(nb.shell.user_ns["out"], out)
+
+
+def test_a_map_is_no_turn_of_the_conversation(nb, model, df):
+    nb.cell("good morning", model=model, cell="a")
+    nb.cell(ASK, "-m model --map df", model=model, df=df, cell="b")
+    model.asked.clear()
+    run = nb.cell("and now", model=model, cell="c")
+    assert run.status == "ok"
+    session = nb.shell.magics_manager.registry["AgentMagics"].session
+    (conversation,) = session.conversations
+    assert [t.cell for t in conversation.turns] == ["a", "c"]
+    assert not any(is_map(t.events) for t in conversation.turns)
+
+
+def test_a_map_that_raises_leaves_the_rows_so_far(nb, df):
+    cases = [Case(when="bad", turns=(turn_of({"error": {"status": 400, "message": "no"}}, "bad"),))]
+    script = Scripted(["fine"], cases=cases)
+    with pytest.raises(AgentCellError):
+        nb.cell(
+            ASK, "-m script --map df --on-error raise --concurrency 1 -o out", script=script, df=df
+        )
+    assert list(nb.shell.user_ns["out"]["_status"]) == ["ok", "error", "pending"]
+    assert nb.shell.user_ns["_map"].results[0].answer == "fine"
+
+
+def test_typed_answers_are_columns(nb, df):
+    script = Scripted(['{"label": "good", "score": 3}'])
+    nb.shell.run_cell(
+        "from dataclasses import dataclass\n@dataclass\nclass Label:\n    label: str\n    score: int"
+    )
+    nb.cell(ASK, "-m script --map df --output Label -o out", script=script, df=df)
+    assert list(nb.shell.user_ns["out"]["score"]) == [3, 3, 3]
+
+
+def test_status_knows_maps(nb, model, df, capsys):
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    nb.command("status")
+    shown = capsys.readouterr().out + str(nb.shown[-1])
+    assert "recorded" in shown
+    assert "stale" not in shown
