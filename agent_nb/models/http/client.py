@@ -2,7 +2,7 @@
 
 Why one file: time limits, proxies, certificates and connections are decided once for all providers.
 With `network_errors` and the room `external` it is the only place that imports httpx, and only when
-the first request is made.
+the first request is made. `connections` says how many connections there are.
 
 Rules
 - A client left open is closed when its event loop ends.
@@ -10,7 +10,8 @@ Rules
   ALL_PROXY and NO_PROXY.
 - Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE if set; TLS
   errors name these.
-- Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes.
+- Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes. No
+  request waits for a connection.
 - Compression is not requested; compressed answers are decoded in pieces all the same
   (`wire.compression`), error bodies too.
 - Leaving `post` closes the connection at once. Redirects are not followed, so a key reaches no
@@ -25,16 +26,17 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
-import anyio.lowlevel
 
 from ...errors import ModelError, UsageError
 from ...wire.json_text import lenient_loads
 from ..offline import check_address
+from .connections import SHARE, Connections
 from .errors import scrub
 from .network_errors import fault_of
 from .reply import Reply, Timeouts
@@ -55,16 +57,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Http:
-    """The connection of one model object to `base_url`, with one lazy client per event loop."""
+    """The way of one model object to `base_url`, with lazy connections per event loop."""
 
     def __init__(self, base_url: str, timeouts: Timeouts | None = None) -> None:
         self.base_url = checked_url(base_url)
         self.host = urlsplit(self.base_url).netloc.rpartition("@")[2]
         self.loopback = is_loopback(urlsplit(self.base_url).hostname or "")
         self.timeouts = timeouts or Timeouts()
-        self._client: httpx.AsyncClient | None = None
-        self._keeper: AsyncGenerator[None, None] | None = None
-        self._loop: object = None
+        self._connections: Connections | None = None
 
     @property
     def address(self) -> str:
@@ -92,17 +92,18 @@ class Http:
     async def _exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes = b""
     ) -> AsyncGenerator[Reply, None]:
-        client = await self._open()
+        connections = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
-        response = await self._send(
-            client,
-            client.build_request(method, self.base_url + path, content=body, headers=dict(headers)),
-        )
-        try:
-            yield Reply(response, self.timeouts, deadline, self.host)
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                await response.aclose()
+        url = self.base_url + path
+        with connections.client() as client:
+            response = await self._send(
+                client, client.build_request(method, url, content=body, headers=dict(headers))
+            )
+            try:
+                yield Reply(response, self.timeouts, deadline, self.host)
+            finally:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(1):
+                    await response.aclose()
 
     async def get_json(self, path: str, headers: Mapping[str, str], seconds: float = 5.0) -> Any:
         """Return the JSON at `path`. Raises ModelError on any fault."""
@@ -123,9 +124,9 @@ class Http:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        keeper, self._client, self._keeper = self._keeper, None, None
-        if keeper is not None and self._loop == anyio.lowlevel.current_token():
-            await keeper.aclose()
+        connections, self._connections = self._connections, None
+        if connections is not None and connections.here:
+            await connections.aclose()
 
     async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
         seconds = self.timeouts.first_byte
@@ -139,27 +140,26 @@ class Http:
         except Exception as error:
             raise fault_of(error, self.host, self.timeouts.connect) from None
 
-    async def _open(self) -> httpx.AsyncClient:
-        """Return the client of the running event loop. Raises UsageError if nothing runs live."""
+    async def _open(self) -> Connections:
+        """Return those of the running event loop. Raises UsageError if nothing runs live."""
         check_address(self.base_url)
-        loop = anyio.lowlevel.current_token()
-        if self._client is None or self._loop != loop:
-            self._client, self._loop = self._new_client(), loop
-            self._keeper = _closed_with_the_loop(self._client)
-            await anext(self._keeper)
-        return self._client
+        if self._connections is None or not self._connections.here:
+            # no TLS: reading the certificates would cost 20 ms
+            plain = self.loopback and self.base_url.startswith("http:")
+            verify = False if plain else certificates()
+            self._connections = Connections(partial(self._new_client, verify))
+            await self._connections.keep()
+        return self._connections
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_client(self, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
         import httpx
 
-        limits = httpx.Timeout(None, connect=self.timeouts.connect, write=60.0, pool=60.0)
-        # no TLS: reading the certificates would cost 20 ms
-        plain = self.loopback and self.base_url.startswith("http:")
         try:
             return httpx.AsyncClient(
-                timeout=limits,
+                timeout=httpx.Timeout(None, connect=self.timeouts.connect, write=60.0),
+                limits=httpx.Limits(max_keepalive_connections=SHARE),
                 trust_env=not self.loopback,
-                verify=False if plain else certificates(),
+                verify=verify,
                 headers={"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"},
             )
         except ImportError:
@@ -170,14 +170,6 @@ class Http:
             raise UsageError(
                 f"The proxy of the environment cannot be used: {scrub(str(error))}."
             ) from None
-
-
-async def _closed_with_the_loop(client: httpx.AsyncClient) -> AsyncGenerator[None, None]:
-    """Close a client with its event loop, which closes its generators when it ends."""
-    try:
-        yield
-    finally:
-        await client.aclose()
 
 
 def checked_url(url: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import ssl
 
 from ...errors import ModelError
+from ...host import open_files
 from .errors import scrub
 
 CERTIFICATES = (
@@ -37,9 +39,17 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             retryable=True,
             code="proxy",
         )
+    system = _system_error(error)
+    if system is not None and system.errno in (errno.EMFILE, errno.ENFILE):
+        return ModelError(
+            f"There is no further connection to {host}: only {open_files.limit():,} files may be open at once here. "
+            "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`).",
+            retryable=True,
+            code="connect",
+        )
     if isinstance(error, httpx.ConnectError):
         return ModelError(
-            f"{host} could not be reached: {_reason(error) or words}. Is the server running, and the base URL right?",
+            f"{host} could not be reached: {_reason(system) if system else words}. Is the server running, and the base URL right?",
             retryable=True,
             code="connect",
         )
@@ -51,14 +61,18 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     return ModelError(f"The connection to {host} broke off: {words}.", retryable=True, code="cut")
 
 
-def _reason(error: BaseException | None) -> str:
-    """Return the system's message in a chain of causes, such as "Connection refused"."""
-    found = ""
+def _reason(error: OSError) -> str:
+    """Return the system's message of an error, such as "Connection refused"."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else str(error.strerror)
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """Return the last error of the system in a chain of causes, or None."""
+    found = None
     while error is not None:
         if isinstance(error, OSError) and error.strerror:
-            found = (
-                os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
-            )
+            found = error
         inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         error = inner or error.__cause__ or error.__context__
     return found

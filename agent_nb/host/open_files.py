@@ -1,0 +1,40 @@
+"""How many files and connections this process may open.
+
+Why: a thousand answers at once are a thousand connections, and many systems begin with a limit of
+1,024 files that every process may raise by itself.
+
+Rules: the limit is only ever raised, as far as the system lets it; where there is none to set
+(Windows), nothing is done.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+SPARE = 512  # files beside those that are asked for: the kernel's own, the user's
+
+
+def allow(files: int) -> None:
+    """Raise the limit so that `files` more files can be open, if the system lets it."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = files + SPARE
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if most > soft:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def limit() -> int:
+    """Return how many files may be open, 0 if that is unknown."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(0, soft)
