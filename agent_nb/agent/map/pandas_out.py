@@ -11,14 +11,16 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .answer_fields import Kind, Shape
 
-_NULLABLE: dict[Kind, tuple[Any, tuple[type, ...]]] = {
+_TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
     "int": ("Int64", (int, float)),
+    "float": ("float64", (int, float)),
     "bool": ("boolean", (bool,)),
+    "count": ("int64", (int,)),
 }
 
 
@@ -51,52 +53,30 @@ def extended(
 def _array(kind: Kind, values: list[Any]) -> Any:
     """Return the values as a column of their kind, else as objects."""
     try:
-        return _MAKERS.get(kind, _objects)(kind, values)
-    except (TypeError, ValueError, OverflowError):
-        return _objects(kind, values)
+        return _text(values) if kind == "text" else _typed(kind, values)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return _objects(values)
 
 
-def _nullable(kind: Kind, values: list[Any]) -> Any:
+def _typed(kind: Kind, values: list[Any]) -> Any:
+    """Return numbers or truth values as a column. Raises as pandas does, and TypeError."""
     import pandas as pd
 
-    dtype, types = _NULLABLE[kind]
+    dtype, types = _TYPES[kind]
     if not all(v is None or type(v) in types for v in values):
         raise TypeError(kind)  # pandas would read numbers out of texts
     return pd.array(values, dtype=dtype)
 
 
-def _count(kind: Kind, values: list[Any]) -> Any:
-    import numpy as np
-
-    return np.array(values, np.int64)
-
-
-def _float(kind: Kind, values: list[Any]) -> Any:
-    import numpy as np
-
-    if any(isinstance(v, str) for v in values):
-        raise TypeError(kind)
-    return np.array(values, np.float64)
-
-
-def _text(kind: Kind, values: list[Any]) -> Any:
+def _text(values: list[Any]) -> Any:
     from ...events.event_frame import text_array
 
     if not all(v is None or isinstance(v, str) for v in values):
-        raise TypeError(kind)
-    return text_array(_objects(kind, values))
+        raise TypeError
+    return text_array(_objects(values))
 
 
-def _objects(kind: Kind, values: list[Any]) -> Any:
+def _objects(values: list[Any]) -> Any:
     import numpy as np
 
     return np.fromiter(values, object, len(values))
-
-
-_MAKERS: dict[Kind, Callable[[Kind, list[Any]], Any]] = {
-    "int": _nullable,
-    "bool": _nullable,
-    "count": _count,
-    "float": _float,
-    "text": _text,
-}

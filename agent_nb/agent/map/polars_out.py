@@ -9,12 +9,12 @@ Rules
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...events.column_type import whole
 from ...wire.json_text import dumps
-from .answer_fields import Kind, Shape
+from .answer_fields import Shape
 
 _TYPES = {"int": "Int64", "count": "Int64", "float": "Float64", "bool": "Boolean", "text": "String"}
 
@@ -68,12 +68,13 @@ def _fitted(value: Any, shape: Shape) -> Any:
     if shape.kind == "struct":
         return {name: _fitted(value.get(name), held) for name, held in shape.members}
     if shape.item is not None:
-        return [_fitted(item, shape.item) for item in value]
-    return _FITTED.get(shape.kind, _same)(value)
+        return [_fitted(item, shape.item) for item in _of(list, value)]
+    if shape.kind == "float":
+        return float(_of((int, float), value))
+    return whole(value) if shape.kind == "text" else value
 
 
-def _same(value: Any) -> Any:
+def _of(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(kind)
     return value
-
-
-_FITTED: dict[Kind, Callable[[Any], Any]] = {"float": float, "text": whole}

@@ -31,6 +31,7 @@ from ..interpolate import class_names
 
 Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
+NAMED = 30  # columns that a message names
 _MISSING = frozenset({"NAType", "NaTType"})
 _TAKEN = "Give a pandas or polars frame, a list of dicts or a list of strings."
 _DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
@@ -85,8 +86,9 @@ class Rows:
 
     def hint(self, name: str = "") -> str:
         """Return the names of the columns in words, and the one that `name` may mean."""
-        listed = ", ".join(self.names) or "none"
-        return f"Columns: {listed}.{did_you_mean(name, self.names) if name else ''}"
+        listed = ", ".join(self.names[:NAMED]) or "none"
+        more = f" and {len(self.names) - NAMED} more" if len(self.names) > NAMED else ""
+        return f"Columns: {listed}{more}.{did_you_mean(name, self.names) if name else ''}"
 
 
 class RowValues(Mapping[Any, Any]):
@@ -205,7 +207,8 @@ def _unfit(data: Any) -> str:
         return f"A {name} is one item, not rows: write [data]."
     if isinstance(data, Mapping):
         return f"A {name} is one row, or columns: write [data], or pandas.DataFrame(data)."
-    if hasattr(type(data), "columns"):  # iterating it would give names
+    columns = getattr(type(data), "columns", None)
+    if columns is not None and not callable(columns):  # iterating it would give names
         return f"A {name} of {type(data).__module__.partition('.')[0]} is not read here: convert it to pandas or polars."
     if not isinstance(data, Iterable):
         return f"A {name} has no rows."

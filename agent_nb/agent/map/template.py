@@ -30,7 +30,7 @@ import msgspec
 
 from ...errors import UsageError
 from ..attachments import Picture, pictures_of
-from ..interpolate import Expression, describe, parse
+from ..interpolate import Expression, Piece, describe, parse
 from .rows import TEXT, Rows, RowValues, plain
 
 ROW = "row"
@@ -60,7 +60,7 @@ class Template:
         attachments: Attachments | None = None,
     ) -> None:
         self.text = text
-        self._pieces = parse(text)
+        self._pieces = _parsed(text)
         found = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
         self._names = frozenset().union(*found) - {_BUILTINS}
         self._given = {
@@ -128,6 +128,15 @@ class Template:
             return pictures_of(_listed(found))
         except UsageError as fault:
             raise UsageError(f"{where}: {fault}") from None
+
+
+def _parsed(text: str) -> tuple[Piece, ...]:
+    try:
+        return parse(text)
+    except UsageError as fault:
+        if isinstance(fault.__cause__, SyntaxError):
+            fault.args = (f'{fault} A column whose name is no Python name is row["…"].',)
+        raise
 
 
 def _listed(attachments: Any) -> list[Any]:

@@ -292,20 +292,33 @@ def test_repeats_are_rows_one_after_the_other(data):
     assert len(out) == 6
 
 
-@pytest.mark.parametrize(
-    ("document", "name"),
-    [
-        ({"mood": "a", "stars": 10**30, "sure": None}, "stars"),
-        ({"mood": "a", "stars": "five", "sure": None}, "stars"),
-        ({"mood": 5, "stars": 1, "sure": None}, "mood"),
-        ({"mood": "a", "stars": 1, "sure": "x"}, "sure"),
-        ({"mood": "a", "stars": 1, "sure": None, "new": "no"}, "new"),
-    ],
-)
+MISFITS = [
+    ({"mood": "a", "stars": 10**30, "sure": None}, "stars"),
+    ({"mood": "a", "stars": "five", "sure": None}, "stars"),
+    ({"mood": 5, "stars": 1, "sure": None}, "mood"),
+    ({"mood": "a", "stars": 1, "sure": "x"}, "sure"),
+    ({"mood": "a", "stars": 1, "sure": None, "new": "no"}, "new"),
+    ({"mood": "a", "stars": [1], "sure": None}, "stars"),
+    ({"mood": "a", "stars": 1, "sure": [1.5]}, "sure"),
+    ({"mood": "a", "stars": 1, "sure": 10**400}, "sure"),
+    ({"mood": "a", "stars": 1, "sure": "1.5"}, "sure"),
+    ({"mood": "a", "stars": 1, "sure": None, "tags": "abc"}, "tags"),
+]
+
+
+@pytest.mark.parametrize(("document", "name"), MISFITS)
 def test_a_value_that_does_not_fit_its_column_is_kept(document, name):
     out = frame_out(rows_of(pd.DataFrame({"a": [1]})), [ok(0, document)], OutputType(Label))
     assert out[name].tolist() == [document[name]]
     assert out["mood"].tolist() == [document["mood"]]
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(("document", "name"), MISFITS)
+def test_in_polars_a_column_with_a_value_that_does_not_fit_is_json(document, name):
+    pl = pytest.importorskip("polars")
+    out = frame_out(rows_of(pl.DataFrame({"a": [1]})), [ok(0, document)], OutputType(Label))
+    assert [json.loads(held) for held in out[name]] == [document[name]]
 
 
 @pytest.mark.parametrize("document", [None, 5, [1], "text"])

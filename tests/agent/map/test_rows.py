@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 from types import MappingProxyType
@@ -142,6 +143,20 @@ def test_a_frame_of_another_library_is_not_taken_for_its_column_names():
         rows_of(OtherFrame())
 
 
+class Result:
+    """Rows of a database: iterable, with a method of this name."""
+
+    def columns(self):
+        raise AssertionError
+
+    def __iter__(self):
+        return iter([MappingProxyType({"a": 1})])
+
+
+def test_rows_of_a_database_are_dicts():
+    assert all_values(rows_of(Result())) == [{"a": 1}]
+
+
 def test_a_limit_takes_the_first_rows_and_reads_no_more_of_a_generator():
     read = []
     data = (read.append(n) or {"n": n} for n in range(100))
@@ -184,6 +199,21 @@ def test_a_polars_frame_reads_like_pandas():
     assert all_values(rows) == [
         {"a": "x", "b": [1, 2], "c": {"d": 1}},
         {"a": None, "b": [], "c": None},
+    ]
+    deep = pl.DataFrame({"s": [{"l": [1], "m": {"n": None}}]}).with_columns(
+        a=pl.Series([[1, 2]], dtype=pl.Array(pl.Int8, 2)),
+        c=pl.Series(["k"], dtype=pl.Categorical),
+        d=pl.date(2024, 1, 2),
+        o=pl.Series([{1, 2}], dtype=pl.Object),
+    )
+    assert all_values(rows_of(deep)) == [
+        {
+            "s": {"l": [1], "m": {"n": None}},
+            "a": [1, 2],
+            "c": "k",
+            "d": dt.date(2024, 1, 2),
+            "o": {1, 2},
+        }
     ]
     assert rows_of(pl.Series(["x", "y"])).values(1)["text"] == "y"
     assert len(rows_of(frame, limit=1)) == 1

@@ -127,6 +127,17 @@ def test_a_template_that_cannot_be_read_is_an_error_before_any_row(text):
         Template(text)
 
 
+@pytest.mark.parametrize("text", ["{{ class }}", "{{ a b }}"])
+def test_a_column_that_is_no_name_of_python_is_said_to_be_found_in_the_row(text):
+    with pytest.raises(UsageError, match=r'no Python name is row\["…"\]'):
+        Template(text)
+
+
+def test_a_fault_names_at_most_thirty_columns():
+    with pytest.raises(UsageError, match=r"c29 and 70 more\. Did you mean c98\?"):
+        prompts("{{ c_98 }}", [{f"c{n}": n for n in range(100)}])
+
+
 def test_a_name_of_two_columns_is_an_error_where_it_is_used():
     frame = pd.DataFrame([["x", "y", "z"]], columns=["count", "count", "text"])
     assert prompts("{{ text.count('z') }}", frame) == ["1"]
