@@ -17,18 +17,19 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Protocol
 
 from ...errors import UsageError, did_you_mean
 from ...wire.json_text import plain
 from ...wire.text_limits import cut_end
-from ..typed.output_type import WRAPPED, OutputType
+from ..typed.output_type import OutputType
 from .scores import SCORE, Candidate, Score, Scores
 
 NAMES: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
     "text": lambda c: c.result.answer,
-    "row": lambda c: dict(c.row),
+    "row": lambda c: c.row,
     "prompt": lambda c: c.prompt,
 }
 _IN_ORDER = ("answer", "row")
@@ -101,7 +102,7 @@ class ColumnScore:
 
     def _one(self, candidate: Candidate) -> Score:
         expected = candidate.row.get(self._column)
-        if missing(expected):
+        if expected is None:
             return faulty(candidate, f"the column {self._column!r} holds no expected value")
         answer = candidate.result.output
         if answer is None:
@@ -117,7 +118,8 @@ def equal(answer: Any, expected: Any) -> bool:
     Texts are compared without white space around them, and exactly else. A text that is a number is
     compared as one with an expected number, `true` and `false` in any case with an expected bool.
     """
-    expected = getattr(expected, "value", expected) if _is_enum(expected) else _scalar(expected)
+    if isinstance(expected, Enum):
+        expected = expected.value
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
     if isinstance(answer, str) and isinstance(expected, int | float):
@@ -130,13 +132,6 @@ def equal(answer: Any, expected: Any) -> bool:
     if isinstance(answer, bool) != isinstance(expected, bool):
         return False
     return bool(answer == plain(expected)[0])
-
-
-def missing(value: Any) -> bool:
-    """Return whether a cell of a table holds nothing: None, NaN, NaT or NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
 
 
 def faulty(candidate: Candidate, why: str) -> Score:
@@ -196,14 +191,3 @@ def _field(column: str, output: OutputType | None) -> str:
         f"{output.name} has the fields {', '.join(fields)}; none is called {column!r}, so it is not known which to compare."
         f" Call the column like the field, or give a function: score=lambda answer, row: answer.{fields[0]} == row[{column!r}]."
     )
-
-
-def _is_enum(value: Any) -> bool:
-    import enum
-
-    return isinstance(value, enum.Enum)
-
-
-def _scalar(value: Any) -> Any:
-    """Return a NumPy scalar as Python's."""
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
