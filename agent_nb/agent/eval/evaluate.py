@@ -9,14 +9,13 @@ Rules
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from ...errors import UsageError, unknown_name
+from ...errors import UsageError
 from ..configuration import Configuration
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
@@ -28,7 +27,7 @@ from .intervals import check_level
 from .judge import JudgeScore
 from .pairing import row_key
 from .scores import Candidate, Score, ScoredRow, Scores
-from .scoring import ColumnScore, FunctionScore, Scorer, faulty
+from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))

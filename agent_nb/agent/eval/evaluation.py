@@ -65,9 +65,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             level=about.get("level", 0.95),
             bounded=about.get("bounded", False) and _possible(about.get("failed_as")),
         )
-        answering = Spent(
-            sum(r.input + r.written for r in results), total(r.cost for r in results)
-        )
+        answering = Spent(sum(r.input + r.written for r in results), total(r.cost for r in results))
         return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
 
     @property

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...wire.json_text import dumps
 from ..map.answer_fields import Kind, Shape
-from ..map.frame_out import Column, answers_beside, beside
+from ..map.frame_out import Column, beside, frame_out
 from ..map.row import RowResult
-from .scores import Score, ScoredRow, total
+from .scores import total
 
 if TYPE_CHECKING:
     from .comparison import Comparison
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {
     "score": ("float", lambda row: row.score),
-    "_scored": ("int", lambda row: len(row.scores) - row.unscored),
+    "_scored": ("count", lambda row: len(row.scores) - row.unscored),
     "_reason": ("text", lambda row: row.scores[0].reason or None),
     "_error": ("text", lambda row: row.error or None),
-    "_tokens": ("int", lambda row: sum(r.input + r.written for r in row.results)),
+    "_tokens": ("count", lambda row: sum(r.input + r.written for r in row.results)),
     "_cost": ("float", lambda row: total(r.cost for r in row.results)),
 }
 _ANSWER: Columns = {
@@ -82,4 +82,6 @@ def said(result: RowResult) -> str | None:
 
 
 def _made(columns: Columns, of: Sequence[Any]) -> list[tuple[str, Column]]:
-    return [(name, (Shape(kind), [value(o) for o in of])) for name, (kind, value) in columns.items()]
+    return [
+        (name, (Shape(kind), [value(o) for o in of])) for name, (kind, value) in columns.items()
+    ]

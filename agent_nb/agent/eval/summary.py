@@ -17,8 +17,8 @@ from ...view.format import clip, count, join, money, plural
 from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
 from ...wire.redact import Redaction
 from .intervals import Interval
-from .scores import ScoredRow
 from .score_frame import said
+from .scores import ScoredRow
 
 if TYPE_CHECKING:
     from .comparison import Comparison
@@ -76,7 +76,9 @@ def unscored(of: Evaluation) -> list[str]:
 
 def changes(of: Comparison) -> str:
     """Return how many rows changed, in words."""
-    return ", ".join(f"{n:,} {change}" for change, n in of.changes.items() if n or change != "missing")
+    return ", ".join(
+        f"{n:,} {change}" for change, n in of.changes.items() if n or change != "missing"
+    )
 
 
 def of_evaluation(of: Evaluation) -> dict[str, str]:
@@ -149,7 +151,11 @@ def _fold(title: str, node: Node) -> Fold:
 def _spent(of: Evaluation) -> str:
     both = of.answering + of.judging
     judge = f"of which the judge {_amount(of.judging)}" if of.judging.tokens else ""
-    return join(plural(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""), _amount(both), judge)
+    return join(
+        plural(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""),
+        _amount(both),
+        judge,
+    )
 
 
 def _amount(spent: Spent) -> str:
