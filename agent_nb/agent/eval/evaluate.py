@@ -22,7 +22,8 @@ from ..map.row import Row, RowResult
 from ..map.rows import Rows, rows_of
 from ..map.stream import map_of
 from ..typed.output_type import InvalidOutput, OutputType
-from .evaluation import Evaluation, Spent
+from .evaluated import Spent
+from .evaluation import Evaluation
 from .intervals import check_level
 from .judge import JudgeScore
 from .pairing import row_key
@@ -60,7 +61,7 @@ async def evaluate(
     scorer = scorer_of(score, rows, kind, expected, asking)
     stream = map_of(agent, rows.data, prompt, asking, output=output, **options)
     await stream
-    candidates = candidates_of(rows, stream.asked, stream.results, kind)
+    candidates = candidates_of(rows, stream.rows, stream.results, kind)
     scores = await scored(scorer, candidates)
     return Evaluation.of(
         scored_rows(candidates, scores.each, failed),
@@ -105,7 +106,8 @@ def sampled(rows: Rows, sample: int | None, seed: int) -> Rows:
     if sample >= len(rows):
         return rows
     places = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
-    return rows_of(_TAKE.get(rows.kind, _items)(rows.data, places))
+    take = _TAKE.get(rows.kind) or _items
+    return rows_of(take(rows.data, places))
 
 
 _TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {

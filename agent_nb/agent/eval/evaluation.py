@@ -1,131 +1,32 @@
-"""How well a prompt did over the rows of a table: what `agent.eval` returns.
-
-Rules
-- A value: everything is worked out from the scored rows when it is made, and nothing is asked.
-- It prints, displays (`summary`), becomes a frame of the kind of the data, and plots itself.
-"""
+"""What `agent.eval` returns: the figures, which print, display, plot and become frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ..map.rows import Rows
-from ..typed.output_type import OutputType
-from .intervals import Interval
-from .scores import ScoredRow, failures, total
-from .statistic import Statistic, of_rows
+from . import plot, score_frame, summary
+from .evaluated import Evaluated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Spent(msgspec.Struct, frozen=True):
-    """Tokens, and dollars (None: unknown)."""
+class Evaluation(Evaluated, frozen=True, kw_only=True, eq=False):
+    """How well a prompt did over the rows of a table, and how certain that is.
 
-    tokens: int = 0
-    cost: float | None = None
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.tokens + other.tokens, total((self.cost, other.cost)))
-
-
-class Evaluation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
-
-    `scored_by` says what scored, `judged` whether that was a judge. `answering` and `judging` are what each cost. `data` are the rows,
-    `places` theirs in the data that was given.
+    `mean`, `interval` and `words` say it; `rows`, `failed`, `failures`, `tokens` and `cost` what it
+    is made of; `frame` and `answers` hold the rows and the answers.
     """
-
-    name: str
-    prompt: str
-    scored_by: str
-    scored: tuple[ScoredRow, ...]
-    statistic: Statistic
-    data: Rows
-    repeats: int = 1
-    level: float = 0.95
-    bounded: bool = False
-    judged: bool = False
-    failed_as: float | None = None
-    answering: Spent = Spent()
-    judging: Spent = Spent()
-    output: OutputType | None = None
-
-    @classmethod
-    def of(cls, scored: Sequence[ScoredRow], **about: Any) -> Self:
-        """Return the evaluation of scored rows; `about`: its other fields."""
-        known = [row.score for row in scored if row.score is not None]
-        results = [result for row in scored for result in row.results]
-        statistic = of_rows(
-            known,
-            repeats=about.get("repeats", 1),
-            level=about.get("level", 0.95),
-            bounded=about.get("bounded", False) and _possible(about.get("failed_as")),
-        )
-        answering = Spent(sum(r.input + r.written for r in results), total(r.cost for r in results))
-        return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
-
-    @property
-    def mean(self) -> float | None:
-        """The mean score of the rows that have one; None if no row has."""
-        return self.statistic.value
-
-    @property
-    def interval(self) -> Interval | None:
-        """The confidence interval of the mean, or None; `words` says which, or why not."""
-        return self.statistic.interval
-
-    @property
-    def words(self) -> str:
-        """What the mean and its interval are, in words."""
-        return self.statistic.words
-
-    @property
-    def rows(self) -> int:
-        """How many rows were asked."""
-        return len(self.scored)
-
-    @property
-    def failed(self) -> int:
-        """How many rows have no answer with a score."""
-        return sum(row.unscored == len(row.scores) for row in self.scored)
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """How many answers have no score, by kind of error."""
-        return failures(self.scored)
-
-    @property
-    def unsteady(self) -> int:
-        """How many rows have repeats that score differently."""
-        return sum(len({s.value for s in r.scores if s.value is not None}) > 1 for r in self.scored)
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of answers and judge."""
-        return (self.answering + self.judging).tokens
-
-    @property
-    def cost(self) -> float | None:
-        """The dollars of answers and judge; None if unknown."""
-        return (self.answering + self.judging).cost
 
     @property
     def frame(self) -> Any:
         """One row for each row of the data, in its order and kind, with the score beside it."""
-        from .score_frame import row_frame
-
-        return row_frame(self)
+        return score_frame.row_frame(self)
 
     @property
     def answers(self) -> Any:
         """One row for each answer, with its score, its error, its run and what it cost."""
-        from .score_frame import answer_frame
-
-        return answer_frame(self)
+        return score_frame.answer_frame(self)
 
     def to_frame(self) -> Any:
         """Return `frame`."""
@@ -136,21 +37,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
         Raises MissingExtra without Matplotlib.
         """
-        from .plot import plot_scores
-
-        return plot_scores(self, ax)
+        return plot.plot_scores(self, ax)
 
     def __repr__(self) -> str:
-        from .summary import line
-
-        return f"<Evaluation {line(self)}>"
+        return f"<Evaluation {summary.line(self)}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from .summary import of_evaluation
-
-        return of_evaluation(self)
-
-
-def _possible(failed_as: float | None) -> bool:
-    """Return whether the score of failed rows leaves all scores within 0 to 1."""
-    return failed_as is None or 0 <= failed_as <= 1
+        return summary.of_evaluation(self)

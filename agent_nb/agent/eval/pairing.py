@@ -18,7 +18,7 @@ from ...errors import UsageError
 from ...record.packing import digest
 from ...wire.json_text import plain
 from ...wire.text_limits import cut_end
-from .evaluation import Evaluation
+from .evaluated import Evaluated
 from .scores import ScoredRow
 
 _SAME = 1e-12  # scores are means of floats
@@ -52,7 +52,7 @@ def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> 
     return digest([[str(name), _plain(values[name])] for name in names], 32)
 
 
-def paired(a: Evaluation, b: Evaluation, on: Sequence[str] | None) -> list[Pair]:
+def paired(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
     """Return the rows of a, each with the same row of b. Raises UsageError."""
     _check(a, on, "a")
     _check(b, on, "b")
@@ -62,7 +62,7 @@ def paired(a: Evaluation, b: Evaluation, on: Sequence[str] | None) -> list[Pair]
     return [Pair(left[name], right[name]) for name in left]
 
 
-def _named(of: Evaluation, on: Sequence[str] | None) -> dict[tuple[str, int], ScoredRow]:
+def _named(of: Evaluated, on: Sequence[str] | None) -> dict[tuple[str, int], ScoredRow]:
     """Return the rows by key and occurrence, in order."""
     seen: Counter[str] = Counter()
     named = {}
@@ -73,15 +73,15 @@ def _named(of: Evaluation, on: Sequence[str] | None) -> dict[tuple[str, int], Sc
     return named
 
 
-def _check(of: Evaluation, on: Sequence[str] | None, side: str) -> None:
+def _check(of: Evaluated, on: Sequence[str] | None, side: str) -> None:
     unknown = [name for name in on or () if name not in of.data]
     if unknown:
         raise UsageError(f"on={unknown[0]!r} names no column of {side}. {of.data.hint(unknown[0])}")
 
 
 def _different(
-    a: Evaluation,
-    b: Evaluation,
+    a: Evaluated,
+    b: Evaluated,
     left: Mapping[Any, ScoredRow],
     right: Mapping[Any, ScoredRow],
     on: Sequence[str] | None,

@@ -11,17 +11,17 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtra
+from .compared import Compared
+from .evaluated import Evaluated
 from .intervals import Interval
 from .summary import number, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from .comparison import Comparison
-    from .evaluation import Evaluation
 
 BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
 MAIN = "#3f86d8"
@@ -30,7 +30,7 @@ FEW = 60  # rows whose differences are drawn with gaps between them
 _WIDTH, _SLIM, _HIGH = 7.0, 1.9, 3.4  # inches
 
 
-def plot_scores(of: Evaluation, ax: Axes | None = None) -> Axes:
+def plot_scores(of: Evaluated, ax: Axes | None = None) -> Axes:
     """Draw how the rows score, and the mean with its interval."""
     scores = [row.score for row in of.scored if row.score is not None]
     levels = sorted(set(scores))
@@ -39,6 +39,8 @@ def plot_scores(of: Evaluation, ax: Axes | None = None) -> Axes:
         _levels(ax, scores, levels)
     else:
         ax.hist(scores, bins=BINS, color=SAME, alpha=0.55, label="rows")
+    if of.bounded:
+        ax.set_xlim(-0.2, 1.2)
     ax.set_ylabel("rows")
     ax.set_xlabel(f"score of a row{f' (mean of {of.repeats} repeats)' if of.repeats > 1 else ''}")
     if of.mean is not None:
@@ -50,22 +52,24 @@ def plot_scores(of: Evaluation, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_differences(of: Comparison, ax: Axes | None = None) -> Axes:
+def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
     """Draw the difference of each row, from the worst to the best, and their mean."""
     differences = sorted(p.difference for p in of.pairs if p.difference is not None)
     ax = ax if ax is not None else _axes(_HIGH)
-    colours = [WORSE if d < 0 else BETTER if d > 0 else SAME for d in differences]
+    places = range(len(differences))
     ax.bar(
-        range(len(differences)),
+        places,
         differences,
-        color=colours,
+        color=[WORSE if d < 0 else BETTER for d in differences],
         width=0.8 if len(differences) <= FEW else 1.0,
     )
     ax.axhline(0, color=SAME, linewidth=1)
-    if of.interval is not None:
-        ax.axhspan(of.interval.low, of.interval.high, color=MAIN, alpha=0.18, linewidth=0)
+    same = [place for place in places if not differences[place]]
+    ax.plot(
+        same, [0.0] * len(same), "o", color=SAME, markersize=4 if len(differences) <= FEW else 2
+    )
     if of.difference is not None:
-        ax.axhline(of.difference, color=MAIN, linewidth=2)
+        _mean(ax, of.difference, of.interval, len(differences))
     a, b = of.names
     ax.set_ylabel(f"score of {b} − {a}")
     ax.set_xlabel(f"rows, sorted ({_counts(of)})")
@@ -74,19 +78,26 @@ def plot_differences(of: Comparison, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _mean(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
+    """Draw a mean difference right of the rows, with its interval, as a band below them too."""
+    at = rows * 1.06 + 0.5
+    if interval is not None:
+        ax.axhspan(interval.low, interval.high, color=MAIN, alpha=0.14, linewidth=0, zorder=0)
+        ax.plot([at, at], [interval.low, interval.high], color=MAIN, linewidth=3)
+    ax.plot([at], [mean], "o", color=MAIN, markersize=8)
+    ax.set_xlim(-1, at + rows * 0.06 + 0.5)
+
+
 def _levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
     """Draw a bar for each of a few scores, with the number of rows on it."""
     counts = [scores.count(level) for level in levels]
-    gaps = [after - before for before, after in zip(levels, levels[1:], strict=False)]
-    width = 0.8 * min(gaps) if gaps else 0.2
-    bars = ax.bar(levels, counts, width=min(width, 0.25 * _reach(levels)), color=SAME, alpha=0.55)
+    reach = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
+    gaps = [after - before for before, after in pairwise(levels)]
+    width = min(0.8 * min(gaps, default=reach), 0.25 * reach)
+    bars = ax.bar(levels, counts, width=width, color=SAME, alpha=0.55)
     ax.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=2, fontsize="small")
     if len(levels) <= BINS // 2:
         ax.set_xticks(levels)
-
-
-def _reach(levels: Sequence[float]) -> float:
-    return (levels[-1] - levels[0]) or 1.0 if levels else 1.0
 
 
 def _interval(ax: Axes, mean: float, interval: Interval | None, height: float) -> None:
@@ -104,7 +115,7 @@ def _figure(mean: float | None, interval: Interval | None, *, signed: bool = Fal
     return f"{said}, {interval.level * 100:g} % interval {span(interval, signed=signed)}"
 
 
-def _counts(of: Comparison) -> str:
+def _counts(of: Compared) -> str:
     changes = of.changes
     return ", ".join(f"{changes[name]:,} {name}" for name in ("worse", "same", "improved"))
 

@@ -8,18 +8,16 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...wire.json_text import dumps
 from ..map.answer_fields import Kind, Shape
 from ..map.frame_out import Column, beside, frame_out
 from ..map.row import RowResult
+from .compared import Compared
+from .evaluated import Evaluated
+from .pairing import Pair
 from .scores import total
-
-if TYPE_CHECKING:
-    from .comparison import Comparison
-    from .evaluation import Evaluation
-    from .pairing import Pair
 
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {
@@ -45,7 +43,7 @@ _PAIR: Columns = {
 }
 
 
-def row_frame(evaluation: Evaluation) -> Any:
+def row_frame(evaluation: Evaluated) -> Any:
     """Return one row for each row of the data; with one repeat, the answer stands beside it."""
     rows = evaluation.scored
     one = evaluation.repeats == 1
@@ -56,7 +54,7 @@ def row_frame(evaluation: Evaluation) -> Any:
     return beside(evaluation.data, [row.place for row in rows], _made(columns, rows))
 
 
-def answer_frame(evaluation: Evaluation) -> Any:
+def answer_frame(evaluation: Evaluated) -> Any:
     """Return one row for each answer: the frame of the map, with the scores."""
     rows = evaluation.scored
     results = [result for row in rows for result in row.results]
@@ -65,7 +63,7 @@ def answer_frame(evaluation: Evaluation) -> Any:
     return frame_out(evaluation.data, results, evaluation.output, more=_made(columns, scores))
 
 
-def pair_frame(comparison: Comparison, pairs: Sequence[Pair]) -> Any:
+def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     """Return one row for each pair, with the values of its row of a."""
     one = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}

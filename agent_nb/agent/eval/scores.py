@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
 from typing import Any
 
 import msgspec
@@ -91,4 +92,4 @@ def failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
 def total(costs: Iterable[float | None]) -> float | None:
     """Return the sum of the costs that are known, in dollars; None if none is."""
     known = [c for c in costs if c is not None]
-    return sum(known) if known else None
+    return fsum(known) if known else None

@@ -143,17 +143,13 @@ def faulty(candidate: Candidate, why: str) -> Score:
 def _number(candidate: Candidate, value: Any) -> Score:
     """Return a function's result as a score."""
     try:
-        if value is None or isinstance(value, str | bytes):
-            raise TypeError
-        number = float(value)
+        number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError):
-        return faulty(
-            candidate,
-            f"the function returned {cut_end(repr(value), 80)}; return a number or a bool",
-        )
-    if not math.isfinite(number):
-        return faulty(candidate, f"the function returned {number}; return a finite number")
-    return Score(number)
+        number = math.nan
+    if math.isfinite(number):
+        return Score(number)
+    said = cut_end(repr(value), 80)
+    return faulty(candidate, f"the function returned {said}; return a finite number or a bool")
 
 
 def _parameters(function: Callable[..., Any], words: str) -> tuple[tuple[str, ...], bool]:

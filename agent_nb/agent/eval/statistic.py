@@ -28,7 +28,7 @@ class Statistic(msgspec.Struct, frozen=True):
 def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: bool) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
     share = _single(scores)
-    of = f"{'share' if share else 'mean'} of {_rows(len(scores))}{_repeated(repeats)}"
+    of = f"{'share' if share else 'mean'} of {_rows(len(scores))}{_repeated(repeats, share)}"
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     interval = (
@@ -61,7 +61,7 @@ def of_pairs(
         mean(differences),
         interval,
         len(a),
-        f"{what} the same {_rows(len(a))}{_repeated(repeats)}; {_said(interval, differences, 'all rows differ by the same')}",
+        f"{what} the same {_rows(len(a))}{_repeated(repeats, shares)}; {_said(interval, differences, 'all rows differ by the same')}",
     )
 
 
@@ -73,8 +73,14 @@ def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def _repeated(repeats: int) -> str:
-    return f", each the mean of {repeats} repeats" if repeats > 1 else ""
+def _repeated(repeats: int, single: bool) -> str:
+    if repeats == 1:
+        return ""
+    return (
+        f", each the same in all {repeats} repeats"
+        if single
+        else f", each the mean of {repeats} repeats"
+    )
 
 
 def _said(interval: Interval | None, values: Sequence[float], same: str) -> str:

@@ -9,21 +9,19 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...models.keys import secrets
 from ...view.bundle import forms
 from ...view.format import clip, count, join, money, plural
 from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
 from ...wire.redact import Redaction
+from .compared import Compared
+from .evaluated import Evaluated, Spent
 from .intervals import Interval
+from .pairing import Pair
 from .score_frame import said
 from .scores import ScoredRow
-
-if TYPE_CHECKING:
-    from .comparison import Comparison
-    from .evaluation import Evaluation, Spent
-    from .pairing import Pair
 
 ROWS = 10  # of each table of rows
 CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are shown
@@ -47,21 +45,21 @@ def span(interval: Interval | None, *, signed: bool = False) -> str:
     return f"{number(interval.low, signed=signed)} to {number(interval.high, signed=signed)}"
 
 
-def line(of: Evaluation) -> str:
+def line(of: Evaluated) -> str:
     """Return an evaluation in one line of text."""
     name = f"{clip(of.name, 60)}: " if of.name else ""
     interval = f" ({span(of.interval)})" if of.interval else ""
     return join(f"{name}{number(of.mean)}{interval}", of.words, *unscored(of))
 
 
-def compared_line(of: Comparison) -> str:
+def compared_line(of: Compared) -> str:
     """Return a comparison in one line of text."""
     interval = f" ({span(of.interval, signed=True)})" if of.interval else ""
     name = f"{clip(of.names[1], 60)} − {clip(of.names[0], 60)}"
     return join(f"{name}: {number(of.difference, signed=True)}{interval}", of.words, changes(of))
 
 
-def unscored(of: Evaluation) -> list[str]:
+def unscored(of: Evaluated) -> list[str]:
     """Return what has no score, and how it counts."""
     words = []
     if kinds := of.failures:
@@ -74,14 +72,14 @@ def unscored(of: Evaluation) -> list[str]:
     return words
 
 
-def changes(of: Comparison) -> str:
+def changes(of: Compared) -> str:
     """Return how many rows changed, in words."""
     return ", ".join(
         f"{n:,} {change}" for change, n in of.changes.items() if n or change != "missing"
     )
 
 
-def of_evaluation(of: Evaluation) -> dict[str, str]:
+def of_evaluation(of: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
     hide = Redaction(secrets())
     low = sorted((r for r in of.scored if r.score is not None), key=lambda r: (r.score, r.place))
@@ -89,7 +87,7 @@ def of_evaluation(of: Evaluation) -> dict[str, str]:
     steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
     parts: list[Node] = [
         _head(number(of.mean), of.interval, of.name),
-        _muted(join(of.words, f"scored by {of.scored_by}" if of.scored_by else "", steady)),
+        _muted(join(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
         *(_muted(word, "bad") for word in unscored(of)),
         _muted(_spent(of)),
     ]
@@ -100,7 +98,7 @@ def of_evaluation(of: Evaluation) -> dict[str, str]:
     return forms(_page("evaluation", parts))
 
 
-def of_comparison(of: Comparison) -> dict[str, str]:
+def of_comparison(of: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
     hide = Redaction(secrets())
     a, b = of.names
@@ -148,7 +146,7 @@ def _fold(title: str, node: Node) -> Fold:
     return Fold((Row((T(title),)),), (node,), title=title)
 
 
-def _spent(of: Evaluation) -> str:
+def _spent(of: Evaluated) -> str:
     both = of.answering + of.judging
     judge = f"of which the judge {_amount(of.judging)}" if of.judging.tokens else ""
     return join(
@@ -163,7 +161,7 @@ def _amount(spent: Spent) -> str:
     return ", ".join(filter(None, (f"{count(spent.tokens)} tokens", cost)))
 
 
-def _sides(of: Comparison) -> Table:
+def _sides(of: Compared) -> Table:
     """Return both sides and their difference as a table."""
     rows = [
         (
@@ -192,7 +190,7 @@ def _signed_money(dollars: float) -> str:
     return f"{'−' if dollars < 0 else '+'}{money(abs(dollars))}"
 
 
-def _rows_table(hide: Redaction, of: Evaluation, rows: Sequence[ScoredRow]) -> Table:
+def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Table:
     names = [*of.data.unique][:COLUMNS]
     judged = of.judged and of.repeats == 1
     columns = ("row", *names, "answer", "score", *(("reason",) if judged else ()))
@@ -209,7 +207,7 @@ def _rows_table(hide: Redaction, of: Evaluation, rows: Sequence[ScoredRow]) -> T
     return _table(columns, cells, len(rows), figures=(0, len(names) + 2))
 
 
-def _pairs_table(hide: Redaction, of: Comparison, pairs: Sequence[Pair]) -> Table:
+def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
     names = [*of.a.data.unique][:COLUMNS]
     a, b = (clip(name, 30) for name in of.names)
     columns = ("row", *names, f"answer {a}", f"answer {b}", f"score {a}", f"score {b}")
