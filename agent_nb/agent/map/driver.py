@@ -5,7 +5,7 @@ only what happens between `run_start` and `end` differs.
 
 Rules
 - As many workers as rows may be asked at once; each takes the next row when its last one is over.
-- A row has one result. It counts, and readers see it, only when it is kept (`keeping`).
+- A row has one result. It counts, and readers see it, only when it is kept (`desk`).
 - `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
 - A limit over the whole map that is used up ends it: rows under way end as `limit`, the others stay
   pending.
@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,25 +26,27 @@ from ... import events
 from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
+from ...record.row_store import RowStore
 from .asking import Answered, RowAsker
 from .budget import Budget
+from .desk import Desk, Done, PlainDesk, StoreDesk
+from .map_log import MapLog
 from .options import MapOptions
 from .results import Results
 from .row import Row, RowResult
 from .row_result import failed
-from .sample import KIND, Sample
-from .tally import Tally
 
-TICK = 0.2  # s between two snapshots
-QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
-PLAN, END, LIVE = "map.plan", "map", "map"  # kinds of events
+Warn = Callable[[str], None]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a map does: `rows` in the order in which they are asked.
 
-    `start` returns the fields of `run_start`, `user` is the template, `plan` what is known before
-    the first request, `asker` makes what asks the rows; `budget` holds over all of them.
+    `start` returns the fields of `run_start`, `user` is the template. Of the rows that are to be
+    asked, `plan` returns what is known before the first request, and `asker` makes what asks them
+    (it raises UsageError where nothing may be asked). `budget` holds over all rows. `store` opens
+    where they are kept (None: nowhere) and gets what takes its warnings. `trust`: records of others
+    that count (see `stored.found`).
     """
 
     rows: Sequence[Row]
@@ -53,8 +54,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
     start: Callable[[], Mapping[str, Any]]
     user: events.User
-    plan: Mapping[str, Any]
-    asker: Callable[[], RowAsker]
+    plan: Callable[[Sequence[Row]], Mapping[str, Any]]
+    asker: Callable[[Sequence[Row]], RowAsker]
+    store: Callable[[Warn], RowStore | None] = lambda warn: None
+    trust: bool | frozenset[str] = False
 
 
 class MapDriver:
@@ -72,14 +75,12 @@ class MapDriver:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
-        self._job, self._log, self._results = job, log, results
-        self._clock, self._sleep = clock, sleep
-        self._left = deque(job.rows)
-        self._tally = Tally(len(job.rows), clock())
-        self._sample = Sample(len(job.rows))
-        self._workers: list[asyncio.Task[None]] = []
+        self._job, self._results, self._sleep = job, results, sleep
+        self._log = MapLog(log, job.rows, clock, sleep)
+        self._tasks: list[asyncio.Task[None]] = []
         self._stop: Cancelled | None = None
         self._fault: RowResult | None = None
+        self._halted = False
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
@@ -90,77 +91,113 @@ class MapDriver:
     async def run(self) -> None:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
         error: events.Error | None = None
-        done = False
+        over = False
         try:
-            self._begin()
-            await self._ask_all()
-            done = True
-        except AgentError as fault:
-            error = events.Error(code="map", message=str(fault))
-            done = True
-        except Exception as fault:
-            error = events.Error(code="internal", message=f"{type(fault).__name__}: {fault}")
-            done = True
+            error = await self._whole()
+            over = True
         finally:
-            if not done:
+            if not over:
                 self.cancel(Cancelled("user", "its event loop ended"))
-            self._end(error)
+            if self._fault is not None:
+                said = f"Row {self._fault.place}: {self._fault.error or self._fault.status}"
+                error = events.Error(code=self._fault.kind or "map", message=said)
+            self._log.close(self._stop, error)
             self._results.close()
 
-    def _begin(self) -> None:
-        fields: Mapping[str, Any] = {"agent": "map"}
+    async def _whole(self) -> events.Error | None:
+        """Do everything between begin and end; return the error that ended it."""
         try:
-            fields = self._job.start()
-        finally:
-            self._log.append(events.RunStart(**fields))
-            self._log.append(self._job.user)
-        self._log.append(events.State(kind=PLAN, payload=dict(self._job.plan)))
+            self._log.start(self._job.start, self._job.user)
+            desk = self._desk()
+            try:
+                await self._rows(desk)
+            finally:
+                desk.settle()
+        except AgentError as fault:
+            return events.Error(code="map", message=str(fault))
+        except Exception as fault:
+            return events.Error(code="internal", message=f"{type(fault).__name__}: {fault}")
+        return None
 
-    async def _ask_all(self) -> None:
-        if self._stop is not None or not self._left:
-            return
-        asker = self._job.asker()
-        create = asyncio.get_running_loop().create_task
-        ticker = create(self._tick())
-        count = min(self._job.options.concurrency, len(self._left))
-        self._workers = [create(self._work(asker)) for _ in range(count)]
+    def _desk(self) -> Desk:
+        store = self._job.store(self._log.warn)
+        if store is None:
+            return PlainDesk(self._job.rows, self._deliver)
+        return StoreDesk(
+            self._job.rows, self._deliver, store, trust=self._job.trust, sleep=self._sleep
+        )
+
+    async def _rows(self, desk: Desk) -> None:
+        ticking = asyncio.ensure_future(self._log.tick())
         try:
-            await asyncio.wait(self._workers, return_when=asyncio.FIRST_EXCEPTION)
+            await self._all([desk.find()])
+            left = desk.left
+            self._log.plan(self._job.plan(left))
+            if not left or self._halted:
+                return
+            asker = self._job.asker(left)
+            count = min(self._job.options.concurrency, len(left))
+            serving = asyncio.ensure_future(desk.serve())
+            serving.add_done_callback(self._served)
+            try:
+                await self._all([self._work(desk, asker) for _ in range(count)])
+            finally:
+                serving.cancel()
+                await asyncio.wait([serving])
+                await asker.aclose()
+            if not serving.cancelled() and (fault := serving.exception()) is not None:
+                raise fault
         finally:
+            ticking.cancel()
+            await asyncio.wait([ticking])
+
+    async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Do all of it, or stop all of it; raise the first fault."""
+        self._tasks = [asyncio.ensure_future(each) for each in work]
+        if self._halted:
             self._halt()
-            ticker.cancel()
-            await asyncio.wait([ticker, *self._workers])
-            await asker.aclose()
-        for worker in self._workers:
-            if not worker.cancelled() and (fault := worker.exception()) is not None:
+        try:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            left = [task for task in self._tasks if not task.done()]
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+        for task in self._tasks:
+            if not task.cancelled() and (fault := task.exception()) is not None:
                 raise fault
 
     def _halt(self) -> None:
-        for worker in self._workers:
-            worker.cancel()
+        self._halted = True
+        for task in self._tasks:
+            task.cancel()
 
-    async def _work(self, asker: RowAsker) -> None:
+    def _served(self, serving: asyncio.Future[None]) -> None:
+        """Stop asking if what is done cannot be kept."""
+        if not serving.cancelled() and serving.exception() is not None:
+            self._halt()
+
+    async def _work(self, desk: Desk, asker: RowAsker) -> None:
         task = asyncio.current_task()
         assert task is not None
         # an asker may return the row of a task that was cancelled
-        while self._left and not task.cancelling():
-            row = self._left.popleft()
-            self._tally.begin()
+        while not task.cancelling() and (row := await desk.take()) is not None:
+            self._log.begin()
             try:
                 answered = await asker.ask(row)
             except asyncio.CancelledError:
-                self._over(row, Answered(_unfinished(row)))
+                self._over(desk, row, Answered(_unfinished(row)))
                 raise
             except Exception as fault:  # of a foreign asker: the other rows are asked
                 answered = Answered(failed(fault, place=row.place, key=row.key))
-            self._over(row, answered)
+            self._over(desk, row, answered)
 
-    def _over(self, row: Row, answered: Answered) -> None:
+    def _over(self, desk: Desk, row: Row, answered: Answered) -> None:
         """Take what came of a row that was asked."""
         result = self._named(answered.result)
-        self._keep(row, result, answered.record)
-        words = self._job.budget.add(result)
-        if words:
+        desk.give(Done(row, result, answered.record))
+        if words := self._job.budget.add(result):
             self.cancel(Cancelled("limit", words))
         raising = self._job.options.on_error == "raise" and result.status in ("error", "limit")
         if raising and self._stop is None and self._fault is None:
@@ -174,44 +211,11 @@ class MapDriver:
             return result
         return msgspec.structs.replace(result, status="limit", kind="limit", error=stop.detail)
 
-    def _keep(self, row: Row, result: RowResult, record: Record | None) -> None:
+    def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
+        """Take a result that is kept."""
         index = row.place * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
-            self._tally.end(result, self._sample.add(row, result, record), self._clock())
-
-    async def _tick(self) -> None:
-        last, told = -1, self._clock()
-        while True:
-            await self._sleep(TICK)
-            now = self._clock()
-            if self._tally.done != last or now - told >= QUIET:
-                last, told = self._tally.done, now
-                text = msgspec.json.encode(self._tally.snapshot(now)).decode()
-                self._log.append(events.Delta(of=LIVE, text=text))
-
-    def _end(self, error: events.Error | None) -> None:
-        """End the log: the counts, the records of the rows if they are few, and why it ended."""
-        if self._log.ended or not self._log:
-            return
-        counts = msgspec.json.encode(self._tally.snapshot(self._clock()))
-        payload = msgspec.json.decode(counts) | self._sample.lines
-        self._log.append(events.Metric(total=self._tally.used))
-        self._log.append(events.State(kind=END, payload=payload))
-        if self._sample.records:
-            self._log.append(events.State(kind=KIND, payload=self._sample.records))
-        status: events.EndStatus = "ok"
-        if self._fault is not None:
-            said = f"Row {self._fault.place}: {self._fault.error or self._fault.status}"
-            error = error or events.Error(code=self._fault.kind or "map", message=said)
-        if error is not None:
-            self._log.append(error)
-            status = "error"
-        elif self._stop is not None:
-            reason: Any = self._stop.reason
-            reason = reason if reason in ("user", "timeout", "limit") else "user"
-            self._log.append(events.Interrupt(reason=reason, detail=self._stop.detail))
-            status = "interrupted" if reason == "user" else "limit"
-        self._log.append(events.End(status=status, finish_reason="" if status == "ok" else status))
+            self._log.end(row, result, record)
 
 
 def _unfinished(row: Row) -> RowResult:

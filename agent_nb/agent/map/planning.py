@@ -16,29 +16,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from ... import events
 from ...errors import UsageError
+from ...events.log import new_run_id
 from ...models import offline
 from ...record.fingerprint import inputs_hash
 from ...record.given import Given
 from ...wire.redact import Redaction
 from ..assembly import Basis, make_basis
 from ..configuration import Configuration
+from ..limits import Limits
 from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .driver import Job
+from .estimate import estimate
 from .keys import Keys, map_digest
 from .options import MapOptions
 from .refusals import check
 from .row import Row
 from .rows import Rows, rows_of
+from .stored import Store, map_id, opened
 from .template import Template
 
 TOKENS = "tokens"  # the limit
+NAMED = 10  # rows that an error names
 MAP = "map"  # the setting that holds the digest of all rows
 
 
@@ -62,6 +68,7 @@ def planned(
     options: MapOptions,
     *,
     attachments: Any = None,
+    store: Store = None,
 ) -> Planned:
     """Return the plan of a map. Raises UsageError for what cannot be asked."""
     options.checked()
@@ -72,6 +79,7 @@ def planned(
     alone = agent.given_of(redaction, "", (), ())
     asked = _asked(rows, template, redaction, alone, options.repeats)
     said = redaction.value(prompt)
+    id_ = map_id(alone.inputs, said)
     settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
     given = msgspec.structs.replace(alone, prompt=said, settings=settings)
 
@@ -81,21 +89,25 @@ def planned(
         check(agent.tools, made.policy, options.concurrency)
         return made
 
-    def asker() -> RowAsker:
+    def asker(left: Sequence[Row]) -> RowAsker:
+        if not live:
+            raise UsageError(_unrecorded(left))
         return LocalRows(agent, basis())
 
     live = bool(asked) and (not offline.barred() or agent.choice.is_script())
+    shared = basis if live else None  # offline, the model may be unknown
+    budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
         rows=asked,
         options=options,
-        budget=Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost),
-        start=_start(basis if live else None, given, options, len(asked)),
+        budget=budget,
+        start=_start(shared, given, options, len(asked)),
         user=events.User(content=said, origin="user"),
-        plan=_plan(rows, options),
+        plan=_plan(rows, options, shared, budget),
         asker=asker,
+        store=lambda warn: opened(store, id_, owner=new_run_id(), live=live, warn=warn),
     )
-    # offline, the model may be unknown
-    return Planned(rows, job, given, redaction, basis if live else lambda: None)
+    return Planned(rows, job, given, redaction, shared or (lambda: None))
 
 
 def _asked(
@@ -137,14 +149,31 @@ def _start(
     return start
 
 
-def _plan(rows: Rows, options: MapOptions) -> Mapping[str, Any]:
-    names: Sequence[str] = rows.names
-    return {
-        "rows": len(rows),
-        "repeats": options.repeats,
-        "found": 0,
-        "columns": list(names),
-        "concurrency": options.concurrency,
-        "rpm": options.rpm,
-        "where": "",
-    }
+def _unrecorded(left: Sequence[Row]) -> str:
+    """Return the words for rows that are in no record where nothing runs live."""
+    places = [str(row.place) for row in islice(left, NAMED)]
+    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    one = len(left) == 1
+    said = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
+    return f"{said} {offline.ELSEWHERE.format(offline.barred())}"
+
+
+def _plan(
+    rows: Rows, options: MapOptions, basis: Callable[[], Basis] | None, budget: Budget
+) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
+    """Return what gives the facts that are known before the first request."""
+    limits = Limits(tokens=budget.tokens, cost=budget.cost)
+
+    def plan(left: Sequence[Row]) -> Mapping[str, Any]:
+        known = {"estimate": estimate(left, basis(), limits).payload} if basis and left else {}
+        return {
+            "rows": len(rows),
+            "repeats": options.repeats,
+            "columns": list(rows.names),
+            "concurrency": options.concurrency,
+            "rpm": options.rpm,
+            "where": "",
+            **known,
+        }
+
+    return plan

@@ -29,6 +29,7 @@ from ...record.signing import user_key
 from .row import Row, RowResult
 from .row_result import result_of
 
+Store = str | os.PathLike[str] | bool | None
 ENDING = ".sqlite"
 BATCH = 100  # rows that are looked up at once
 _ID = 24  # hexadecimal digits of a map's id
@@ -63,7 +64,7 @@ def map_id(inputs: Mapping[str, str], template: str) -> str:
 
 
 def opened(
-    store: str | os.PathLike[str] | bool | None,
+    store: Store,
     id_: str,
     *,
     owner: str,
@@ -90,7 +91,7 @@ def opened(
         return None
 
 
-def _named(store: str | os.PathLike[str] | bool | None) -> bool:
+def _named(store: Store) -> bool:
     return store is not None and not isinstance(store, bool)
 
 

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,8 @@ from .options import MapOptions
 from .planning import Planned, planned
 from .recorded import recorded
 from .results import Results
-from .row import Row, RowResult
+from .row import RowResult
+from .stored import Store
 
 if TYPE_CHECKING:
     from ...record.given import Given
@@ -97,11 +98,6 @@ class MapStream(Stream):
         self._make = self._play(tape, wish)
 
     @property
-    def rows(self) -> Sequence[Row]:
-        """The rows as they are asked, with their prompts, in the order of `results`."""
-        return self._plan.job.rows
-
-    @property
     def frame(self) -> Any:
         """The frame of the results so far: the same kind as the data, in its order."""
         return frame_out(self._plan.data, self.results, self._output)
@@ -146,19 +142,23 @@ def map_of(
     output: Any = None,
     view: str | None = "auto",
     attachments: Any = None,
+    store: Store = None,
     check: bool = True,
     record: bool = True,
     late: bool = False,
 ) -> MapStream:
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
-    `output`: the type of the answers, in place of the agent's. `late`: the caller calls `ready`,
+    `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
+    rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
     unless it plays a record. Raises UsageError for data, a prompt, options or tools that cannot be
     used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))
-    plan = planned(agent, data, prompt, options or MapOptions(), attachments=attachments)
+    plan = planned(
+        agent, data, prompt, options or MapOptions(), attachments=attachments, store=store
+    )
     log = EventLog()
     play = partial(player, agent, log=log, redaction=plan.redaction)
     asked = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)

@@ -4,97 +4,15 @@ import asyncio
 
 import msgspec
 import pytest
+from helpers.maps import BAD, OK, Map, settled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_nb import events
 from agent_nb.agent.map.asking import Answered
 from agent_nb.agent.map.budget import Budget
-from agent_nb.agent.map.driver import TICK, Job, MapDriver
-from agent_nb.agent.map.options import MapOptions
-from agent_nb.agent.map.results import Results
-from agent_nb.agent.map.row import Row, RowResult
+from agent_nb.agent.map.map_log import TICK
+from agent_nb.agent.map.row import RowResult
 from agent_nb.errors import Cancelled
-from agent_nb.events.log import EventLog
-
-
-class Rows:
-    """Answers rows when it is asked to; keeps how many were under way at once."""
-
-    def __init__(self):
-        self.open = {}
-        self.most = 0
-        self.asked = []
-        self.closed = False
-
-    async def ask(self, row):
-        self.asked.append(row.place)
-        waiting = self.open[row.place] = asyncio.get_running_loop().create_future()
-        self.most = max(self.most, len(self.open))
-        try:
-            said = await waiting
-        finally:
-            del self.open[row.place]
-        if isinstance(said, Exception):
-            raise said
-        return Answered(RowResult(place=row.place, key=row.key, input=10, cost=0.5, **said))
-
-    async def aclose(self):
-        self.closed = True
-
-
-OK = {"status": "ok", "answer": "yes"}
-BAD = {"status": "error", "kind": "provider", "error": "no"}
-
-
-class Map:
-    """A map of `count` rows in progress."""
-
-    def __init__(self, count, *, budget=None, **options):
-        self.asker, self.log = Rows(), EventLog()
-        rows = [Row(place=n, prompt=f"row {n}", key=f"k{n}") for n in range(count)]
-        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
-        self.now = 0.0
-        self.ticks = asyncio.Event()
-        job = Job(
-            rows=rows,
-            options=MapOptions(**options),
-            budget=budget or Budget(),
-            start=dict,
-            user=events.User(content="{{ text }}"),
-            plan={"rows": count},
-            asker=lambda: self.asker,
-        )
-        self.driver = MapDriver(
-            job, self.log, self.results, clock=lambda: self.now, sleep=self.sleep
-        )
-
-    async def sleep(self, seconds):
-        await self.ticks.wait()
-        self.ticks.clear()
-        self.now += seconds
-
-    async def begin(self):
-        self.task = asyncio.create_task(self.driver.run())
-        await settled()
-
-    async def finish(self, place, said=OK):
-        self.asker.open[place].set_result(said)
-        await settled()
-
-    async def end(self):
-        while self.asker.open:
-            await self.finish(next(iter(self.asker.open)))
-        await self.task
-
-    @property
-    def statuses(self):
-        return [r.status for r in self.results]
-
-
-async def settled():
-    for _ in range(8):
-        await asyncio.sleep(0)
 
 
 def test_as_many_rows_as_allowed_are_asked_at_once_and_no_more():
@@ -130,7 +48,7 @@ def test_a_stop_ends_the_rows_under_way_as_interrupted_and_leaves_the_others_pen
         m.driver.cancel(Cancelled("user", "enough"))
         await m.task
         assert m.statuses == ["ok", "interrupted", "interrupted", "pending"]
-        assert [e.kind for e in m.log.of("state")] == ["map.plan", "map"]
+        assert [e.kind for e in m.log.of("state")] == ["map.plan", "map", "map.rows"]
         assert [e.type for e in m.log][-2:] == ["interrupt", "end"]
         assert (m.log[-2].detail, m.log[-1].status) == ("enough", "interrupted")
 

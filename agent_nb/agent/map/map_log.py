@@ -1,0 +1,103 @@
+"""Writes the log of a map: how it begins, its counts while it goes on, and how it ends.
+
+    run_start, user, state map.plan          what is asked
+    delta map, …                             counts, live only, at most 5 a second
+    metric, state map, state map.rows        the counts, and the records of the rows of a small map
+    error or interrupt, end
+
+Rules
+- Whatever happens, the counts stand in the log and `end` is its last event.
+- The clock comes in; a snapshot is written when there is news, and once a second without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ... import events
+from ...errors import Cancelled
+from ...events.log import EventLog
+from ...record.record import Record
+from .row import Row, RowResult
+from .sample import KIND, Sample
+from .tally import Tally
+
+TICK = 0.2  # s between two snapshots
+QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
+PLAN, COUNTS = "map.plan", "map"  # kinds of states; that of the counts is also of the deltas
+
+
+class MapLog:
+    """The log of one map. `clock` returns seconds, `sleep` waits for some."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        rows: Sequence[Row],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[Any]],
+    ) -> None:
+        self._log, self._clock, self._sleep = log, clock, sleep
+        self._tally = Tally(len(rows), clock())
+        self._sample = Sample(len(rows))
+
+    def start(self, fields: Callable[[], Mapping[str, Any]], user: events.User) -> None:
+        """Write what begins a map; if the `fields` of `run_start` raise, without them."""
+        known: Mapping[str, Any] = {"agent": "map"}
+        try:
+            known = fields()
+        finally:
+            self._log.append(events.RunStart(**known))
+            self._log.append(user)
+
+    def plan(self, payload: Mapping[str, Any]) -> None:
+        """Write what is known before the first request, with the rows found until now."""
+        found = {"found": self._tally.done}
+        self._log.append(events.State(kind=PLAN, payload={**payload, **found}))
+
+    def warn(self, words: str) -> None:
+        """Write a remark that does not end the map."""
+        self._log.append(events.Error(code="store", message=words, retryable=True))
+
+    def begin(self) -> None:
+        """Count a row that is asked now."""
+        self._tally.begin()
+
+    def end(self, row: Row, result: RowResult, record: Record | None) -> None:
+        """Count a row that is over."""
+        self._tally.end(result, self._sample.add(row, result, record), self._clock())
+
+    async def tick(self) -> None:
+        """Write snapshots until cancelled."""
+        last, written = 0, self._clock()
+        while True:
+            await self._sleep(TICK)
+            now = self._clock()
+            if self._tally.done != last or now - written >= QUIET:
+                last, written = self._tally.done, now
+                text = msgspec.json.encode(self._tally.snapshot(now)).decode()
+                self._log.append(events.Delta(of=COUNTS, text=text))
+
+    def close(self, stop: Cancelled | None, error: events.Error | None) -> None:
+        """End the log: the counts, the records of the rows if they are few, and why it ended."""
+        if self._log.ended or not self._log:
+            return
+        counts = msgspec.json.encode(self._tally.snapshot(self._clock()))
+        payload = msgspec.json.decode(counts) | self._sample.lines
+        self._log.append(events.Metric(total=self._tally.used))
+        self._log.append(events.State(kind=COUNTS, payload=payload))
+        if self._sample.records:
+            self._log.append(events.State(kind=KIND, payload=self._sample.records))
+        status: events.EndStatus = "ok"
+        reason: Any = "stop"
+        if error is not None:
+            self._log.append(error)
+            status, reason = "error", "error"
+        elif stop is not None:
+            reason = stop.reason if stop.reason in ("user", "timeout", "limit") else "user"
+            self._log.append(events.Interrupt(reason=reason, detail=stop.detail))
+            status = "interrupted" if reason == "user" else "limit"
+        self._log.append(events.End(status=status, finish_reason=reason))
