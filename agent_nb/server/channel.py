@@ -66,8 +66,9 @@ class Gap(msgspec.Struct, frozen=True):
 class Info(msgspec.Struct, frozen=True):
     """An entry in the list of runs.
 
-    `status`: `running` or how it ended. `started`: epoch seconds. `prompt`: its first 200
-    characters. `controls`: `cancel` and `approve`, if possible from here.
+    `status`: `running`, how it ended, or `away` if its process has not been heard of for a while.
+    `started`: epoch seconds. `prompt`: its first 200 characters. `controls`: `cancel` and
+    `approve`, if possible from here.
     """
 
     run: str

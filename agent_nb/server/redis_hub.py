@@ -38,7 +38,7 @@ from .redis_reader import Reader
 from .subscription import Subscription
 
 T = TypeVar("T")
-PAGE = 512  # entries
+PAGE = 128  # entries
 IDLE = 60.0  # s that a run nobody reads is followed
 TEND = 8.0  # s
 DOOR = 5.0  # s for the first connection
@@ -268,16 +268,21 @@ class RedisHub(Hub):
         """Publish what is left, within `LAST` seconds, and close the connections."""
         if self in _HUBS:
             _HUBS.discard(self)
-            _THREAD.submit(self._finish()).result(2 * LAST)
+            with suppress(TimeoutError):
+                _THREAD.submit(self._finish()).result(3 * LAST)
 
     async def _finish(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._publisher.drained(), LAST if not self._link.away else 0.05)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        with suppress(HubAway):
-            await self._link.ask("UNLINK", self._reader.inbox)
+            await asyncio.wait_for(self._publisher.drained(), 0.0 if self._link.away else LAST)
+        left = self._tasks
+        for _ in range(3):  # a client of Redis may lose a cancellation
+            for task in left:
+                task.cancel()
+            if left:
+                _, left = await asyncio.wait(left, timeout=LAST / 4)
+        if not self._link.away:
+            with suppress(HubAway):
+                await self._link.ask("UNLINK", self._reader.inbox)
         await self._link.aclose()
 
     def __repr__(self) -> str:
@@ -302,7 +307,7 @@ async def _finish_all() -> None:
     await asyncio.gather(*(hub._finish() for hub in list(_HUBS)))  # noqa: SLF001  (of this file)
 
 
-_THREAD = Background("agent_nb hub", _finish_all, 2 * LAST)
+_THREAD = Background("agent_nb hub", _finish_all, 3 * LAST)
 
 
 def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:

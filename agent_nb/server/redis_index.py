@@ -19,6 +19,7 @@ from .redis_link import Command, Link
 from .redis_mirror import Published
 
 AWAY = 30  # s
+LARGEST = 64 << 10  # bytes
 _decoder = msgspec.json.Decoder(Published)
 
 
@@ -95,8 +96,10 @@ class Index:
 
 
 def _read(data: Any) -> Published | None:
+    if not isinstance(data, bytes) or len(data) > LARGEST:
+        return None
     try:
-        return _decoder.decode(data) if isinstance(data, bytes) else None
+        return _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return None
 

@@ -166,7 +166,8 @@ class Publisher:
             return False
         out.place = entries[-1].position
         out.deltas.extend(stream_id(e) for e in entries if e.n)
-        await self._list(out)
+        if not out.listed or not all(e.n for e in entries):
+            await self._list(out)
         if len(out.deltas) > self._keep * 5 // 4:
             await self._delete(out, self._keep)
         if out.channel.ended and out.place == out.channel.newest:

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import HubAway
 from .redis_link import FIRST, LOG, Link
 
-COUNT = 256  # entries of one stream at once
+COUNT = 128  # entries of one stream at once
 BLOCK = 5.0  # s
 _KEPT = 3600  # s that an inbox nobody reads stays
 Deliver = Callable[[list[Any]], None]

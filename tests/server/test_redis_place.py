@@ -1,0 +1,72 @@
+"""Addresses of Redis: what is refused, and that user and password are shown nowhere."""
+
+import pytest
+
+from agent_nb.errors import UsageError
+from agent_nb.models import keys
+from agent_nb.server.redis_place import configured, place_of
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://127.0.0.1", "redis://127.0.0.1:6379/0"),
+        ("redis://localhost:7000/3?prefix=team", "redis://localhost:7000/3"),
+        ("redis://ada:s3cret-word@[::1]:7000", "redis://[::1]:7000/0"),
+        ("rediss://ada:s3cret-word@db.example.org/1", "rediss://db.example.org:6379/1"),
+        ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+    ],
+)
+def test_an_address_is_shown_without_user_and_password(url, shown):
+    place = place_of(url)
+    assert place.shown == shown
+    assert repr(place) == str(place) == f"Place({shown})"
+
+
+@pytest.mark.parametrize("host", ["redis.example.org", "10.0.0.5", "0.0.0.0", "[fe80::1]"])
+def test_off_loopback_tls_is_required(host):
+    with pytest.raises(UsageError, match="rediss://") as caught:
+        place_of(f"redis://ada:s3cret-word@{host}:6379/0")
+    assert "s3cret" not in str(caught.value)
+    assert "ada" not in str(caught.value)
+    assert place_of(f"rediss://{host}").scheme == "rediss"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "http://127.0.0.1",
+        "redis://",
+        "unix://",
+        "redis://ada:s3cret-word@127.0.0.1:port/0",
+        "redis://ada:s3cret-word@127.0.0.1/x",
+        "redis://ada:s3cret-word@127.0.0.1/0?ssl_cert_reqs=none",
+        "rediss://ada:s3cret-word@[::1/0",
+    ],
+)
+def test_a_wrong_address_is_refused_without_its_secrets(url):
+    with pytest.raises(UsageError) as caught:
+        place_of(url)
+    assert "s3cret" not in str(caught.value)
+    assert "ada" not in str(caught.value)
+
+
+def test_a_password_is_hidden_from_every_run_and_scrubbed_from_errors():
+    place = place_of("redis://ada:s3cret%2Fword@127.0.0.1")
+    assert place.password == "s3cret/word"
+    assert "s3cret/word" in keys.secrets().values()
+    assert place.scrub("WRONGPASS ada s3cret/word") == "WRONGPASS … …"
+
+
+def test_the_address_of_the_environment_counts_unless_one_is_given(monkeypatch):
+    assert configured(None) == ""
+    monkeypatch.setenv("AGENT_NB_HUB", "redis://127.0.0.1")
+    assert configured(None) == "redis://127.0.0.1"
+    assert configured("") == ""
+    assert configured("unix:///x") == "unix:///x"
+
+
+def test_keys_of_two_prefixes_are_apart():
+    assert place_of("redis://localhost").key("runs") == "agent_nb:runs"
+    assert place_of("redis://localhost?prefix=team").key("run", "r") == "team:run:r"
