@@ -77,7 +77,8 @@ class Control:
         channel, gate = self._attended[run]
         try:
             found = gate.open(given or [])
-            self._check(channel, found)
+            if not found.back.startswith(self._link.place.key("inbox", "")):
+                raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:
             self._refuse(run, str(why))
             return
@@ -89,12 +90,6 @@ class Control:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _check(self, channel: Channel, found: Message) -> None:
-        if not found.back.startswith(self._link.place.key("inbox", "")):
-            raise Refused("it names no inbox for the reply")
-        if found.kind == "approve" and found.asked != question(channel.stored(), found.call):
-            raise Refused("the arguments it is about are not those of the question")
-
     def _refuse(self, run: str, why: str) -> None:
         count = self._refusals[run] = self._refusals.get(run, 0) + 1
         if count <= SAID:
@@ -104,6 +99,9 @@ class Control:
         done, words = True, ""
         try:
             done = await _act(channel, found)
+        except Refused as why:
+            done, words = False, str(why)
+            self._refuse(channel.run, words)
         except AgentError as fault:
             done, words = False, str(fault)
         except Exception as fault:  # of the run's own function; the sender learns of it
@@ -183,13 +181,18 @@ class Control:
 
 
 async def _act(channel: Channel, found: Message) -> bool:
-    """Do what a message asks; return whether there was something to do. Raises UsageError."""
+    """Do what a message asks; return whether there was something to do.
+
+    Raises UsageError, and Refused if the sender saw other arguments than the question has.
+    """
     if found.kind == "cancel" and channel.cancel is not None and not channel.ended:
         result = channel.cancel()
         if inspect.isawaitable(result):
             await result
         return True
     if found.kind == "approve" and channel.approve is not None:
+        if found.asked != question(channel.stored(), found.call):
+            raise Refused("the arguments it is about are not those of the question")
         answer = {"args": found.args, "scope": found.scope, "reason": found.reason}
         said: Any = channel.approve(found.call, allow=found.allow, **answer)
         return bool(await said if inspect.isawaitable(said) else said)
