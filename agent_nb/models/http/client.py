@@ -36,7 +36,7 @@ import anyio
 from ...errors import ModelError, UsageError
 from ...wire.json_text import lenient_loads
 from ..offline import check_address
-from .connections import SHARE, Connections
+from .connections import Connections
 from .errors import scrub
 from .network_errors import fault_of
 from .reply import Reply, Timeouts
@@ -157,7 +157,6 @@ class Http:
         try:
             return httpx.AsyncClient(
                 timeout=httpx.Timeout(None, connect=self.timeouts.connect, write=60.0),
-                limits=httpx.Limits(max_keepalive_connections=SHARE),
                 trust_env=not self.loopback,
                 verify=verify,
                 headers={"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"},
