@@ -13,7 +13,9 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
-from agent_nb.notebook.cell import approvals
+from agent_nb.agent.map.rows import rows_of
+from agent_nb.agent.map.template import Template
+from agent_nb.notebook.cell import approvals, mapped
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
 from agent_nb.tools.base import Question
@@ -312,6 +314,31 @@ def test_a_question_to_the_user_can_be_interrupted(module):
     exec("def put():\n    press()\n    return 'answered'", ours, ours)
     with Interrupts() as interrupts:
         _, fault = interrupts.guard("job", ours["put"])
+    assert isinstance(fault, KeyboardInterrupt)
+
+
+def pressed_in_a_library():
+    """Return a function of a library that is interrupted."""
+    library = {"__name__": "slow_library", "press": press}
+    exec("def read(*_):\n    press()\n    yield 'a row'", library, library)
+    return lambda *_: list(library["read"]())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda slow: mapped.data_of("slow()", {"slow": slow}),
+        lambda slow: rows_of(map(slow, "ab")),
+        lambda slow: Template("Classify", attachments=slow).fill({}),
+        lambda slow: Template("{{ slow() }}", {"slow": slow}).fill({}),
+    ],
+)
+def test_what_reads_the_data_of_a_map_can_be_interrupted(read):
+    slow = pressed_in_a_library()
+    ours = {"__name__": "agent_nb.notebook.cell.run", "read": read, "slow": slow}
+    exec("def make():\n    return read(slow)", ours, ours)
+    with Interrupts() as interrupts:
+        _, fault = interrupts.guard("job", ours["make"])
     assert isinstance(fault, KeyboardInterrupt)
 
 

@@ -37,11 +37,15 @@ from typing import Any
 from .nudge import NUDGER
 
 OURS = "agent_nb.notebook."
-# Modules of this package that act for the user: they wait for answers or evaluate expressions.
+# Modules of this package that act for the user: they wait for answers, evaluate expressions or read
+# data.
 STAND_INS = frozenset(
     {
         "agent_nb.notebook.cell.approvals",
         "agent_nb.agent.interpolate",
+        "agent_nb.agent.map.rows",
+        "agent_nb.agent.map.template",
+        "agent_nb.notebook.cell.mapped",
         "agent_nb.notebook.cell.trusting",
         "agent_nb.notebook.yes_no",
     }
