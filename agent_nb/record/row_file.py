@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import UsageError
 from ..host.file_systems import is_local
@@ -37,16 +38,20 @@ APPLICATION = 0x414E4252  # "ANBR"
 VERSION = 1
 BUSY = 10.0  # seconds to wait for another process's transaction
 LARGEST = 16 << 20  # bytes of one value
+MOST = 500  # values of one statement
+_T = TypeVar("_T")
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file
 # Claims stand apart from records, so that renewing them reads no record.
 SCHEMA = (
+    "CREATE TABLE maps(map TEXT PRIMARY KEY, said TEXT)",
     "CREATE TABLE rows(key TEXT PRIMARY KEY, map TEXT, run TEXT, record BLOB)",
     "CREATE TABLE claims(key TEXT PRIMARY KEY, attempts INTEGER, owner TEXT, since REAL, until REAL) WITHOUT ROWID",
     "CREATE TABLE payloads(name TEXT PRIMARY KEY, value BLOB)",
     "CREATE TABLE uses(key TEXT, payload TEXT, PRIMARY KEY(key, payload)) WITHOUT ROWID",
     "CREATE INDEX held ON claims(owner) WHERE owner != ''",
     "CREATE INDEX runs ON rows(run)",
+    "CREATE INDEX of_map ON rows(map)",
 )
 
 
@@ -177,6 +182,18 @@ class RowFile:
 
     def _fault(self, why: str, todo: str) -> UsageError:
         return UsageError(f"The store {tilde(self.path)} cannot be used: {why}. {todo}")
+
+
+def statement(values: Collection[object], text: str) -> str:
+    """Return a statement with a place for each value where `(*)` stands."""
+    return text.replace("(*)", f"({','.join('?' * len(values))})")
+
+
+def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
+    """Yield the values in lists that one statement takes."""
+    source = iter(values)
+    while some := list(islice(source, MOST)):
+        yield some
 
 
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."

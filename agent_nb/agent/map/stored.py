@@ -24,7 +24,8 @@ import msgspec
 from ...errors import UsageError
 from ...record.packing import digest
 from ...record.record import Record, events_of
-from ...record.row_store import RowStore, Stored
+from ...record.row_records import Stored
+from ...record.row_store import RowStore
 from ...record.signing import user_key
 from .row import Row, RowResult
 from .row_result import result_of
