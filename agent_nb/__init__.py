@@ -19,6 +19,7 @@ from .host.imports import install as _install
 
 if TYPE_CHECKING:
     from .agent.agent import Agent as Agent
+    from .agent.eval.comparison import compare as compare
     from .agent.parse import parse as parse
     from .agent.run import Run as Run
     from .agent.runs import runs as runs
@@ -57,6 +58,7 @@ _WHERE = {
     "mcp_server": "tools.mcp.server",
     "adapt_tool_event": "events.tool_events",
     "parse": "agent.parse",
+    "compare": "agent.eval.comparison",
     "runs": "agent.runs",
     "EVENTS": "events.columns",
     "CALLS": "events.columns",

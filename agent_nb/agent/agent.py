@@ -34,6 +34,7 @@ from .tape import Tape
 
 if TYPE_CHECKING:
     from ..tools.base import Tool
+    from .eval.evaluation import Evaluation
     from .map.options import OnError
     from .map.stream import MapStream
 
@@ -198,6 +199,62 @@ class Agent(Configuration):
         __tracebackhide__ = True
         instead = "frame = await agent.map(data, prompt)"
         return finished(lambda: self.map(data, prompt, **options), instead)
+
+    async def eval(
+        self,
+        data: Any,
+        prompt: str,
+        *,
+        score: Any,
+        repeats: int = 1,
+        output: Any = None,
+        expected: str | None = None,
+        failed: float | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        level: float = 0.95,
+        name: str = "",
+        **options: Any,
+    ) -> Evaluation:
+        """Ask `prompt` for each row of `data`, as `map` does, and score the answers.
+
+            found = await agent.eval(df, "Classify {{ text }}", score="label", repeats=5)
+
+        `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
+        name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a
+        reason. `repeats`: how often each row is asked. `expected`: the column that the judge may
+        read (by default `expected`, if there is one). `failed`: the score of answers that failed;
+        None leaves them out. `sample`: only so many rows, chosen at random by `seed`. `level`: of
+        the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
+        `map`. Raises UsageError before the first request for what cannot be asked or scored.
+        """
+        from .eval.evaluate import evaluate
+
+        return await evaluate(
+            self,
+            data,
+            prompt,
+            score=score,
+            repeats=repeats,
+            output=output,
+            expected=expected,
+            failed=failed,
+            sample=sample,
+            seed=seed,
+            level=level,
+            name=name,
+            **options,
+        )
+
+    def eval_sync(self, data: Any, prompt: str, **options: Any) -> Evaluation:
+        """Return an evaluation; for scripts. `options`: as in `eval`.
+
+        Raises UsageError inside a running event loop, where `await agent.eval(…)` works.
+        """
+        __tracebackhide__ = True
+        instead = "found = await agent.eval(data, prompt, score=…)"
+        found: Evaluation = finished(lambda: self.eval(data, prompt, **options), instead)
+        return found
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
         """Return a tool that prompts this agent and returns its answer; see `subagent`.

@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -232,8 +232,8 @@ class Replay(Stream):
     """The stream of a recorded run that is replayed."""
 
 
-def finished(make: Callable[[], Stream], instead: str = "run = await agent(prompt)") -> Any:
-    """Run the stream that `make` returns to its end; return what awaiting it returns.
+def finished(make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)") -> Any:
+    """Await what `make` returns, such as a stream, to its end; return what that gives.
 
     `instead`: what to write inside a running event loop, where this raises UsageError.
     """

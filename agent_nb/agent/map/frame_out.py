@@ -41,18 +41,33 @@ COLUMNS: Mapping[str, tuple[Kind, Callable[[RowResult], Any]]] = {
 _FRAMES: Mapping[str, ModuleType] = {"pandas": pandas_out, "polars": polars_out}
 
 
-def frame_out(rows: Rows, results: Iterable[RowResult], output: OutputType | None = None) -> Any:
-    """Return the frame of `results`, which are in any order; `output`: the type of the answers."""
+def frame_out(
+    rows: Rows,
+    results: Iterable[RowResult],
+    output: OutputType | None = None,
+    more: Iterable[tuple[str, Column]] = (),
+) -> Any:
+    """Return the frame of `results`, which are in any order.
+
+    `output`: the type of the answers. `more`: columns at the right, in the order of the frame.
+    """
     found, places = _in_order(results, len(rows))
     repeats = None if len(found) == len(rows) else places
-    columns = _columns(found, repeats, output)
+    return beside(rows, repeats, [*_columns(found, repeats, output), *more])
+
+
+def beside(rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str, Column]]) -> Any:
+    """Return the rows at `places` (None: all), in the kind of the data, with columns at the right.
+
+    A name that is taken gets the prefix.
+    """
     if (module := _FRAMES.get(rows.kind)) is not None:
-        return module.extended(rows.data, repeats, _free(columns, module.taken(rows.data)))
+        return module.extended(rows.data, places, _free(columns, module.taken(rows.data)))
     named = _free(columns, set(rows.names))
     made = zip(*(values for _, values in named.values()), strict=True)
     return [
         {**_own(rows, place), **dict(zip(named, values, strict=True))}
-        for place, values in zip(places, made, strict=True)
+        for place, values in zip(range(len(rows)) if places is None else places, made, strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from .options import MapOptions
 from .planning import Planned, planned
 from .recorded import recorded
 from .results import Results
-from .row import RowResult
+from .row import Row, RowResult
 from .stored import Store
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ class MapStream(Stream):
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
         self._make = self._play(tape, wish)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows as they are asked, with their prompts, in the order of `results`."""
+        return self._plan.job.rows
 
     @property
     def frame(self) -> Any:

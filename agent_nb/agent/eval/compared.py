@@ -1,0 +1,106 @@
+"""The figures of a comparison: one prompt beside another over the same rows.
+
+Why paired: rows differ in how hard they are. The difference within each row leaves that out, so
+that fewer rows show a difference that is there.
+
+Rules
+- A row that has no score on one side is left out on both, and counted.
+- The answer is an interval of the mean difference, in words that claim no more than it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .evaluated import Evaluated, Spent
+from .intervals import Interval
+from .pairing import Pair
+from .statistic import Statistic
+
+CHANGES = ("improved", "worse", "same", "missing")
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Two evaluations of the same rows, `b` compared with `a`."""
+
+    a: Evaluated
+    b: Evaluated
+    names: tuple[str, str]
+    pairs: tuple[Pair, ...]
+    statistic: Statistic
+
+    @property
+    def difference(self) -> float | None:
+        """The mean difference, b minus a, over the rows with both scores; None without any."""
+        return self.statistic.value
+
+    @property
+    def interval(self) -> Interval | None:
+        """The confidence interval of the difference, or None; `words` says which, or why not."""
+        return self.statistic.interval
+
+    @property
+    def words(self) -> str:
+        """What the difference and its interval are, in words."""
+        return self.statistic.words
+
+    @property
+    def verdict(self) -> str:
+        """What the interval shows, in one sentence."""
+        a, b = self.names
+        if self.interval is None:
+            return "These rows do not show which scores higher: there is no interval."
+        if self.interval.low > 0:
+            return f"{b} scores higher than {a}: the whole interval is above 0."
+        if self.interval.high < 0:
+            return f"{b} scores lower than {a}: the whole interval is below 0."
+        return "These rows do not show which scores higher: the interval includes 0."
+
+    @property
+    def rows(self) -> int:
+        """How many rows were compared: those with both scores."""
+        return self.statistic.rows
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """How many rows improved, got worse, stayed the same, and are missing a score."""
+        found = [pair.change for pair in self.pairs]
+        return {change: found.count(change) for change in CHANGES}
+
+    @property
+    def cost(self) -> float | None:
+        """How many dollars more b cost than a; None if unknown."""
+        if self.a.cost is None or self.b.cost is None:
+            return None
+        return round(self.b.cost - self.a.cost, 12)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens more b took than a."""
+        return self.b.tokens - self.a.tokens
+
+    @property
+    def spent(self) -> tuple[Spent, Spent]:
+        """What a and b cost, judges included."""
+        return (self.a.answering + self.a.judging, self.b.answering + self.b.judging)
+
+    @property
+    def notes(self) -> list[str]:
+        """What makes the two hard to compare."""
+        a, b = self.a, self.b
+        found = []
+        if a.scored_by != b.scored_by:
+            found.append(f"scored differently: {a.scored_by}, and {b.scored_by}")
+        if a.repeats != b.repeats:
+            found.append(f"{a.repeats} and {b.repeats} repeats")
+        if a.failed_as != b.failed_as:
+            found.append("answers that failed count differently")
+        return found
+
+
+def changed_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs that improved or got worse, the largest change first, then in order."""
+    changed = [pair for pair in pairs if pair.difference]
+    return sorted(changed, key=lambda pair: -abs(pair.difference or 0))

@@ -1,0 +1,93 @@
+"""Whether one prompt does better than another over the same rows: `compare(a, b)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from . import plot, score_frame, summary
+from .compared import Compared, changed_pairs
+from .evaluation import Evaluation
+from .intervals import check_level
+from .pairing import paired
+from .statistic import of_pairs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Comparison(Compared, frozen=True, kw_only=True, eq=False):
+    """How `b` does compared with `a`, row by row, and how certain that is.
+
+    `difference`, `interval`, `words` and `verdict` say it; `changes` counts the rows; `cost` and
+    `tokens` are differences too; `frame` holds the rows, `changed` those that changed.
+    """
+
+    @property
+    def changed(self) -> Any:
+        """The frame of the rows that improved or got worse, the largest change first."""
+        return score_frame.pair_frame(self, changed_pairs(self.pairs))
+
+    @property
+    def frame(self) -> Any:
+        """One row for each row of a, in the kind of its data, with both scores and the change."""
+        return score_frame.pair_frame(self, self.pairs)
+
+    def to_frame(self) -> Any:
+        """Return `frame`."""
+        return self.frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the differences by row, and their mean, with Matplotlib; return the axes.
+
+        Raises MissingExtra without Matplotlib.
+        """
+        return plot.plot_differences(self, ax)
+
+    def __repr__(self) -> str:
+        return f"<Comparison {summary.compared_line(self)}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return summary.of_comparison(self)
+
+
+def compare(
+    a: Evaluation,
+    b: Evaluation,
+    *,
+    on: str | Sequence[str] | None = None,
+    level: float | None = None,
+) -> Comparison:
+    """Return how `b` does compared with `a` over the same rows, paired by row.
+
+    `on`: the columns that name a row; by default all its values do. `level`: of the interval; by
+    default that of `a`. Raises UsageError if the two are not evaluations of the same rows.
+    """
+    for side, given in (("a", a), ("b", b)):
+        if not isinstance(given, Evaluation):
+            raise UsageError(
+                f"compare takes two evaluations; {side} is a {type(given).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
+            )
+    pairs = paired(a, b, (on,) if isinstance(on, str) else on)
+    both = [p for p in pairs if p.difference is not None]
+    statistic = of_pairs(
+        [_known(p.a.score) for p in both],
+        [_known(p.b.score) for p in both],
+        repeats=a.repeats if a.repeats == b.repeats else 1,
+        level=check_level(a.level if level is None else level),
+        bounded=a.bounded and b.bounded,
+    )
+    return Comparison(a=a, b=b, names=_names(a, b), pairs=tuple(pairs), statistic=statistic)
+
+
+def _known(score: float | None) -> float:
+    assert score is not None
+    return score
+
+
+def _names(a: Evaluation, b: Evaluation) -> tuple[str, str]:
+    """Return two different names."""
+    if a.name and b.name and a.name != b.name:
+        return a.name, b.name
+    return "a", "b"

@@ -1,0 +1,183 @@
+"""`agent.eval`: ask every row, as often as wished, and score every answer.
+
+Rules
+- The answers are a map, and so are the judge's: recorded, replayed, stored and stopped like one.
+- What is wrong with the scoring is reported before the first request.
+- `seed` chooses the rows of a `sample`; nothing else is random. The same answers give the same
+  numbers, so a replay does too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ..configuration import Configuration
+from ..map.options import MapOptions
+from ..map.row import Row, RowResult
+from ..map.rows import Rows, rows_of
+from ..map.stream import map_of
+from ..typed.output_type import InvalidOutput, OutputType
+from .evaluated import Spent
+from .evaluation import Evaluation
+from .intervals import check_level
+from .judge import JudgeScore
+from .pairing import row_key
+from .scores import Candidate, Score, ScoredRow, Scores
+from .scoring import ColumnScore, FunctionScore, Scorer
+
+EXPECTED = "expected"  # the column that a judge reads by default
+_OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
+
+
+async def evaluate(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    *,
+    score: Any,
+    repeats: int = 1,
+    output: Any = None,
+    expected: str | None = None,
+    failed: float | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    limit: int | None = None,
+    name: str = "",
+    **options: Any,
+) -> Evaluation:
+    """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
+    check_level(level)
+    asking = MapOptions(
+        repeats=repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
+    ).checked()
+    rows = sampled(rows_of(data, limit), sample, seed)
+    kind = agent.output if output is None else OutputType(output)
+    scorer = scorer_of(score, rows, kind, expected, asking)
+    stream = map_of(agent, rows.data, prompt, asking, output=output, **options)
+    await stream
+    candidates = candidates_of(rows, stream.rows, stream.results, kind)
+    scores = await scored(scorer, candidates)
+    return Evaluation.of(
+        scored_rows(candidates, scores.each, failed),
+        name=name or agent.name,
+        prompt=agent.redaction().value(prompt),
+        scored_by=scorer.words,
+        data=rows,
+        repeats=repeats,
+        level=level,
+        bounded=scorer.bounded,
+        judged=isinstance(scorer, JudgeScore),
+        failed_as=failed,
+        judging=Spent(scores.tokens, scores.cost),
+        output=kind,
+    )
+
+
+def scorer_of(
+    score: Any, rows: Rows, output: OutputType | None, expected: str | None, options: MapOptions
+) -> Scorer:
+    """Return what scores. Raises UsageError for what cannot."""
+    if expected is not None and expected not in rows:
+        raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
+    if isinstance(score, Configuration):
+        found = EXPECTED if expected is None and EXPECTED in rows else expected
+        return JudgeScore(score, found, msgspec.structs.replace(options, repeats=1))
+    if isinstance(score, str):
+        return ColumnScore(score, rows.names, output)
+    if callable(score):
+        return FunctionScore(score)
+    raise UsageError(
+        f"score is a {type(score).__name__}. Give a function of (answer, row), the name of the column with the expected value, or an Agent as judge."
+    )
+
+
+def sampled(rows: Rows, sample: int | None, seed: int) -> Rows:
+    """Return `sample` rows at random, in the order of the data; None, or few rows: all."""
+    if sample is None:
+        return rows
+    if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
+        raise UsageError(f"sample={sample!r}: give a whole number of rows, at least 1.")
+    if sample >= len(rows):
+        return rows
+    places = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
+    take = _TAKE.get(rows.kind) or _items
+    return rows_of(take(rows.data, places))
+
+
+_TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
+    "pandas": lambda frame, places: frame.iloc[places],
+    "polars": lambda frame, places: frame[places],
+}
+
+
+def _items(items: Sequence[Any], places: list[int]) -> list[Any]:
+    return [items[place] for place in places]
+
+
+def candidates_of(
+    rows: Rows, asked: Sequence[Row], results: Sequence[RowResult], output: OutputType | None
+) -> list[Candidate]:
+    """Return the answers with their rows, in the order of the results."""
+    return [
+        Candidate(
+            place=row.place,
+            repeat=row.repeat,
+            result=result,
+            row=rows.values(row.place),
+            prompt=row.prompt,
+            value=_value(result, output),
+        )
+        for row, result in zip(asked, results, strict=True)
+    ]
+
+
+def _value(result: RowResult, output: OutputType | None) -> Any:
+    if output is None or result.status != "ok":
+        return result.answer
+    try:
+        return output.validate(result.output).value
+    except InvalidOutput:  # a record of another type; the plain JSON is what there is
+        return result.output
+
+
+async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
+    """Return a score for each candidate; an answer that failed keeps the error of its run."""
+    good = [c for c in candidates if c.result.status == "ok"]
+    found = await scorer.score(good)
+    each = iter(found.each)
+    return Scores(
+        [next(each) if c.result.status == "ok" else _failed(c) for c in candidates],
+        found.tokens,
+        found.cost,
+    )
+
+
+def _failed(candidate: Candidate) -> Score:
+    result = candidate.result
+    return Score(None, result.kind or result.status, result.error or result.status)
+
+
+def scored_rows(
+    candidates: Sequence[Candidate], scores: Sequence[Score], failed: float | None
+) -> list[ScoredRow]:
+    """Return the rows with the scores of their answers."""
+    by_place: dict[int, list[tuple[Candidate, Score]]] = {}
+    for candidate, score in zip(candidates, scores, strict=True):
+        by_place.setdefault(candidate.place, []).append((candidate, score))
+    return [
+        ScoredRow(
+            place,
+            row_key(found[0][0].row),
+            found[0][0].row,
+            tuple(c.result for c, _ in found),
+            tuple(s for _, s in found),
+            failed,
+        )
+        for place, found in by_place.items()
+    ]

@@ -1,0 +1,107 @@
+"""Which row of one evaluation is which of the other.
+
+Rules
+- Rows are the same if their values are, whatever their order; equal rows are paired in order. With
+  `on`, rows are the same if these columns are.
+- Both sides must have the same rows: a mean over different rows compares the rows, not the prompts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ...record.packing import digest
+from ...wire.json_text import plain
+from ...wire.text_limits import cut_end
+from .evaluated import Evaluated
+from .scores import ScoredRow
+
+_SAME = 1e-12  # scores are means of floats
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """The same row on both sides."""
+
+    a: ScoredRow
+    b: ScoredRow
+
+    @property
+    def difference(self) -> float | None:
+        """How much higher b scores; None if a side has no score."""
+        a, b = self.a.score, self.b.score
+        if a is None or b is None:
+            return None
+        return b - a if abs(b - a) > _SAME else 0.0
+
+    @property
+    def change(self) -> str:
+        """`improved`, `worse`, `same`, or `missing` if a side has no score."""
+        if (difference := self.difference) is None:
+            return "missing"
+        return "improved" if difference > 0 else "worse" if difference < 0 else "same"
+
+
+def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> str:
+    """Return a digest of a row's values, of all of them or of some columns."""
+    names = [*values] if columns is None else columns
+    return digest([[str(name), _plain(values[name])] for name in names], 32)
+
+
+def paired(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
+    """Return the rows of a, each with the same row of b. Raises UsageError."""
+    _check(a, on, "a")
+    _check(b, on, "b")
+    left, right = _named(a, on), _named(b, on)
+    if left.keys() != right.keys():
+        raise UsageError(_different(a, b, left, right, on))
+    return [Pair(left[name], right[name]) for name in left]
+
+
+def _named(of: Evaluated, on: Sequence[str] | None) -> dict[tuple[str, int], ScoredRow]:
+    """Return the rows by key and occurrence, in order."""
+    seen: Counter[str] = Counter()
+    named = {}
+    for row in of.scored:
+        key = row.key if on is None else row_key(row.values, on)
+        seen[key] += 1
+        named[key, seen[key]] = row
+    return named
+
+
+def _check(of: Evaluated, on: Sequence[str] | None, side: str) -> None:
+    unknown = [name for name in on or () if name not in of.data]
+    if unknown:
+        raise UsageError(f"on={unknown[0]!r} names no column of {side}. {of.data.hint(unknown[0])}")
+
+
+def _different(
+    a: Evaluated,
+    b: Evaluated,
+    left: Mapping[Any, ScoredRow],
+    right: Mapping[Any, ScoredRow],
+    on: Sequence[str] | None,
+) -> str:
+    if on is None and [*a.data.unique] != [*b.data.unique]:
+        return (
+            f"The two evaluations have other columns: {', '.join(a.data.names)}, and {', '.join(b.data.names)}."
+            ' Say which columns name a row, such as on="id".'
+        )
+    only_a = [row for name, row in left.items() if name not in right]
+    only_b = [row for name, row in right.items() if name not in left]
+    first, side = (only_a[0], "a") if only_a else (only_b[0], "b")
+    return (
+        f"The two evaluations are not of the same rows: {len(only_a)} of {a.rows} rows of a are not in b, {len(only_b)} of {b.rows} of b not in a."
+        f" The first is row {first.place} of {side}: {cut_end(repr(dict(first.values)), 200)}."
+        f" Evaluate both on the same data{'' if on else ', or say which columns name a row (on=…)'}."
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON; one that JSON cannot hold is named with its type."""
+    found, changed = plain(value)
+    return {type(value).__qualname__: found} if changed else found

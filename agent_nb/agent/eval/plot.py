@@ -1,0 +1,143 @@
+"""Evaluations and comparisons as plots.
+
+Rules
+- Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
+  colours that carry meaning are legible on white and on black.
+- Whoever gives axes gets these back and owns their figure; else a figure is made, as `frame.plot`
+  does.
+- Nothing is random: points of equal scores are stacked, not scattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ...errors import MissingExtra
+from .compared import Compared
+from .evaluated import Evaluated
+from .intervals import Interval
+from .summary import number, span
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BETTER, WORSE, SAME = "#2f9e6e", "#d6524a", "#8a8f98"
+MAIN = "#3f86d8"
+BINS = 20
+FEW = 60  # rows whose differences are drawn with gaps between them
+_WIDTH, _SLIM, _HIGH = 7.0, 1.9, 3.4  # inches
+
+
+def plot_scores(of: Evaluated, ax: Axes | None = None) -> Axes:
+    """Draw how the rows score, and the mean with its interval."""
+    scores = [row.score for row in of.scored if row.score is not None]
+    levels = sorted(set(scores))
+    ax = ax if ax is not None else _axes(_HIGH)
+    if len(levels) <= BINS:
+        _levels(ax, scores, levels)
+    else:
+        ax.hist(scores, bins=BINS, color=SAME, alpha=0.55, label="rows")
+    if of.bounded:
+        ax.set_xlim(-0.2, 1.2)
+    ax.set_ylabel("rows")
+    ax.set_xlabel(f"score of a row{f' (mean of {of.repeats} repeats)' if of.repeats > 1 else ''}")
+    if of.mean is not None:
+        top = ax.get_ylim()[1] * 1.12
+        ax.set_ylim(0, top * 1.06)
+        _interval(ax, of.mean, of.interval, top)
+    _titled(ax, of.name or "Scores", _figure(of.mean, of.interval))
+    _whole_rows(ax)
+    return ax
+
+
+def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
+    """Draw the difference of each row, from the worst to the best, and their mean."""
+    differences = sorted(p.difference for p in of.pairs if p.difference is not None)
+    ax = ax if ax is not None else _axes(_HIGH)
+    places = range(len(differences))
+    ax.bar(
+        places,
+        differences,
+        color=[WORSE if d < 0 else BETTER for d in differences],
+        width=0.8 if len(differences) <= FEW else 1.0,
+    )
+    ax.axhline(0, color=SAME, linewidth=1)
+    same = [place for place in places if not differences[place]]
+    ax.plot(
+        same, [0.0] * len(same), "o", color=SAME, markersize=4 if len(differences) <= FEW else 2
+    )
+    if of.difference is not None:
+        _mean(ax, of.difference, of.interval, len(differences))
+    a, b = of.names
+    ax.set_ylabel(f"score of {b} − {a}")
+    ax.set_xlabel(f"rows, sorted ({_counts(of)})")
+    ax.set_xticks([])
+    _titled(ax, f"{b} compared with {a}", _figure(of.difference, of.interval, signed=True))
+    return ax
+
+
+def _mean(ax: Axes, mean: float, interval: Interval | None, rows: int) -> None:
+    """Draw a mean difference right of the rows, with its interval, as a band below them too."""
+    at = rows * 1.06 + 0.5
+    if interval is not None:
+        ax.axhspan(interval.low, interval.high, color=MAIN, alpha=0.14, linewidth=0, zorder=0)
+        ax.plot([at, at], [interval.low, interval.high], color=MAIN, linewidth=3)
+    ax.plot([at], [mean], "o", color=MAIN, markersize=8)
+    ax.set_xlim(-1, at + rows * 0.06 + 0.5)
+
+
+def _levels(ax: Axes, scores: Sequence[float], levels: Sequence[float]) -> None:
+    """Draw a bar for each of a few scores, with the number of rows on it."""
+    counts = [scores.count(level) for level in levels]
+    reach = (levels[-1] - levels[0]) or 1.0 if levels else 1.0
+    gaps = [after - before for before, after in pairwise(levels)]
+    width = min(0.8 * min(gaps, default=reach), 0.25 * reach)
+    bars = ax.bar(levels, counts, width=width, color=SAME, alpha=0.55)
+    ax.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=2, fontsize="small")
+    if len(levels) <= BINS // 2:
+        ax.set_xticks(levels)
+
+
+def _interval(ax: Axes, mean: float, interval: Interval | None, height: float) -> None:
+    """Draw a mean as a point with its interval, above the rows."""
+    if interval is not None:
+        ax.plot([interval.low, interval.high], [height, height], color=MAIN, linewidth=3)
+    ax.plot([mean], [height], "o", color=MAIN, markersize=8)
+    ax.axvline(mean, color=MAIN, linewidth=1, linestyle=":")
+
+
+def _figure(mean: float | None, interval: Interval | None, *, signed: bool = False) -> str:
+    said = f"{'mean difference' if signed else 'mean'} {number(mean, signed=signed)}"
+    if interval is None:
+        return f"{said}, no interval"
+    return f"{said}, {interval.level * 100:g} % interval {span(interval, signed=signed)}"
+
+
+def _counts(of: Compared) -> str:
+    changes = of.changes
+    return ", ".join(f"{changes[name]:,} {name}" for name in ("worse", "same", "improved"))
+
+
+def _titled(ax: Axes, title: str, below: str) -> None:
+    ax.set_title(f"{title}\n{below}", loc="left", fontsize="medium")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _whole_rows(ax: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _axes(height: float) -> Axes:
+    """Return the axes of a new figure. Raises MissingExtra."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtra("Matplotlib", "pip install 'jupyter-agent-nb[plots]'") from None
+    made: Any = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
+    axes: Axes = made[1]
+    return axes

@@ -1,0 +1,85 @@
+"""Evaluations and comparisons as frames of the kind of the data.
+
+Rules
+- The original columns, then what is new; a name that is taken gets the prefix `out_` (as in the
+  frame of a map). The columns depend on the data and the options, not on what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...wire.json_text import dumps
+from ..map.answer_fields import Kind, Shape
+from ..map.frame_out import Column, beside, frame_out
+from ..map.row import RowResult
+from .compared import Compared
+from .evaluated import Evaluated
+from .pairing import Pair
+from .scores import total
+
+Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
+_ROW: Columns = {
+    "score": ("float", lambda row: row.score),
+    "_scored": ("count", lambda row: len(row.scores) - row.unscored),
+    "_reason": ("text", lambda row: row.scores[0].reason or None),
+    "_error": ("text", lambda row: row.error or None),
+    "_tokens": ("count", lambda row: sum(r.input + r.written for r in row.results)),
+    "_cost": ("float", lambda row: total(r.cost for r in row.results)),
+}
+_ANSWER: Columns = {
+    "score": ("float", lambda score: score.value),
+    "_reason": ("text", lambda score: score.reason or None),
+    "_unscored": ("text", lambda score: score.error or None),
+}
+_PAIR: Columns = {
+    "answer_a": ("text", lambda pair: said(pair.a.results[0])),
+    "answer_b": ("text", lambda pair: said(pair.b.results[0])),
+    "score_a": ("float", lambda pair: pair.a.score),
+    "score_b": ("float", lambda pair: pair.b.score),
+    "difference": ("float", lambda pair: pair.difference),
+    "change": ("text", lambda pair: pair.change),
+}
+
+
+def row_frame(evaluation: Evaluated) -> Any:
+    """Return one row for each row of the data; with one repeat, the answer stands beside it."""
+    rows = evaluation.scored
+    one = evaluation.repeats == 1
+    answer: Columns = {"answer": ("text", lambda row: said(row.results[0]))} if one else {}
+    columns = {**answer, **_ROW}
+    if not (one and evaluation.judged):
+        del columns["_reason"]
+    return beside(evaluation.data, [row.place for row in rows], _made(columns, rows))
+
+
+def answer_frame(evaluation: Evaluated) -> Any:
+    """Return one row for each answer: the frame of the map, with the scores."""
+    rows = evaluation.scored
+    results = [result for row in rows for result in row.results]
+    scores = [score for row in rows for score in row.scores]
+    columns = {n: c for n, c in _ANSWER.items() if evaluation.judged or n != "_reason"}
+    return frame_out(evaluation.data, results, evaluation.output, more=_made(columns, scores))
+
+
+def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
+    """Return one row for each pair, with the values of its row of a."""
+    one = comparison.a.repeats == comparison.b.repeats == 1
+    columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}
+    return beside(comparison.a.data, [pair.a.place for pair in pairs], _made(columns, pairs))
+
+
+def said(result: RowResult) -> str | None:
+    """Return an answer as text, a typed one as JSON; None for one that failed."""
+    if result.status != "ok":
+        return None
+    if result.output is None:
+        return result.answer
+    return result.output if isinstance(result.output, str) else dumps(result.output)
+
+
+def _made(columns: Columns, of: Sequence[Any]) -> list[tuple[str, Column]]:
+    return [
+        (name, (Shape(kind), [value(o) for o in of])) for name, (kind, value) in columns.items()
+    ]

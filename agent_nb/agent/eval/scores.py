@@ -1,0 +1,95 @@
+"""The scores of answers, and of rows: each row counts once, however often it was asked.
+
+Why over rows: the repeats of one row are alike. Counted as rows of their own, they would make an
+interval look narrower than it is.
+
+Rules
+- An answer has a score or an error, never both. Its error is that of its run, or of the scoring.
+- The score of a row is the mean of its answers that have one. Answers without one are left out, and
+  counted; or they score `failed`, if the user gave that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+import msgspec
+
+from ..map.row import RowResult
+from .intervals import mean
+
+SCORE = "score"  # the kind of error of an answer that could not be scored
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to be scored: its run's result, the row it is about, the prompt as it was asked.
+
+    `value` is the typed answer, else its text.
+    """
+
+    place: int
+    repeat: int
+    result: RowResult
+    row: Mapping[str, Any]
+    prompt: str = ""
+    value: Any = None
+
+
+class Score(msgspec.Struct, frozen=True):
+    """The score of one answer, or why it has none; a judge gives a `reason`."""
+
+    value: float | None = None
+    kind: str = ""
+    error: str = ""
+    reason: str = ""
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """Scores in the order of the candidates, and what scoring cost."""
+
+    each: Sequence[Score]
+    tokens: int = 0
+    cost: float | None = None
+
+
+class ScoredRow(msgspec.Struct, frozen=True):
+    """One row: its place in the data, the digest of its values, its answers and their scores."""
+
+    place: int
+    key: str
+    values: Mapping[str, Any]
+    results: tuple[RowResult, ...]
+    scores: tuple[Score, ...]
+    failed: float | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The score of the row; None if it has none."""
+        known = [self.failed if s.value is None else s.value for s in self.scores]
+        found = [v for v in known if v is not None]
+        return mean(found) if found else None
+
+    @property
+    def error(self) -> str:
+        """The first error of its answers, or ""."""
+        return next((s.error for s in self.scores if s.error), "")
+
+    @property
+    def unscored(self) -> int:
+        """How many of its answers have no score of their own."""
+        return sum(s.value is None for s in self.scores)
+
+
+def failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
+    """Return how many answers have no score of their own, by kind, the most frequent first."""
+    counted = Counter(s.kind for row in rows for s in row.scores if s.value is None)
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def total(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of the costs that are known, in dollars; None if none is."""
+    known = [c for c in costs if c is not None]
+    return round(fsum(known), 12) if known else None

@@ -1,0 +1,252 @@
+"""Evaluations and comparisons as a short static page: figures, what they are, the rows to look at.
+
+Rules
+- Nodes of the view, so that texts of models and data are escaped, bounded, and free of secrets:
+  these are removed before anything is cut.
+- Every figure says in words what it is. A colour only repeats a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...models.keys import secrets
+from ...view.bundle import forms
+from ...view.format import clip, count, join, money, plural
+from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
+from ...wire.redact import Redaction
+from .compared import Compared
+from .evaluated import Evaluated, Spent
+from .intervals import Interval
+from .pairing import Pair
+from .score_frame import said
+from .scores import ScoredRow
+
+ROWS = 10  # of each table of rows
+CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are shown
+NONE = "–"
+
+
+def number(value: float | None, *, signed: bool = False) -> str:
+    """Return a score with three decimals, a large one with four digits; NONE for None."""
+    if value is None:
+        return NONE
+    value = value + 0.0 if value else 0.0  # no -0.000
+    form = ".3f" if abs(value) < 100 else ",.4g"
+    text = f"{value:{'+' if signed else ''}{form}}"
+    return text.replace("-", "−")
+
+
+def span(interval: Interval | None, *, signed: bool = False) -> str:
+    """Return an interval as `0.790 to 0.881`."""
+    if interval is None:
+        return NONE
+    return f"{number(interval.low, signed=signed)} to {number(interval.high, signed=signed)}"
+
+
+def line(of: Evaluated) -> str:
+    """Return an evaluation in one line of text."""
+    name = f"{clip(of.name, 60)}: " if of.name else ""
+    interval = f" ({span(of.interval)})" if of.interval else ""
+    return join(f"{name}{number(of.mean)}{interval}", of.words, *unscored(of))
+
+
+def compared_line(of: Compared) -> str:
+    """Return a comparison in one line of text."""
+    interval = f" ({span(of.interval, signed=True)})" if of.interval else ""
+    name = f"{clip(of.names[1], 60)} − {clip(of.names[0], 60)}"
+    return join(f"{name}: {number(of.difference, signed=True)}{interval}", of.words, changes(of))
+
+
+def unscored(of: Evaluated) -> list[str]:
+    """Return what has no score, and how it counts."""
+    words = []
+    if kinds := of.failures:
+        named = ", ".join(f"{n:,} {clip(kind, 30)}" for kind, n in kinds.items())
+        words.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
+    if of.failed_as is not None and kinds:
+        words.append(f"each counts as {of.failed_as:g}")
+    elif of.failed:
+        words.append(f"{plural(of.failed, 'row')} left out")
+    return words
+
+
+def changes(of: Compared) -> str:
+    """Return how many rows changed, in words."""
+    return ", ".join(
+        f"{n:,} {change}" for change, n in of.changes.items() if n or change != "missing"
+    )
+
+
+def of_evaluation(of: Evaluated) -> dict[str, str]:
+    """Return the static forms of an evaluation."""
+    hide = Redaction(secrets())
+    low = sorted((r for r in of.scored if r.score is not None), key=lambda r: (r.score, r.place))
+    failed = [r for r in of.scored if r.error]
+    steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
+    parts: list[Node] = [
+        _head(number(of.mean), of.interval, of.name),
+        _muted(join(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
+        *(_muted(word, "bad") for word in unscored(of)),
+        _muted(_spent(of)),
+    ]
+    if low and low[0].score != low[-1].score:
+        parts.append(_fold("Rows with the lowest scores", _rows_table(hide, of, low)))
+    if failed:
+        parts.append(_fold("Answers without a score", _faults_table(hide, failed)))
+    return forms(_page("evaluation", parts))
+
+
+def of_comparison(of: Compared) -> dict[str, str]:
+    """Return the static forms of a comparison."""
+    hide = Redaction(secrets())
+    a, b = of.names
+    tone: Tone = ""
+    if of.interval is not None:
+        tone = "ok" if of.interval.low > 0 else "bad" if of.interval.high < 0 else "wait"
+    head = _head(number(of.difference, signed=True), of.interval, f"{b} − {a}", signed=True)
+    parts: list[Node] = [
+        head,
+        Row((T(of.verdict, tone=tone, bold=True),), wrap=True),
+        _muted(of.words),
+        _sides(of),
+        Row((T("Rows: ", tone="muted"), T(changes(of))), wrap=True),
+        *(_muted(f"Hard to compare: {note}.", "wait") for note in of.notes),
+    ]
+    for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
+        pairs = [p for p in of.pairs if p.change == change]
+        if pairs:
+            parts.append(_fold(f"{title} ({len(pairs):,})", _pairs_table(hide, of, pairs)))
+    return forms(_page("comparison", parts))
+
+
+def _page(label: str, parts: Sequence[Node]) -> Page:
+    return Page(label, (Section("summary", Stack(tuple(parts))),))
+
+
+def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = False) -> Row:
+    level = f"{interval.level * 100:g} % interval " if interval else "no interval"
+    return Row(
+        (
+            T(f"{clip(name, 80)}  " if name else "", tone="muted"),
+            T(figure, bold=True),
+            T(f"  {level}", tone="muted"),
+            T(span(interval, signed=signed) if interval else ""),
+        ),
+        wrap=True,
+    )
+
+
+def _muted(text: str, tone: Tone = "muted") -> Row:
+    return Row((T(text, tone=tone),), wrap=True)
+
+
+def _fold(title: str, node: Node) -> Fold:
+    return Fold((Row((T(title),)),), (node,), title=title)
+
+
+def _spent(of: Evaluated) -> str:
+    both = of.answering + of.judging
+    judge = f"of which the judge {_amount(of.judging)}" if of.judging.tokens else ""
+    return join(
+        plural(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""),
+        _amount(both),
+        judge,
+    )
+
+
+def _amount(spent: Spent) -> str:
+    cost = money(spent.cost) if spent.cost is not None else ""
+    return ", ".join(filter(None, (f"{count(spent.tokens)} tokens", cost)))
+
+
+def _sides(of: Compared) -> Table:
+    """Return both sides and their difference as a table."""
+    rows = [
+        (
+            clip(name, 60),
+            number(side.mean),
+            span(side.interval),
+            f"{side.rows - side.failed:,}",
+            f"{spent.tokens:,}",
+            NONE if spent.cost is None else money(spent.cost),
+        )
+        for name, side, spent in zip(of.names, (of.a, of.b), of.spent, strict=True)
+    ]
+    more = (
+        "difference",
+        number(of.difference, signed=True),
+        span(of.interval, signed=True),
+        f"{of.rows:,}",
+        f"{of.tokens:+,}".replace("-", "−"),
+        NONE if of.cost is None else _signed_money(of.cost),
+    )
+    columns = ("", "mean", "interval", "rows", "tokens", "cost")
+    return Table(columns, (*rows, more), figures=(1, 2, 3, 4, 5))
+
+
+def _signed_money(dollars: float) -> str:
+    return f"{'−' if dollars < 0 else '+'}{money(abs(dollars))}"
+
+
+def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Table:
+    names = [*of.data.unique][:COLUMNS]
+    judged = of.judged and of.repeats == 1
+    columns = ("row", *names, "answer", "score", *(("reason",) if judged else ()))
+    cells = [
+        (
+            str(row.place),
+            *_values(hide, row.values, names),
+            _cell(hide, said(row.results[0])),
+            number(row.score),
+            *((_cell(hide, row.scores[0].reason),) if judged else ()),
+        )
+        for row in rows[:ROWS]
+    ]
+    return _table(columns, cells, len(rows), figures=(0, len(names) + 2))
+
+
+def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
+    names = [*of.a.data.unique][:COLUMNS]
+    a, b = (clip(name, 30) for name in of.names)
+    columns = ("row", *names, f"answer {a}", f"answer {b}", f"score {a}", f"score {b}")
+    largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
+    cells = [
+        (
+            str(pair.a.place),
+            *_values(hide, pair.a.values, names),
+            _cell(hide, said(pair.a.results[0])),
+            _cell(hide, said(pair.b.results[0])),
+            number(pair.a.score),
+            number(pair.b.score),
+        )
+        for pair in largest[:ROWS]
+    ]
+    return _table(columns, cells, len(pairs), figures=(0, len(names) + 3, len(names) + 4))
+
+
+def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
+    cells = [
+        (str(row.place), f"{row.unscored} of {len(row.scores)}", _cell(hide, row.error, CELL * 3))
+        for row in rows[:ROWS]
+    ]
+    return _table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
+
+
+def _table(
+    columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
+) -> Table:
+    left = f"{plural(rows - len(cells), 'more row')}: the frame has them all"
+    note = left if rows > len(cells) else ""
+    return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
+
+
+def _values(hide: Redaction, values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
+    return [_cell(hide, values[name]) for name in names]
+
+
+def _cell(hide: Redaction, value: Any, limit: int = CELL) -> str:
+    if value is None or value == "":
+        return NONE
+    return clip(hide.value(value if isinstance(value, str) else str(value)), limit)

@@ -1,0 +1,63 @@
+"""Evaluations made by hand: rows, answers and scores without a map."""
+
+from __future__ import annotations
+
+from agent_nb.agent.eval.evaluate import scored_rows
+from agent_nb.agent.eval.evaluation import Evaluation
+from agent_nb.agent.eval.scores import Candidate, Score
+from agent_nb.agent.map.row import RowResult
+from agent_nb.agent.map.rows import rows_of
+
+
+def result(place, answer="yes", **fields):
+    fields = {"status": "ok", "input": 8, "written": 2, "cost": 0.001, "run": "r"} | fields
+    return RowResult(place=place, key=f"k{place}", answer=answer, **fields)
+
+
+def candidate(answer="yes", row=None, *, place=0, repeat=0, value=None, **fields):
+    made = result(place, answer, **fields)
+    return Candidate(
+        place=place,
+        repeat=repeat,
+        result=made,
+        row=rows_of([row or {"text": "t"}]).values(0),
+        prompt="Is it?",
+        value=answer if value is None else value,
+    )
+
+
+def evaluation(scores, data=None, *, failed=None, answers=None, **about):
+    """Return an evaluation of rows with these scores: a number or None each, or a list of them.
+
+    None is an answer that failed with a rate limit.
+    """
+    each = [s if isinstance(s, list) else [s] for s in scores]
+    rows = rows_of(
+        [{"text": f"text {n}", "id": n} for n in range(len(each))] if data is None else data
+    )
+    candidates, found = [], []
+    for place, repeats in enumerate(each):
+        for repeat, score in enumerate(repeats):
+            ok = score is not None
+            fields = (
+                {} if ok else {"status": "error", "kind": "rate_limit", "error": "429: slow down"}
+            )
+            said = answers[place] if answers else f"answer {place}"
+            made = result(place, said if ok else "", **fields)
+            candidates.append(
+                Candidate(place=place, repeat=repeat, result=made, row=rows.values(place))
+            )
+            found.append(Score(score) if ok else Score(None, "rate_limit", "429: slow down"))
+    about = {
+        "name": "",
+        "prompt": "Say {{ text }}",
+        "scored_by": "function f",
+        "bounded": True,
+    } | about
+    return Evaluation.of(
+        scored_rows(candidates, found, failed),
+        data=rows,
+        repeats=max(map(len, each), default=1),
+        failed_as=failed,
+        **about,
+    )
