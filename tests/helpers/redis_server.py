@@ -28,7 +28,10 @@ PATIENCE = 20.0  # s
 
 
 class RedisServer:
-    """A server process on a free port of loopback; `kill` and `start` lose nothing with `aof`."""
+    """A server process on a free port of loopback; `kill` and `start` lose nothing with `aof`.
+
+    `options`: more of its command line.
+    """
 
     def __init__(self, folder: Path, *options: str, aof: bool = False) -> None:
         program = shutil.which("redis-server")

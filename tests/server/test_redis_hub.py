@@ -379,6 +379,60 @@ def test_a_password_is_used_and_a_wrong_one_is_refused_without_showing_it(
     assert "s3cret" not in caplog.text + repr(hub) + repr(hub.place)
 
 
+def test_tls_is_used_and_the_certificate_is_checked(redis_folder, hubs, tmp_path, free_port):
+    cert, key = _certificate(tmp_path)
+    redis_folder(
+        *("--tls-port", str(free_port), "--tls-auth-clients", "no"),
+        *(
+            "--tls-cert-file",
+            str(cert),
+            "--tls-key-file",
+            str(key),
+            "--tls-ca-cert-file",
+            str(cert),
+        ),
+    )
+    url = f"rediss://127.0.0.1:{free_port}/0"
+    hub = hubs(f"{url}?ssl_ca_certs={cert}")
+    log = EventLog("r")
+    hub.attach(log)
+    log.append(ev.End())
+    assert hub.flush()
+    assert len(read(hubs(f"{url}?ssl_ca_certs={cert}"), "r")) == 1
+    with pytest.raises(UsageError, match="certificate verify failed"):
+        hubs(url)
+    with pytest.raises(UsageError, match=r"(?i)hostname|certificate"):
+        hubs(f"rediss://localhost:{free_port}/0?ssl_ca_certs={cert}")
+
+
+def _certificate(folder):
+    """Write a certificate for 127.0.0.1 and its key; return their paths."""
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "redis")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    cert = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    made = folder / "cert.pem", folder / "key.pem"
+    made[0].write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    private = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    made[1].write_bytes(key.private_bytes(*private, serialization.NoEncryption()))
+    return made
+
+
 def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_once(redis_folder):
     redis = redis_folder(aof=True)
     url = redis.url

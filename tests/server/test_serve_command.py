@@ -22,6 +22,7 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
+from agent_nb.external import tokens
 from agent_nb.external.attach import attach
 from agent_nb.external.connect import Backoff
 from agent_nb.server.agents import Agents
@@ -398,3 +399,69 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
         Store(tmp_path / "file" / "runs")
+
+
+@pytest.mark.extra
+def test_a_server_serves_and_answers_the_runs_of_a_kernel_through_redis(
+    serve, redis_server, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
+    monkeypatch.setenv("AGENT_NB_HUB_KEY", "a key that both machines have")
+    monkeypatch.setenv("AGENT_NB_HUB", redis_server.url)
+    script = tmp_path / "kernel.py"
+    script.write_text(KERNEL)
+    server = serve("--token-file", "token")
+    assert f"over redis://127.0.0.1:{redis_server.port}/0" in "".join(server.said)
+    kernel = subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": python_path(), "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        run = kernel.stdout.readline().strip()
+
+        async def follow():
+            attached = attach(f"{server.url}/runs/{run}", TOKEN, backoff=QUICK)
+            async for event in attached:
+                if event.type == "approval" and event.stage == "requested":
+                    await attached.approve(event.call_id, allow=True, args={"name": "b"})
+            return attached.log
+
+        log = wait(follow, 60)
+        said = json.loads(kernel.stdout.readline())
+    finally:
+        kernel.communicate("", timeout=30)
+    assert [e.content for e in log.of("result")] == ["touched b"]
+    assert said == log.to_ndjson()
+    with server.client(TOKEN) as http:
+        assert http.get("/runs").json()["runs"][-1]["status"] == "ok"
+        assert http.post("/runs", json={"message": "x"}).status_code == 405
+    code, out = server.end()
+    assert code == 0
+    assert "prefix" not in out
+
+
+KERNEL = """
+import asyncio, json
+import agent_nb
+from agent_nb.agent import registry
+
+@agent_nb.tool(effect="outside")
+def touch(name: str) -> str:
+    "Touch a thing."
+    return f"touched {name}"
+
+async def main():
+    with agent_nb.serve() as serving:
+        call = '<execute>[{"name": "touch", "args": {"name": "a"}}]</execute>'
+        stream = agent_nb.Agent(agent_nb.Scripted([call, "Done."]), tools=[touch])("go")
+        kept = registry.announce(stream.log, questions=stream.questions, cancel=stream.stop)
+        print(stream.log.run, flush=True)
+        while not serving._hub.listeners(stream.log.run):
+            await asyncio.sleep(0.01)
+        run = await stream
+        print(json.dumps(run.log.to_ndjson()), flush=True)
+
+asyncio.run(main())
+"""
