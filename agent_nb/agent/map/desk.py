@@ -122,6 +122,7 @@ class StoreDesk:
         self._given: list[Done] = []
         self._keeping: list[Done] = []
         self._claiming: list[Row] = []
+        self._stored: Sequence[Done] = ()  # the last batch that the thread stored
         self._bell = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
@@ -169,12 +170,12 @@ class StoreDesk:
 
     def settle(self) -> None:
         """Store and deliver what was given, release the other claims, and close the store."""
-        kept = [*self._keeping, *self._given]
-        self._given, self._keeping = [], []
+        keeping, given = self._keeping, self._given
+        self._keeping, self._given = [], []
         try:
-            self._after(self._end, kept)
+            self._after(self._end, keeping, given)
         finally:
-            for done in kept:
+            for done in (*keeping, *given):
                 self._deliver(done.row, self._counted(done), done.record)
             self._thread.shutdown(wait=False)
 
@@ -187,9 +188,11 @@ class StoreDesk:
         else:
             ended.result()
 
-    def _end(self, kept: Sequence[Done]) -> None:
+    def _end(self, keeping: list[Done], given: list[Done]) -> None:
         try:
-            self._put(kept)
+            if keeping is not self._stored:  # the visit that would have stored them was cancelled
+                self._put(keeping)
+            self._put(given)
             self._store.release([row.key for row in (*self._ready, *self._claiming)])
             self._store.release(list(self._out), asked=True)
         finally:
@@ -242,6 +245,7 @@ class StoreDesk:
             self._store.release(rest, asked=True)
         for done in kept:
             self._out.pop(done.row.key, None)
+        self._stored = kept
 
     def _counted(self, done: Done) -> RowResult:
         """Return a result with how often the row was asked by all kernels."""
