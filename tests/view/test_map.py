@@ -72,7 +72,7 @@ def test_live_counts_bring_forward_what_the_end_says(tape):
 def test_the_outcome_stands_at_the_end(tape):
     seen = shown(map_run(), live=False)
     assert "190 of 200 rows answered  10 failed  16k tokens · $0.02" in seen
-    assert "[████████████████████] 200 of 200 rows" in seen
+    assert "[███████████████████·] 200 of 200 rows" in seen
     assert "left" not in seen
     assert "a sample of 200 rows" in seen
     assert "_map.frame" in seen

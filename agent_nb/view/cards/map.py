@@ -8,7 +8,7 @@ Rules
 from __future__ import annotations
 
 from ..format import MINUTE, clip, count, duration, join, money, plural
-from ..nodes import Bar, Fold, Node, Row, Stack, T, Table, Tone
+from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
 from ..state.map import Counts, Line, MapCard, MapPlan
 from .base import Context
 
@@ -38,7 +38,7 @@ def card(state: MapCard, context: Context) -> Node:
     return Stack(
         (
             Fold((head,), _details(state), title="map"),
-            Bar(counts.fraction, pace(counts, over=over), _tone(state, over=over), "rows"),
+            _bar(counts, over=over),
             *_failures(counts),
             *((_table(rows, counts),) if rows else ()),
         )
@@ -115,10 +115,12 @@ def _speed(rate: float) -> str:
     return f"{rate:.3g} rows/s" if rate >= 1 else f"{rate * MINUTE:.2g} rows/min"
 
 
-def _tone(state: MapCard, *, over: bool) -> Tone:
+def _bar(counts: Counts, *, over: bool) -> Bar:
+    """Return the share of the rows that are over; at the end, of those that were answered."""
+    said = pace(counts, over=over)
     if not over:
-        return "run"
-    return "ok" if state.counts.ok == state.counts.total else "wait"
+        return Bar(counts.fraction, said, "run", "rows")
+    return Bar(counts.answered, said, "ok", "rows answered")
 
 
 def _details(state: MapCard) -> tuple[Node, ...]:

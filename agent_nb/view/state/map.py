@@ -77,6 +77,11 @@ class Counts(msgspec.Struct, frozen=True):
         return min(1.0, self.done / self.total) if self.total else 1.0
 
     @property
+    def answered(self) -> float:
+        """The share of the rows that were answered, from 0 to 1."""
+        return min(1.0, self.ok / self.total) if self.total else 1.0
+
+    @property
     def failed(self) -> int:
         """The number of rows that are over without an answer."""
         return max(0, self.done - self.ok)
