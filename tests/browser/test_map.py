@@ -91,7 +91,7 @@ def test_stop_stops_the_map_and_keeps_the_rows_so_far(held):
     assert "agent: stopped (stop button)" in shown
     notebook.shots("map-stopped-1000")
     states = notebook.value("[r.status for r in _map.results]")
-    assert states.count("ok") == HELD - 2
+    assert states.count("ok") == HELD - 1
     assert notebook.value("list(labels['_status'])") == states
 
 
