@@ -2,6 +2,7 @@
 
 import nbformat
 import pytest
+
 from tests.browser.test_accessibility import THEMES, found
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]

@@ -153,3 +153,117 @@ def test_status_knows_maps(nb, model, df, capsys):
     shown = capsys.readouterr().out + str(nb.shown[-1])
     assert "recorded" in shown
     assert "stale" not in shown
+
+
+@pytest.fixture
+def empty_store(monkeypatch, tmp_path):
+    """Let the store of the maps be empty from the call on."""
+    count = iter(range(99))
+
+    def empty():
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state{next(count)}"))
+
+    empty()
+    return empty
+
+
+def strict(record, **sent):
+    return {"runs": [record], "rerun": "replay", **sent}
+
+
+def test_of_changed_data_only_the_changed_rows_are_asked(nb, model, df, empty_store):
+    nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
+    model.asked.clear()
+    empty_store()
+    changed = pd.DataFrame({"text": ["bad", "new", "good", "ugly"]})
+    nb.cell(ASK, "-m model --map df -o out", df=changed)
+    assert model.asked == ["Classify new"]
+    assert list(nb.shell.user_ns["out"]["answer"]) == ["no", "other", "yes", "other"]
+    origins = [r.origin for r in nb.shell.user_ns["_map"].results]
+    assert origins == ["record", "live", "record", "record"]
+    again = nb.record
+    nb.cell(ASK, "-m model --map df -o out")
+    assert model.asked == ["Classify new"]
+    assert nb.record == again
+
+
+def test_rows_of_a_record_of_others_are_asked_again_unless_it_is_trusted(
+    nb, model, df, empty_store, monkeypatch, tmp_path
+):
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    record = nb.record
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "another"))
+    nb.restart()
+    for trust, asked in (({}, 4), ({"trust": True}, 1)):
+        empty_store()
+        model.asked.clear()
+        nb.restart()
+        data = pd.DataFrame({"text": ["good", "bad", "ugly", "new"]})
+        nb.cell(ASK, "-m model --map df", df=data, sent={"runs": [record], **trust})
+        assert len(model.asked) == asked
+
+
+def test_live_asks_every_row_anew_and_keeps_it_in_the_store(nb, model, df, empty_store, tmp_path):
+    line = f"-m model --map df --store {tmp_path / 'rows.sqlite'}"
+    nb.cell(ASK, line, model=model, df=df)
+    nb.cell(ASK, f"{line} --live")
+    assert len(model.asked) == 6
+    nb.restart()
+    nb.cell(ASK, line, sent={"runs": []})
+    assert len(model.asked) == 6
+    assert {r.origin for r in nb.shell.user_ns["_map"].results} == {"store"}
+
+
+def test_strictly_replayed_a_changed_row_is_named(nb, model, df, empty_store, monkeypatch):
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    record = nb.record
+    nb.restart()
+    empty_store()
+    data = pd.DataFrame({"text": ["good", "worse", "ugly", "worst"]})
+    words = "2 of 4 rows have no record: rows 1 and 3 (row 1 asks “Classify worse”)."
+    with pytest.raises(AgentCellError, match="Nothing to replay: 2 of 4 rows"):
+        nb.cell(ASK, "-m model --map df", df=data, sent=strict(record))
+    assert words in nb.last[0]["text/plain"].replace("\n", " ")
+    with pytest.raises(AgentCellError, match="the data was sorted or cut"):
+        nb.cell(ASK, "-m model --map df", df=df.iloc[::-1], sent=strict(record))
+    assert len(model.asked) == 3
+
+
+def test_a_large_map_replays_from_its_store_and_without_it_names_the_rows(
+    nb, model, empty_store, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("agent_nb.agent.map.sample.ROWS", 2)
+    path = tmp_path / "rows.sqlite"
+    df = pd.DataFrame({"text": ["good", "bad", "ugly"]})
+    line = f"-m model --map df --store {path} -o out"
+    nb.cell(ASK, line, model=model, df=df)
+    out, record = nb.shell.user_ns.pop("out"), nb.record
+    assert "map.rows" not in str(record)
+    for sent in ({"runs": [record]}, strict(record)):
+        nb.restart()
+        nb.cell(ASK, line, sent=sent)
+        pd.testing.assert_frame_equal(nb.shell.user_ns.pop("out"), out)
+        assert nb.record == record
+        assert nb.last[1][KEY]["replayed"] is True
+    path.unlink()
+    nb.restart()
+    with pytest.raises(AgentCellError, match="3 of 3 rows have no record: rows 0, 1 and 2"):
+        nb.cell(ASK, line, sent=strict(record))
+    assert len(model.asked) == 3
+
+
+def test_a_stopped_large_map_replays_what_it_has(nb, empty_store, monkeypatch, tmp_path):
+    monkeypatch.setattr("agent_nb.agent.map.sample.ROWS", 2)
+    fault = {"error": {"status": 400, "message": "no"}}
+    script = Words()
+    script.cases = [Case(when="bad", turns=(turn_of(fault, "bad"),))]
+    df = pd.DataFrame({"text": ["good", "bad", "ugly"]})
+    line = f"-m model --map df --concurrency 1 --on-error raise --store {tmp_path / 'rows.sqlite'}"
+    with pytest.raises(AgentCellError):
+        nb.cell(ASK, line, model=script, df=df)
+    record = nb.record
+    nb.restart()
+    with pytest.raises(AgentCellError, match="Row 1: no"):
+        nb.cell(ASK, line, sent=strict(record))
+    states = [r.status for r in nb.shell.user_ns["_map"].results]
+    assert states == ["ok", "error", "pending"]

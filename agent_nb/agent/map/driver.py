@@ -25,7 +25,7 @@ import msgspec
 from ... import events
 from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
-from ...record.record import Record
+from ...record.record import Record, events_of
 from ...record.row_store import RowStore
 from .asking import Answered, RowAsker
 from .budget import Budget
@@ -34,7 +34,7 @@ from .map_log import MapLog
 from .options import MapOptions
 from .results import Results
 from .row import Row, RowResult
-from .row_result import failed
+from .row_result import failed, result_of
 
 Warn = Callable[[str], None]
 
@@ -58,6 +58,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     asker: Callable[[Sequence[Row]], RowAsker]
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
+    known: Mapping[str, Record] = {}
 
 
 class MapDriver:
@@ -121,11 +122,21 @@ class MapDriver:
 
     def _desk(self) -> Desk:
         store = self._job.store(self._log.warn)
+        rows = [row for row in self._job.rows if not self._knows(row)]
         if store is None:
-            return PlainDesk(self._job.rows, self._deliver)
-        return StoreDesk(
-            self._job.rows, self._deliver, store, trust=self._job.trust, sleep=self._sleep
-        )
+            return PlainDesk(rows, self._deliver)
+        return StoreDesk(rows, self._deliver, store, trust=self._job.trust, sleep=self._sleep)
+
+    def _knows(self, row: Row) -> bool:
+        """Deliver a row that an earlier map answered; return whether one did."""
+        record = self._job.known.get(row.key)
+        if record is None:
+            return False
+        log = events_of(record)
+        result = result_of(log, place=row.place, key=row.key, origin="record")
+        if result.status == "ok":
+            self._deliver(row, result, record)
+        return result.status == "ok"
 
     async def _rows(self, desk: Desk) -> None:
         ticking = asyncio.ensure_future(self._log.tick())

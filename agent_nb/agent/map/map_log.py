@@ -22,12 +22,12 @@ from ...errors import Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
 from .row import Row, RowResult
-from .sample import KIND, Sample
+from .sample import COUNTS, KIND, Sample
 from .tally import Tally
 
 TICK = 0.2  # s between two snapshots
 QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
-PLAN, COUNTS = "map.plan", "map"  # kinds of states; that of the counts is also of the deltas
+PLAN = "map.plan"  # the kind of a state; that of the counts is also of the deltas
 
 
 class MapLog:

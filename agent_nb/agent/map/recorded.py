@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...events import Event, State
 from ...record.record import Record, events_of
 from .row import Row, RowResult
 from .row_result import result_of
-from .sample import KIND
+from .sample import COUNTS, KIND
 
 
 def records(log: Sequence[Event]) -> dict[str, Record]:
@@ -22,6 +22,24 @@ def records(log: Sequence[Event]) -> dict[str, Record]:
                 if isinstance(record, Mapping)
             }
     return found
+
+
+def earlier(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
+    """Return the records of the rows in the logs of several maps, by key; the first log counts."""
+    found: dict[str, Record] = {}
+    for log in logs:
+        found = {**records(log), **found}
+    return found
+
+
+def unanswered(log: Sequence[Event]) -> int:
+    """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
+    counts = next(
+        (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
+    )
+    said = counts if isinstance(counts, Mapping) else {}
+    total, done = said.get("total"), said.get("done")
+    return total - done if type(total) is int and type(done) is int else 0
 
 
 def recorded(log: Sequence[Event], rows: Sequence[Row]) -> Iterator[tuple[int, RowResult]]:

@@ -15,6 +15,7 @@ from ...wire.text_limits import cut_end
 from .row import Row, RowResult
 from .tally import RowLine
 
+COUNTS = "map"  # of the event that holds the counts
 KIND = "map.rows"  # of the event that holds the records
 ROWS, BYTES = 1000, 1_000_000
 ENDS = 3  # rows at either end of the sample

@@ -13,29 +13,33 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...errors import AgentStopped
+from ...events import Event
 from ...events.log import EventLog
 from ..assembly import player
 from ..configuration import Configuration
+from ..replay import Player
 from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
 from .driver import MapDriver
 from .frame_out import frame_out
 from .options import MapOptions
 from .planning import Planned, planned
-from .recorded import recorded
+from .recorded import earlier, recorded, records, unanswered
 from .results import Results
 from .row import Row, RowResult
-from .stored import Store
+from .stored import FoundRow, Store, found
 
 if TYPE_CHECKING:
     from ...record.given import Given
+    from ...record.row_store import RowStore
     from ..replay_check import Wish
     from ..tape import Tape
 
@@ -68,13 +72,14 @@ class MapStream(Stream):
         self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
         super().__init__(
             log,
-            lambda _: MapDriver(plan.job, log, self.results),
+            lambda _: MapDriver(self._job, log, self.results),
             view=view,
             check=check,
             asked=asked,
             output=output,
         )
         self._plan = plan
+        self._job = plan.job
         self._play = play
         self._output = output
 
@@ -97,6 +102,51 @@ class MapStream(Stream):
         self.log.run = tape.run
         self._make = self._play(tape, wish)
 
+    def know(self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False) -> None:
+        """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
+
+        `trust`: records of others in the store that count (True: all; else those with these
+        hashes). Before the map begins.
+        """
+        self._job = msgspec.structs.replace(self._job, known=earlier(logs), trust=trust)
+
+    def forget(self) -> None:
+        """Remove the rows from the store, so that all are asked anew. Before the map begins."""
+        with self._store() as store:
+            if store is not None:
+                store.forget({each.result.run for each in found(store, self._job.rows)})
+
+    def missing(self, log: Sequence[Event]) -> list[Row]:
+        """Return the rows that a recorded map of the same rows had, and that are lost.
+
+        A record that holds rows is whole; a large map leaves them to its store.
+        """
+        if records(log):
+            return []
+        lost = self.unknown([log])
+        return lost if len(lost) > unanswered(log) else []
+
+    def unknown(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
+        """Return the rows that neither the logs of earlier maps nor the store have."""
+        known = earlier(logs)
+        left = [row for row in self._job.rows if row.key not in known]
+        have = {each.row.key for each in self._stored(left)}
+        return [row for row in left if row.key not in have]
+
+    def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
+        """Return what the store has of rows, for a record that is played."""
+        with self._store() as store:
+            return [] if store is None else list(found(store, rows, live=False))
+
+    @contextmanager
+    def _store(self) -> Iterator[RowStore | None]:
+        store = self._job.store(lambda _: None)
+        try:
+            yield store
+        finally:
+            if store is not None:
+                store.close()
+
     @property
     def rows(self) -> Sequence[Row]:
         """The rows as they are asked, with their prompts, in the order of `results`."""
@@ -111,9 +161,17 @@ class MapStream(Stream):
         try:
             await super()._drive()
         finally:  # a record that was played, or a map that was refused, gave no results yet
-            for index, result in recorded(self.log, self._plan.job.rows):
+            for index, result in recorded(self.log, self._job.rows):
                 self.results.put(index, result)
+            if isinstance(self._driver, Player):
+                self._put_stored()
             self.results.close()
+
+    def _put_stored(self) -> None:
+        """Take the rows of a large map, whose record leaves them to the store."""
+        left = {row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run}
+        for each in self._stored([self._job.rows[n] for n in left.values()]):
+            self.results.put(left[each.row.key], each.result)
 
     async def _wait(self) -> Any:
         __tracebackhide__ = True

@@ -3,29 +3,41 @@
 Rules
 - The data is a variable, or an expression of the user that is evaluated once, in a copy of the
   names: nothing in the kernel changes.
+- A record of the same rows is played. Else rows that trusted records of the cell, or the store,
+  answer are taken from there, and the others are asked; with `--live` all are asked anew.
+- Where nothing runs live, a row without a record is an error that names it.
 - The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
+from ...agent.map.row import Row
 from ...agent.map.stream import MapStream, map_of
 from ...agent.replay_check import Wish
 from ...agent.stream import Stream
 from ...agent.tape import Tape
-from ...errors import UsageError, did_you_mean
+from ...errors import NotReplayed, UsageError, did_you_mean
 from ...events import State
 from ...record.given import Given
+from ...record.match import Match
+from ...record.record import Record, events_of
+from ...record.signing import intact, mine, user_key
+from ...view.format import clip
 from ..failed_cell import Question
 from ..options import LATEST, Options
+from .rerun import Choice, again
 
 MAP = "_map"  # the variable of the latest map
+NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
+NOTHING = "Nothing to replay:"
+OTHERWISE = "every row has a record, but the map of them has none (the data was sorted or cut): it asks nothing when it runs again."
 
 
 class Mapped:
@@ -47,11 +59,38 @@ class Mapped:
             self.question.prompt,
             options.mapping,
             attachments=_attached(options.attach, self._namespace),
+            store=options.store or None,
             check=False,
             record=False,
             late=True,
         )
         return self._stream.given
+
+    def settle(
+        self,
+        make: Callable[[], Choice],
+        records: Sequence[Record],
+        *,
+        wanted: str,
+        trust: bool | frozenset[str],
+    ) -> Choice:
+        """Return the choice that `make` makes, if the rows it needs are there.
+
+        Raises NotReplayed for rows without a record in the mode `replay`.
+        """
+        assert self._stream is not None
+        try:
+            choice = make()
+        except NotReplayed as fault:
+            raise unreplayed(self._stream, records, fault, again()) from None
+        if choice.tape is not None:
+            if not (words := unplayable(self._stream, choice.tape)):
+                return choice
+            if wanted == "replay":
+                raise NotReplayed(f"{words} {again()}")
+            choice = Choice(Match(status="stale", changed=("rows",)))
+        take_up(self._stream, records, live=wanted == "live", trust=trust)
+        return choice
 
     def ask(
         self,
@@ -77,6 +116,57 @@ class Mapped:
         leave(self._stream, namespace)
         if options.output != LATEST:
             namespace[options.output] = self._stream.frame
+
+
+def take_up(
+    stream: Stream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
+) -> None:
+    """Let a map take the rows that trusted records answer; `live`: all are asked anew."""
+    if not isinstance(stream, MapStream):
+        return
+    if live:
+        stream.forget()
+        return
+    key = user_key()
+    ours = (r for r in records if _trusted(r, key, trust) and intact(r))
+    stream.know((events_of(r) for r in ours), trust)
+
+
+def _trusted(record: Record, key: bytes, trust: bool | frozenset[str]) -> bool:
+    if mine(record, key):
+        return True
+    return trust if isinstance(trust, bool) else record.get("hash") in trust
+
+
+def unreplayed(
+    stream: Stream, records: Sequence[Record], fault: NotReplayed, advice: str
+) -> NotReplayed:
+    """Return the error for a map without a record of the same rows: which ones have none."""
+    if not isinstance(stream, MapStream) or not records:
+        return fault
+    lost = stream.unknown(events_of(r) for r in records if intact(r))
+    words = lacking(lost, len(stream.results)) if lost else OTHERWISE
+    return NotReplayed(f"{NOTHING} {words} {advice}", fault.differences)
+
+
+def unplayable(stream: Stream, tape: Tape) -> str:
+    """Return why the record of a map cannot be played, "" if its rows are there."""
+    if not isinstance(stream, MapStream) or not (lost := stream.missing(tape.events)):
+        return ""
+    return f"{NOTHING} {lacking(lost, len(stream.results))}"
+
+
+def lacking(lost: Sequence[Row], total: int) -> str:
+    """Return words for the rows that no record answers."""
+    first = lost[0]
+    places = [str(row.place) for row in lost[:NAMED]]
+    more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
+    *head, last = [*places, *more]
+    listed = f"{', '.join(head)} and {last}" if head else last
+    has = "row has" if len(lost) == 1 else "rows have"
+    named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
+    said = f"row {first.place} asks “{clip(first.prompt, LONGEST)}”"
+    return f"{len(lost):,} of {total:,} {has} no record: {named} ({said})."
 
 
 def leave(stream: Stream, namespace: dict[str, Any]) -> None:

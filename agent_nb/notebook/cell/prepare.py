@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -21,7 +21,7 @@ from ...events.mapped import is_map
 from ...models.offline import barred
 from ...record.given import Given
 from ...record.journal import Journal
-from ...record.record import NONE, events_of
+from ...record.record import NONE, Record, events_of
 from ...tools.base import Asker, Host
 from ..context import gather
 from ..context_cells import above
@@ -33,6 +33,7 @@ from ..session import Session
 from .identity import Cell
 from .mapped import Mapped
 from .ran_cells import RanCell
+from .rerun import Choice
 
 
 class Asking(Protocol):
@@ -48,6 +49,16 @@ class Asking(Protocol):
 
     def given(self, agent: Agent) -> Given:
         """Return the inputs, as records are matched with them. Raises UsageError."""
+
+    def settle(
+        self,
+        make: Callable[[], Choice],
+        records: Sequence[Record],
+        *,
+        wanted: str,
+        trust: bool | frozenset[str],
+    ) -> Choice:
+        """Return the choice between model and record, which `make` makes. Raises UsageError."""
 
     def ask(
         self,
@@ -87,6 +98,17 @@ class Inputs(msgspec.Struct, frozen=True):
     def given(self, agent: Agent) -> Given:
         """Return them with what the agent adds, as records are matched with them."""
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
+
+    def settle(
+        self,
+        make: Callable[[], Choice],
+        records: Sequence[Record],
+        *,
+        wanted: str,
+        trust: bool | frozenset[str],
+    ) -> Choice:
+        """Return the choice that `make` makes."""
+        return make()
 
     def ask(
         self,

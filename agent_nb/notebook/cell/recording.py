@@ -19,7 +19,7 @@ Rules
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agent.context_check import compare
@@ -39,8 +39,9 @@ from ...record.signing import intact, sign, user_key
 from ...tools.base import current_call
 from ...wire.redact import redact_value
 from . import executions
+from .mapped import take_up, unplayable, unreplayed
 from .publish import publish
-from .rerun import differing, trusted, wish
+from .rerun import differing, mode, trusted, wish
 from .summary import replayed, summary
 
 if TYPE_CHECKING:
@@ -68,7 +69,15 @@ class Recorder:
         self._context = contextvars.copy_context()
         if barred():
             self._play()
+        else:
+            live, trust = mode("", self.cell) == "live", trusted(self.cell)
+            take_up(stream, self._earlier, live=live, trust=trust)
         stream.log.subscribe(self._hear)
+
+    @property
+    def _earlier(self) -> Iterator[Record]:
+        """The records of the cell, looked up when a map wants them."""
+        yield from self.library.of(self.cell)
 
     def leave_to_cards(self) -> None:
         """Leave the record to the cell that awaits the run, with its cards."""
@@ -122,6 +131,8 @@ class Recorder:
                 raise self._nothing(begun_by(listed, self._call), asked.given)
             if self._record is not None:
                 tape = self._tape(self._record)
+                if words := unplayable(self._stream, tape):
+                    raise NotReplayed(f"{words} {ELSEWHERE.format(barred())}")
                 changes = compare(tape, asked.tools, self._shell.user_ns)
                 if changes.used:
                     raise differing(changes)
@@ -179,12 +190,13 @@ class Recorder:
                 ],
             )
         )
-        return NotReplayed(
+        found = NotReplayed(
             words,
             redact_value(given.differences(events_of(left[0]), names), secrets=secrets())
             if names
             else (),
         )
+        return unreplayed(self._stream, left, found, ELSEWHERE.format(barred()))
 
 
 def begun(stream: Stream) -> Recorder | None:

@@ -137,7 +137,7 @@ def choose(
             words = [
                 f"Nothing to replay: this cell is {found}.",
                 *filter(None, [unplaced]),
-                _again(),
+                again(),
             ]
             raise NotReplayed(" ".join(words), differences)
         return Choice(found)
@@ -168,7 +168,7 @@ def _matching(
 def differing(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
     words = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
-    return NotReplayed(f"{words} {_again()}", changes.used)
+    return NotReplayed(f"{words} {again()}", changes.used)
 
 
 def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
@@ -198,6 +198,6 @@ def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> li
     return [State(kind="foreign_turns", payload={"note": words, "turns": foreign})]
 
 
-def _again() -> str:
+def again() -> str:
     """Return how to record a cell."""
     return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN

@@ -186,16 +186,19 @@ class CellRun:
         given = self._inputs.given(agent)
         self._unplaced = "" if wanted == "live" else library.unplaced(self.cell)
         try:
-            choice = choose(
+            trust = trusted(self.cell)
+            make = partial(
+                choose,
                 wanted,
                 records,
                 agent,
                 given,
-                trust=trusted(self.cell),
+                trust=trust,
                 can_ask=self._controls.can_ask,
                 unplaced=self._unplaced,
                 namespace=self.session.shell.user_ns,
             )
+            choice = self._inputs.settle(make, records, wanted=wanted, trust=trust)
             return msgspec.structs.replace(choice, remark=question.remark)
         except UsageError:
             stand_in(self.session, self.cell, options, conversation, records)
