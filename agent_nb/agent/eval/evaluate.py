@@ -71,7 +71,7 @@ async def evaluate(
         data=rows,
         repeats=repeats,
         level=level,
-        bounded=scorer.bounded,
+        bounded=scores.bounded,
         judged=isinstance(scorer, JudgeScore),
         failed_as=failed,
         judging=Spent(scores.tokens, scores.cost),
@@ -153,6 +153,7 @@ async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
     each = iter(found.each)
     return Scores(
         [next(each) if c.result.status == "ok" else _failed(c) for c in candidates],
+        found.bounded,
         found.tokens,
         found.cost,
     )

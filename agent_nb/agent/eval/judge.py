@@ -38,8 +38,6 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 class JudgeScore:
     """Scores by a judge. `expected`: the column with the expected answer, if there is one."""
 
-    bounded = True
-
     def __init__(self, judge: Configuration, expected: str | None, options: MapOptions) -> None:
         """Raises UsageError for a judge that gives no score."""
         self.words = f"judge {judge.name or judge.choice.asked or 'by the configured model'}"
@@ -53,13 +51,14 @@ class JudgeScore:
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Ask the judge about each candidate. Raises as a map does."""
         if not candidates:
-            return Scores([])
+            return Scores([], True)
         rows = [self._row(c) for c in candidates]
         stream = map_of(self._judge, rows, question(rows[0]), self._options, output=self._output)
         await stream
         results = list(stream.results)
         return Scores(
             [_score(c, r) for c, r in zip(candidates, results, strict=True)],
+            True,
             sum(r.input + r.written for r in results),
             total(r.cost for r in results),
         )

@@ -21,7 +21,7 @@ import msgspec
 from ..map.row import RowResult
 from .intervals import mean
 
-SCORE = "score"  # the kind of error of an answer that could not be scored
+SCORE = "scoring"  # the kind of error of an answer that could not be scored
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,9 +48,13 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """Scores in the order of the candidates, and what scoring cost."""
+    """Scores in the order of the candidates, and what scoring cost.
+
+    `bounded`: no score can lie outside 0 to 1.
+    """
 
     each: Sequence[Score]
+    bounded: bool
     tokens: int = 0
     cost: float | None = None
 

@@ -38,24 +38,25 @@ _AT_ONCE = 10  # scores that are awaited
 
 
 class Scorer(Protocol):
-    """Scores answers. `words` names it; `bounded`: its scores are from 0 to 1."""
+    """Scores answers. `words` names it."""
 
     words: str
-    bounded: bool
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores, in the order of the candidates."""
 
 
 class FunctionScore:
-    """Scores by a function of the user's. Raises UsageError for one that cannot be called."""
+    """Scores by a function of the user's. Raises UsageError for one that cannot be called.
 
-    bounded = False
+    Its scores are from 0 to 1 if it gives bools; of numbers it is not known.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.words = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
         self._names, self._by_name = _parameters(function, self.words)
+        self._numbers = False
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores; those that are awaited are awaited together."""
@@ -66,7 +67,9 @@ class FunctionScore:
                 await asyncio.sleep(0)  # a long list of quick scores does not block the loop
                 return await self._one(candidate)
 
-        return Scores(await asyncio.gather(*(one(c) for c in candidates)))
+        self._numbers = False
+        each = await asyncio.gather(*(one(c) for c in candidates))
+        return Scores(each, not self._numbers)
 
     async def _one(self, candidate: Candidate) -> Score:
         values = [NAMES[name](candidate) for name in self._names]
@@ -76,15 +79,15 @@ class FunctionScore:
                 if self._by_name
                 else self._function(*values)
             )
-            return _number(candidate, await found if inspect.isawaitable(found) else found)
+            value = await found if inspect.isawaitable(found) else found
+            self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
+            return _number(candidate, value)
         except Exception as error:  # the user's code
             return faulty(candidate, f"{type(error).__name__}: {error}")
 
 
 class ColumnScore:
     """Scores 1 for answers equal to a column's value, else 0. Raises UsageError."""
-
-    bounded = True
 
     def __init__(self, column: str, columns: Sequence[str], output: OutputType | None) -> None:
         if column not in columns:
@@ -98,7 +101,7 @@ class ColumnScore:
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""
-        return Scores([self._one(c) for c in candidates])
+        return Scores([self._one(c) for c in candidates], True)
 
     def _one(self, candidate: Candidate) -> Score:
         expected = candidate.row.get(self._column)

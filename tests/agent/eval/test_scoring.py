@@ -98,8 +98,17 @@ def test_an_exception_of_the_function_is_the_error_of_its_row_alone():
     bad = candidate(row={"text": "bad"}, place=3, repeat=2)
     found = scores(FunctionScore(strict), candidate(), bad, candidate())
     assert [s.value for s in found] == [1.0, None, 1.0]
-    assert found[1].kind == "score"
+    assert found[1].kind == "scoring"
     assert found[1].error == "row 3, repeat 2 could not be scored: KeyError: 'label'"
+
+
+def test_a_function_that_gives_bools_has_scores_from_0_to_1():
+    def bounded(function):
+        return asyncio.run(FunctionScore(function).score([candidate("a"), candidate("b")])).bounded
+
+    assert bounded(lambda answer: answer == "a")
+    assert not bounded(lambda answer: 0.5)
+    assert not bounded(lambda answer: True if answer == "a" else 0)
 
 
 def test_scores_that_are_awaited_come_in_order_and_some_at_once():
