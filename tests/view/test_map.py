@@ -42,6 +42,16 @@ def test_the_plan_stands_before_the_first_row_has_ended(tape):
     assert phase(folded(tape.seen)) == ("asking rows", "run")
 
 
+def test_an_estimate_says_what_it_rests_on_and_which_limit_ends_the_map(tape):
+    said = "The limit of 9,000 tokens ends the map after about 110 of 200 rows."
+    figures = {"input": 12_400, "written": 3_900, "basis": "assuming 20 tokens an answer"}
+    tally = planned(tape, estimate={**figures, "limit": said})
+    assert "assuming 20 tokens an answer" in shown(tape)
+    assert said in shown(tape)
+    ended(tape, tally)
+    assert said not in shown(tape, live=False)
+
+
 def test_the_bar_says_rate_time_left_cost_and_forecast(tape):
     tally = planned(tape)
     asked(tape, tally, 0, 50)

@@ -62,11 +62,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The estimate as people read it."""
-        cost = (
-            "at an unknown price"
-            if self.cost is None
-            else f"about {dollars(float(f'{self.cost:.2g}'))}"
-        )
+        cost = "at an unknown price" if self.cost is None else f"about {_about(self.cost)}"
         size = f"about {self.input:,} tokens in and {self.written:,} out, {cost} ({self.basis})"
         return f"{size}. {self.limit}" if self.limit else size
 
@@ -130,16 +126,20 @@ def _answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
 
 def _exceeded(made: Estimate, limits: Limits) -> str:
     """Return in words which limit of the whole map is exceeded, and after how many rows."""
-    used = made.input + made.written
+    tokens, cost = made.input + made.written, made.cost or 0.0
     table = (
-        (limits.tokens, used, f"{limits.tokens:,} tokens", "tokens"),
-        (limits.cost or 0, made.cost or 0.0, dollars(limits.cost or 0), "cost"),
+        (limits.tokens, tokens, f"{limits.tokens:,} tokens", f"{tokens:,}"),
+        (limits.cost or 0, cost, dollars(limits.cost or 0), _about(cost)),
     )
-    for limit, need, words, name in table:
+    for limit, need, words, needed in table:
         if limit and need > limit:
             rows = int(made.rows * limit / need)
             return (
-                f"The limit of {words} ends the map after about {rows:,} of {made.rows:,} rows."
-                f" Raise `{name}` in limits."
+                f"The limit of {words} ends the map after about {rows:,} of {made.rows:,} rows;"
+                f" all of them need about {needed}."
             )
     return ""
+
+
+def _about(cost: float) -> str:
+    return dollars(float(f"{cost:.2g}"))

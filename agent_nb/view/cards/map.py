@@ -2,6 +2,7 @@
 
 Rules
 - The first line says the plan and at the end the outcome; it opens to what they are made of.
+- A limit that will end the map before its last row is said while there is time to stop it.
 - The rows are the latest ones, at the end a sample. Their texts are beginnings, on one line.
 """
 
@@ -38,6 +39,7 @@ def card(state: MapCard, context: Context) -> Node:
     return Stack(
         (
             Fold((head,), _details(state), title="map"),
+            *(() if over else _too_small(state.plan)),
             _bar(counts, over=over),
             *_failures(counts),
             *((_table(rows, counts),) if rows else ()),
@@ -130,7 +132,9 @@ def _details(state: MapCard) -> tuple[Node, ...]:
         return ()
     lines = {
         "columns": clip(", ".join(known.columns), NAMES),
-        "estimate": estimate(known),
+        "estimate": join(estimate(known), clip(known.estimate.basis, NAMES))
+        if known.estimate is not None
+        else "",
         "asked": _how(known),
     }
     return tuple(
@@ -138,6 +142,12 @@ def _details(state: MapCard) -> tuple[Node, ...]:
         for name, said in lines.items()
         if said
     )
+
+
+def _too_small(known: MapPlan | None) -> tuple[Node, ...]:
+    """Return the words about a limit that will end the map."""
+    words = known.estimate.limit if known is not None and known.estimate is not None else ""
+    return (Row((T(clip(words, NAMES), tone="wait"),), wrap=True),) if words else ()
 
 
 def _failures(counts: Counts) -> tuple[Node, ...]:

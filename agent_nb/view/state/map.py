@@ -24,11 +24,16 @@ Figure = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """Tokens that the requests hold and that the answers may take; the cost in dollars."""
+    """Tokens that the requests hold and that the answers may take; the cost in dollars.
+
+    `basis`: what the figures rest on, `limit`: which limit they exceed, in words.
+    """
 
     input: Count = 0
     written: Count = 0
     cost: Figure | None = None
+    basis: str = ""
+    limit: str = ""
 
 
 class MapPlan(msgspec.Struct, frozen=True):

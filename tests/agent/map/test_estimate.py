@@ -137,9 +137,9 @@ def test_a_limit_of_the_map_that_is_too_small_is_said_with_the_rows_it_allows():
     assert fits.limit == ""
     small = estimated(["x"] * 100, limits=Limits(tokens=(fits.input + fits.written) // 2))
     assert small.limit.startswith("The limit of 1,")
-    assert "ends the map after about 5 of 100 rows. Raise `tokens` in limits." in small.words
+    assert "ends the map after about 5 of 100 rows; all of them need about 32,200." in small.words
     dear = estimated(["x"] * 10, Priced(["."]), limits=Limits(tokens=0, cost=1000.0))
-    assert "Raise `cost` in limits" in dear.limit
+    assert dear.limit.startswith("The limit of $1000.00 ends the map after about 0 of 10 rows")
     assert estimated(["x"] * 10, limits=Limits(tokens=0)).limit == ""
 
 
