@@ -17,6 +17,7 @@ from ... import events as ev
 from ...agent.drift import Played
 from ...agent.run import Run
 from ...events.interruption import AT, limit_in
+from ...events.mapped import is_map
 from ...models.keys import secrets
 from ...view.format import money
 from ...wire.redact import redact_value
@@ -42,6 +43,7 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "model": next(_later_models(run), start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
+        **({"rows": rows} if (rows := _rows(run)) else {}),
         **({"denied": denied} if denied else {}),
         "tokens": [run.usage.input, run.usage.output],
         **({"cost": run.usage.cost} if run.usage.cost else {}),
@@ -53,6 +55,17 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+def _rows(run: Run) -> list[int]:
+    """Return how many rows of a map were answered, and how many there are; [] for other runs."""
+    counts = next(
+        (e.payload for e in reversed(list(run.log)) if isinstance(e, ev.State) and e.kind == "map"),
+        None,
+    )
+    said = counts if isinstance(counts, dict) else {}
+    found = [said.get("ok"), said.get("total")]
+    return [n for n in found if type(n) is int] if is_map(run.log) else []
 
 
 def _later_models(run: Run) -> Iterator[str]:
@@ -102,15 +115,23 @@ def line(numbers: dict[str, Any]) -> str:
             ]
         ),
         str(numbers.get("model", "")),
-        _count(numbers.get("turns", 0), "turn"),
-        _count(numbers.get("calls", 0), "call")
-        + (f" ({numbers['denied']} denied)" if numbers.get("denied") else ""),
+        *_work(numbers),
         f"{tokens[0]} → {tokens[1]} tokens",
         money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )
     return " · ".join(" ".join(w.split()) for w in words if w)
+
+
+def _work(numbers: dict[str, Any]) -> tuple[str, ...]:
+    """Return how much a run has done: rows, or turns and calls."""
+    rows = numbers.get("rows")
+    if isinstance(rows, list) and len(rows) == 2:
+        return (f"{rows[0]} of {_count(rows[1], 'row')}",)
+    denied = f" ({numbers['denied']} denied)" if numbers.get("denied") else ""
+    calls = _count(numbers.get("calls", 0), "call")
+    return (_count(numbers.get("turns", 0), "turn"), f"{calls}{denied}")
 
 
 def _count(number: Any, noun: str) -> str:

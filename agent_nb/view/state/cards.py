@@ -27,6 +27,7 @@ SOFT = frozenset(
         "incomplete",
         "no_schema",
         "answer_not_alone",
+        "store",
     }
 )
 

@@ -1,0 +1,150 @@
+"""Maps in notebooks: recorded, run again without a request, tested by another user in a clone."""
+
+import json
+import shutil
+
+import nbformat
+import pytest
+from helpers.marks import starts
+from helpers.notebooks import code_cell
+from nbclient import NotebookClient
+
+from agent_nb.cli.main import main
+from agent_nb.record.ipynb import load
+from agent_nb.record.notebook_file import records
+
+pytestmark = pytest.mark.kernel
+SETUP = """%load_ext agent_nb
+from pathlib import Path
+import pandas as pd
+from agent_nb import Agent
+from agent_nb.models.parts import Text
+
+class Shout:
+    "Says the last word aloud, and writes down what it was asked."
+    name, dialect, grammar, shots, context = "test/shout", "native", False, False, 0
+    def start(self): return self
+    async def stream(self, request):
+        text = request.messages[-1].text
+        with Path("asked.txt").open("a") as file: file.write(text + "\\n")
+        yield (Text(text.rpartition(" ")[2].upper()),)
+    async def aclose(self): pass
+
+shout = Shout()
+df = pd.DataFrame({"text": ["one", "two", "three"]})
+"""
+MAGIC = "%%agent -m shout --map df -o out\nSay {{ text }}"
+SEEN = "assert list(out['answer']) == [t.upper() for t in df['text']]"
+AWAITED = "frame = await Agent(shout).map(df, 'Shout {{ text }}')"
+SEEN_TOO = "assert list(frame['answer']) == [t.upper() for t in df['text']]"
+SHARED = "shared = await Agent(shout).map(df, 'Cry {{ text }}', store='rows.sqlite')"
+SOURCES = (SETUP, MAGIC, SEEN, AWAITED, SEEN_TOO)
+
+
+def write(path, *sources):
+    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
+    path.write_text(
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    )
+    return path
+
+
+def edit(path, old, new):
+    nb = json.loads(path.read_text())
+    for cell in nb["cells"]:
+        cell["source"] = "".join(cell["source"]).replace(old, new)
+    path.write_text(json.dumps(nb, indent=1))
+
+
+def asked(path):
+    file = path.parent / "asked.txt"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def recorded(path):
+    return json.dumps(records(load(path)), sort_keys=True)
+
+
+@pytest.fixture(scope="module")
+@starts("kernel")
+def made(tmp_path_factory):
+    """Return a recorded notebook, made once, beside the data folder of the user who made it."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_DATA_DIR", str(folder / "jupyter"))
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        path = write(folder / "n.ipynb", *SOURCES)
+        assert main(["run", "--live", "--inplace", str(path)]) == 0
+    assert len(asked(path)) == 6
+    return path
+
+
+@pytest.fixture
+def own(made, tmp_path, monkeypatch):
+    """Return a copy for the user who made it; the store of the maps is empty."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return shutil.copy(made, tmp_path / "n.ipynb")
+
+
+@pytest.fixture
+def cloned(made, tmp_path, monkeypatch):
+    """Return a copy for another user, as after `git clone`."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return shutil.copy(made, tmp_path / "n.ipynb")
+
+
+def test_run_again_nothing_is_asked(own):
+    before = recorded(own)
+    assert main(["run", "--inplace", str(own)]) == 0
+    assert asked(own) == []
+    # the cell with the magic keeps its record; what code awaits is a new run of known rows
+    assert json.loads(recorded(own))["cell2"] == json.loads(before)["cell2"]
+
+
+def test_only_changed_rows_are_asked(own):
+    edit(own, '"three"', '"three", "four"')
+    assert main(["run", "--inplace", str(own)]) == 0
+    assert sorted(asked(own)) == ["Say four", "Shout four"]
+
+
+@pytest.mark.parametrize("options", [(), ("--trust-record",)])
+def test_a_clone_is_tested_without_a_request(cloned, capsys, options):
+    assert main(["test", *options, str(cloned)]) == 0
+    assert "ok, 2 runs replayed" in capsys.readouterr().out
+    assert asked(cloned) == []
+
+
+def test_a_clone_replays_in_nbclient(cloned, monkeypatch):
+    monkeypatch.chdir(cloned.parent)
+    monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(cloned))
+    nb = nbformat.read(cloned, 4)
+    nb.cells = nb.cells[:3]
+    NotebookClient(nb, resources={"metadata": {"path": str(cloned.parent)}}).execute()
+    assert asked(cloned) == []
+    assert "3 of 3 rows answered" in nb.cells[1].outputs[0].data["text/plain"]
+
+
+def test_a_test_names_the_rows_without_a_record(cloned, capsys):
+    edit(cloned, '"three"', '"3", "four"')
+    assert main(["test", "--keep-going", str(cloned)]) == 1
+    said = capsys.readouterr().out
+    assert "2 of 4 rows have no record: rows 2 and 3 (row 2 asks “Say 3”)" in said
+    assert "2 of 4 rows have no record: rows 2 and 3 (row 2 asks “Shout 3”)" in said
+    assert asked(cloned) == []
+
+
+def test_another_prompt_is_said(cloned, capsys):
+    edit(cloned, "Say {{ text }}", "Sing {{ text }}")
+    assert main(["test", str(cloned)]) == 1
+    said = capsys.readouterr().out
+    assert "3 of 3 rows have no record" in said
+    assert "+Sing {{ text }}" in said
+
+
+def test_an_export_shows_the_map(cloned, capsys, tmp_path):
+    for ending in ("html", "md"):
+        page = tmp_path / f"n.{ending}"
+        assert main(["export", str(cloned), "-o", str(page)]) == 0
+        assert "3 of 3 rows answered" in page.read_text()
