@@ -21,8 +21,9 @@ from ... import events
 from ...errors import Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
+from .recorded import COUNTS, KIND
 from .row import Row, RowResult
-from .sample import COUNTS, KIND, Sample
+from .sample import Sample
 from .tally import Tally
 
 TICK = 0.2  # s between two snapshots
@@ -89,8 +90,8 @@ class MapLog:
         payload = msgspec.json.decode(counts) | self._sample.lines
         self._log.append(events.Metric(total=self._tally.used))
         self._log.append(events.State(kind=COUNTS, payload=payload))
-        if self._sample.records:
-            self._log.append(events.State(kind=KIND, payload=self._sample.records))
+        if records := self._sample.records:
+            self._log.append(events.State(kind=KIND, payload=records))
         status: events.EndStatus = "ok"
         reason: Any = "stop"
         if error is not None:

@@ -1,14 +1,43 @@
-"""The rows that stand in the log of a map: `{key: record}` in the state `map.rows`."""
+"""The rows that stand in the log of a map, in its state `map.rows`: `{"shared": …, "rows": …}`.
+
+Rules
+- `rows` is `{key: record}`. What the first events of all records have in common (model, limits, the
+  schema of the answer) stands once, in `shared`; a record that is read is whole again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
 
 from ...events import Event, State
 from ...record.record import Record, events_of
+from ...wire.json_text import as_list
 from .row import Row, RowResult
 from .row_result import result_of
-from .sample import COUNTS, KIND
+
+COUNTS = "map"  # of the event that holds the counts
+KIND = "map.rows"  # of the event that holds the records
+
+
+def folded(records: Mapping[str, Record]) -> dict[str, Any]:
+    """Return records as the payload of the state."""
+    firsts = {key: events[0] for key, record in records.items() if (events := _events(record))}
+    shared = reduce(_common, firsts.values()) if firsts else {}
+    rows = {
+        key: {**record, "events": [_without(firsts[key], shared), *_events(record)[1:]]}
+        if key in firsts
+        else record
+        for key, record in records.items()
+    }
+    return {"shared": shared, "rows": rows}
+
+
+def _events(record: Record) -> list[Any]:
+    """Return the events of a record, none if the first of them is no object."""
+    events = as_list(record.get("events"))
+    return events if events and isinstance(events[0], Mapping) else []
 
 
 def records(log: Sequence[Event]) -> dict[str, Record]:
@@ -16,12 +45,50 @@ def records(log: Sequence[Event]) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for event in log:
         if isinstance(event, State) and event.kind == KIND and isinstance(event.payload, Mapping):
-            found |= {
-                str(key): record
-                for key, record in event.payload.items()
-                if isinstance(record, Mapping)
-            }
+            rows = event.payload.get("rows")
+            for key, record in rows.items() if isinstance(rows, Mapping) else ():
+                if isinstance(record, Mapping):
+                    found[str(key)] = _whole(record, event.payload.get("shared"))
     return found
+
+
+def _whole(record: Record, shared: Any) -> Record:
+    events = _events(record)
+    if not (events and isinstance(shared, Mapping)):
+        return record
+    return {**record, "events": [_merged(shared, events[0]), *events[1:]]}
+
+
+def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that two objects share, at any depth."""
+    found: dict[str, Any] = {}
+    for key in one.keys() & other.keys():
+        a, b = one[key], other[key]
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            found[key] = _common(a, b)
+        elif type(a) is type(b) and a == b:
+            found[key] = a
+    return found
+
+
+def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `whole` without what `shared` has of it."""
+    left: dict[str, Any] = {}
+    for key, value in whole.items():
+        if key not in shared:
+            left[key] = value
+        elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
+            left[key] = rest
+    return left
+
+
+def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `rest` with the fields that it shares with others."""
+    merged = {**shared, **rest}
+    for key in shared.keys() & rest.keys():
+        if isinstance(shared[key], Mapping) and isinstance(rest[key], Mapping):
+            merged[key] = _merged(shared[key], rest[key])
+    return merged
 
 
 def earlier(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:

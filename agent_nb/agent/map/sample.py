@@ -1,7 +1,8 @@
 """What the log of a map keeps of its rows: a few lines to show, and the records of a small map.
 
-Rules: bounded, however many rows there are. The records are kept for up to `ROWS` rows that have
-`BYTES` of JSON together; beyond that there are none, and the rows replay from their store.
+Rules: bounded, however many rows there are. The records are kept for up to `ROWS` rows whose state
+in the log has up to `BYTES` of JSON; beyond that there are none, and the rows replay from their
+store.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import msgspec
 
 from ...record.record import Record
 from ...wire.text_limits import cut_end
+from .recorded import folded
 from .row import Row, RowResult
 from .tally import RowLine
 
-COUNTS = "map"  # of the event that holds the counts
-KIND = "map.rows"  # of the event that holds the records
 ROWS, BYTES = 1000, 1_000_000
+UNFOLDED = 4 * BYTES  # of records of which the common part stands once
 ENDS = 3  # rows at either end of the sample
 LONGEST = 120  # characters of a line
 
@@ -31,7 +32,7 @@ class Sample:
         self._size = 0
         self._small = total <= ROWS
         self._seen = 0
-        self.records: dict[str, Record] = {}
+        self._records: dict[str, Record] = {}
 
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
         """Take a row that is over; return its line."""
@@ -47,10 +48,16 @@ class Sample:
             self._lines = dict(self._ends())
         if self._small and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
-            self.records[row.key] = record
-            if self._size > BYTES:
-                self._small, self.records = False, {}
+            self._records[row.key] = record
+            if self._size > UNFOLDED:
+                self._small, self._records = False, {}
         return line
+
+    @property
+    def records(self) -> dict[str, Any]:
+        """The records as the payload of their state; none if they are too many."""
+        payload = folded(self._records) if self._records else {}
+        return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
 
     @property
     def lines(self) -> dict[str, Any]:

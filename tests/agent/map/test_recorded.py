@@ -1,0 +1,48 @@
+"""The records of rows in the log of a map."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_nb.agent.map.recorded import KIND, folded, records
+from agent_nb.events import State
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3) | st.lists(inner),
+    max_leaves=8,
+)
+first = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
+
+
+def read(payload):
+    return records([State(kind=KIND, payload=payload)])
+
+
+@given(st.lists(first, max_size=4))
+def test_folded_records_are_read_as_they_were(firsts):
+    made = {f"k{n}": {"id": f"r{n}", "events": [one, {"x": n}]} for n, one in enumerate(firsts)}
+    again = read(folded(made))
+    assert again == made
+
+
+def test_records_without_events_stay_as_they_are():
+    made = {"k": {"id": "r", "events": []}, "l": {"id": "s"}, "m": {"events": [{"ts": 1}]}}
+    assert read(folded(made)) == made
+
+
+def test_what_all_rows_have_in_common_stands_once():
+    settings = {"model": "m", "schema": {"type": "object"}}
+    made = {
+        f"k{n}": {"events": [{"ts": n, "settings": {**settings, "inputs": {"prompt": str(n)}}}]}
+        for n in range(3)
+    }
+    payload = folded(made)
+    assert payload["shared"] == {"settings": {**settings, "inputs": {}}}
+    assert payload["rows"]["k1"]["events"] == [{"ts": 1, "settings": {"inputs": {"prompt": "1"}}}]
+
+
+def test_a_payload_of_a_strange_shape_has_no_records():
+    for payload in (None, [], {"rows": []}, {"rows": {"k": 1}}, {"shared": {}}):
+        assert read(payload) == {}
+    odd = {"shared": [], "rows": {"k": {"events": "x"}, "l": {"events": [3]}}}
+    assert read(odd) == odd["rows"]
