@@ -19,6 +19,8 @@ from anyio import CancelScope
 from ..events import State
 from ..events.log import EventLog
 from ..host import plugins
+from ..models.prices import Tariff
+from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
 from ..record.given import Given
 from ..wire.redact import Redaction
@@ -47,7 +49,7 @@ class Basis(msgspec.Struct, frozen=True):
     """What the runs of one agent share: made for each run, or once for all rows of a map.
 
     `models`: each with its dialect, the preferred one first. `start`: the fields of `run_start`
-    that do not depend on the prompt.
+    that do not depend on the prompt. `tariffs`: by the name of the model.
     """
 
     agent: Configuration
@@ -55,6 +57,7 @@ class Basis(msgspec.Struct, frozen=True):
     policy: Policy
     models: Sequence[tuple[Model, Dialect]]
     start: Mapping[str, Any]
+    tariffs: Mapping[str, Tariff]
 
 
 def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
@@ -64,7 +67,8 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
     faulty policy, or a budget while the price of the model is unknown.
     """
     models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
-    return Basis(agent, redaction, agent.policy(), models, _start_fields(agent, redaction))
+    tariffs = {model.name: tariff_of(model) for model, _ in models}
+    return Basis(agent, redaction, agent.policy(), models, _start_fields(agent, redaction), tariffs)
 
 
 def plan(
@@ -110,13 +114,12 @@ def plan(
         context=context.fitted(min(sizes, default=0)),
         late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
         output=agent.output,
+        tariffs=basis.tariffs,
     )
 
 
 def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
-    from ..models.tariff import check_budget
-
     dialect = agent.dialect_of(model)
     outgoing.check(model.name, agent.tools.specs, agent.settings, redaction)
     if (check := getattr(model, "check_dialect", None)) is not None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import msgspec
 
 from ..events import Counts, Metric
-from ..models.base import Model
 from ..models.tariff import tariff_of
 from .limits import Clock, Meter
+from .run_spec import Plan
 from .turn import Turn
 
 
 class Bill:
-    """Prices one request to `model`; `meter` is that of the run."""
+    """Prices one request to the model of `plan`; `meter` is that of the run."""
 
-    def __init__(self, meter: Meter, model: Model) -> None:
+    def __init__(self, meter: Meter, plan: Plan) -> None:
         self._meter = meter
-        self._tariff = tariff_of(model)
+        self._tariff = plan.tariffs.get(plan.model.name) or tariff_of(plan.model)
 
     def hit(self, so_far: Counts, turns: int = 0) -> str:
         """Return the first limit that the turn in progress uses up, in words, or ""."""

@@ -188,7 +188,7 @@ class Loop:
             self._meter.outcome(False)
 
     async def _remember(self) -> None:
-        for event in await self._prompt.remember(Bill(self._meter, self._plan.model)):
+        for event in await self._prompt.remember(Bill(self._meter, self._plan)):
             self._log.append(event)
 
     def _take_up(self, resume: Resume) -> None:
@@ -229,7 +229,7 @@ class Loop:
                 self._error(more.code, more.message, raw=more.raw, retryable=True)
             if more.code in ("shortened", FALLBACK):
                 await self._remember()
-            await anyio.sleep(more.wait)
+            await more.rest()
 
     def _next_model(self, more: Retry) -> None:
         """Go on with the next model of the plan, for the rest of the run. Raises ModelError."""
@@ -249,7 +249,7 @@ class Loop:
         for note in self._prompt.notes():
             self._log.append(note)
         sent = context.estimate_tokens(request.messages)
-        bill = Bill(self._meter, self._plan.model)
+        bill = Bill(self._meter, self._plan)
         if words := bill.hit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{words} (this request alone has about {sent:,})")
         node: dict[str, Any] = {

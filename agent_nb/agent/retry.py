@@ -21,6 +21,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..models.http.retry import is_outage
+from ..models.http.waits import rest
 from .request import Prompt
 from .run_spec import Plan
 
@@ -41,6 +42,10 @@ class Retry(msgspec.Struct, frozen=True):
     message: str
     raw: str = ""
     counted: bool = True
+
+    async def rest(self) -> None:
+        """Wait until it is time."""
+        await rest(self.wait)
 
 
 def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Retry | None:

@@ -15,6 +15,7 @@ from ..errors import ModelError
 from ..events import State
 from ..models.base import Model
 from ..models.messages import ToolSpec
+from ..models.prices import Tariff
 from ..tools.runner import ToolRunner
 from ..wire.redact import Redaction
 from .context import Context
@@ -30,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `start`: the fields of its `run_start` event. `notes`: remarks on the conversation. `warnings`:
     remarks on the policy. `context`: what is sent beside the prompt. `output`: the type of the
     answer. `spares`: models that go on when one is away or overloaded, in order, with their
-    dialects. `relieved`: whether the model is one of them.
+    dialects. `relieved`: whether the model is one of them. `tariffs`: those of the models, by name.
     """
 
     model: Model
@@ -51,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputType | None = None
     late: Callable[[Callable[[str], object]], Awaitable[Plan]] | None = None
     spares: Sequence[tuple[Model, Dialect]] = ()
+    tariffs: Mapping[str, Tariff] = {}
     relieved: bool = False
 
     def with_spare(self) -> Plan:

@@ -32,15 +32,8 @@ class Rows:
             del self.open[row.place]
         if isinstance(said, Exception):
             raise said
-        result = RowResult(
-            place=row.place,
-            key=row.key,
-            input=10,
-            cost=0.5,
-            run=f"r{row.place}",
-            attempts=1,
-            **said,
-        )
+        given = {"input": 10, "cost": 0.5, "run": f"r{row.place}", "attempts": 1, **said}
+        result = RowResult(place=row.place, key=row.key, **given)
         return Answered(result, record(result))
 
     async def aclose(self):

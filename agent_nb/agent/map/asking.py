@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 import anyio
@@ -17,6 +18,8 @@ import msgspec
 from ... import events
 from ...events.completion import missing
 from ...events.log import EventLog
+from ...models.http.limiter import tightened
+from ...models.http.waits import stopping
 from ...record.record import Record, run_record
 from ...tools.base import Decision, Question
 from ..assembly import Basis, plan
@@ -25,6 +28,7 @@ from ..configuration import Configuration
 from ..context import Context
 from ..loop import Loop
 from .row import Row, RowResult
+from .row_clock import RowClock
 from .row_result import failed, result_of
 
 STOPPED = "stopped with its map"
@@ -53,9 +57,12 @@ class LocalRows:
     A row whose task is cancelled is returned as interrupted, so that what it has cost is counted.
     """
 
-    def __init__(self, agent: Configuration, basis: Basis) -> None:
+    def __init__(self, agent: Configuration, basis: Basis, *, rpm: int | None = None) -> None:
+        """`rpm`: requests per minute at the endpoints while this is open; None: as configured."""
         self._agent = agent
         self._basis = basis
+        self._limits = ExitStack()
+        self._limits.enter_context(tightened([model for model, _ in basis.models], rpm=rpm))
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
@@ -66,20 +73,24 @@ class LocalRows:
         try:
             given = self._agent.given_of(self._basis.redaction, row.prompt, row.attachments, ())
             made = plan(self._basis, log, given, (), ask=_nobody, context=Context())
-            loop = Loop(made, log, user, (), anyio.CancelScope())
+            scope = anyio.CancelScope()
+            clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
             return Answered(failed(fault, place=row.place, key=row.key))
         try:
-            await loop.run()
+            with stopping(clock):
+                await loop.run()
         except asyncio.CancelledError:  # the driver sees that its task was cancelled
             if not log:
                 raise
         for event in missing(log, STOPPED):
             log.append(event)
-        return Answered(result_of(log, place=row.place, key=row.key), run_record(log))
+        result = result_of(log, place=row.place, key=row.key, waited=clock.waited)
+        return Answered(result, run_record(log))
 
     async def aclose(self) -> None:
-        """Do nothing: the connections are the agent's."""
+        """Give up the limits; the connections are the agent's."""
+        self._limits.close()
 
 
 async def _nobody(question: Question) -> Decision | None:

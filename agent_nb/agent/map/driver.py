@@ -9,6 +9,7 @@ Rules
 - `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
 - A limit over the whole map that is used up ends it: rows under way end as `limit`, the others stay
   pending.
+- A map whose first rows all fail alike ends with that error (`alike`).
 - The rows of a map that is stopped end as `interrupted`. However it ends, its log holds the counts
   and, if they are few, the records of the rows.
 """
@@ -27,6 +28,7 @@ from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
 from ...record.record import Record, events_of
 from ...record.row_store import RowStore
+from .alike import Alike
 from .asking import Answered, RowAsker
 from .budget import Budget
 from .desk import Desk, Done, PlainDesk, StoreDesk
@@ -80,29 +82,29 @@ class MapDriver:
         self._log = MapLog(log, job.rows, clock, sleep)
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Cancelled | None = None
-        self._fault: RowResult | None = None
         self._halted = False
+        self._asking = 0
+        self._alike = Alike()
+        self._freed = asyncio.Event()
+        self._error: events.Error | None = None
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
-        if self._stop is None and self._fault is None:
+        if not self._halted:
             self._stop = why
             self._halt()
 
     async def run(self) -> None:
         """Ask the rows and end the log. Raises nothing but cancellation; errors are in the log."""
-        error: events.Error | None = None
         over = False
         try:
-            error = await self._whole()
+            fault = await self._whole()
+            self._error = self._error or fault
             over = True
         finally:
             if not over:
                 self.cancel(Cancelled("user", "its event loop ended"))
-            if self._fault is not None:
-                said = f"Row {self._fault.place}: {self._fault.error or self._fault.status}"
-                error = events.Error(code=self._fault.kind or "map", message=said)
-            self._log.close(self._stop, error)
+            self._log.close(self._stop, self._error)
             self._results.close()
 
     async def _whole(self) -> events.Error | None:
@@ -193,7 +195,7 @@ class MapDriver:
         task = asyncio.current_task()
         assert task is not None
         # an asker may return the row of a task that was cancelled
-        while not task.cancelling() and (row := await desk.take()) is not None:
+        while not task.cancelling() and (row := await self._next(desk)) is not None:
             self._log.begin()
             try:
                 answered = await asker.ask(row)
@@ -204,15 +206,39 @@ class MapDriver:
                 answered = Answered(failed(fault, place=row.place, key=row.key))
             self._over(desk, row, answered)
 
+    async def _next(self, desk: Desk) -> Row | None:
+        """Return the next row, when there is room for it in the budget."""
+        while not self._job.budget.fits(self._asking):
+            self._freed.clear()
+            await self._freed.wait()
+        self._asking += 1
+        row = None
+        try:
+            row = await desk.take()
+        finally:
+            if row is None:
+                self._leave()
+        return row
+
+    def _leave(self) -> None:
+        self._asking -= 1
+        self._freed.set()
+
     def _over(self, desk: Desk, row: Row, answered: Answered) -> None:
-        """Take what came of a row that was asked."""
+        """Take what came of a row that was asked; end the map if that is a reason to."""
+        self._leave()
         result = self._named(answered.result)
         desk.give(Done(row, result, answered.record))
         if words := self._job.budget.add(result):
             self.cancel(Cancelled("limit", words))
-        raising = self._job.options.on_error == "raise" and result.status in ("error", "limit")
-        if raising and self._stop is None and self._fault is None:
-            self._fault = result
+        if words := self._alike.add(result):
+            self._fail(result.kind, words)
+        if self._job.options.on_error == "raise" and result.status in ("error", "limit"):
+            self._fail(result.kind, f"Row {row.place}: {result.error or result.status}")
+
+    def _fail(self, code: str, message: str) -> None:
+        if not self._halted:
+            self._error = events.Error(code=code or "map", message=message)
             self._halt()
 
     def _named(self, result: RowResult) -> RowResult:

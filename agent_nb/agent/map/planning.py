@@ -92,7 +92,7 @@ def planned(
     def asker(left: Sequence[Row]) -> RowAsker:
         if not live:
             raise UsageError(_unrecorded(left))
-        return LocalRows(agent, basis())
+        return LocalRows(agent, basis(), rpm=options.rpm)
 
     live = bool(asked) and (not offline.barred() or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
@@ -165,7 +165,11 @@ def _plan(
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
 
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:
-        known = {"estimate": estimate(left, basis(), limits).payload} if basis and left else {}
+        known: Mapping[str, Any] = {}
+        if basis and left:
+            made = estimate(left, basis(), limits)
+            budget.expect((made.input + made.written) / len(left), (made.cost or 0.0) / len(left))
+            known = {"estimate": made.payload}
         return {
             "rows": len(rows),
             "repeats": options.repeats,

@@ -37,6 +37,7 @@ from ...errors import ModelError
 from .bell import Bell
 from .places import Places
 from .retry import LONGEST, PASSING
+from .waits import waiting
 
 VISIBLE = 1.0  # seconds of waiting after which it is shown
 
@@ -154,15 +155,16 @@ class Limiter:
     async def _enter(self, ticket: int, rest: float) -> None:
         began, shown, report = self._clock(), False, _report.get()
         bell = self._bells[ticket]
-        while rest:
-            await self._pause(bell, rest)
-            with self._lock:
-                now = self._clock()
-                rest = self._asked(ticket, now)
-                reason = self.places.reason(ticket, now) if rest else ""
-            if rest and report is not None and not shown and now - began >= VISIBLE:
-                report(f"waiting for a free place at {self.host} ({reason})")
-                shown = True
+        with waiting():
+            while rest:
+                await self._pause(bell, rest)
+                with self._lock:
+                    now = self._clock()
+                    rest = self._asked(ticket, now)
+                    reason = self.places.reason(ticket, now) if rest else ""
+                if rest and report is not None and not shown and now - began >= VISIBLE:
+                    report(f"waiting for a free place at {self.host} ({reason})")
+                    shown = True
         if report is not None and shown:
             report("")
 

@@ -8,6 +8,7 @@ from helpers.maps import BAD, OK, Map, settled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_nb.agent.map.alike import ENOUGH
 from agent_nb.agent.map.asking import Answered
 from agent_nb.agent.map.budget import Budget
 from agent_nb.agent.map.map_log import TICK
@@ -103,14 +104,57 @@ def test_an_asker_that_returns_the_row_of_a_cancelled_task_gets_no_further_row()
 
 def test_a_limit_over_all_rows_stops_the_rows_under_way():
     async def main():
-        m = Map(5, concurrency=2, budget=Budget(cost=1.0))
+        m = Map(5, concurrency=3, budget=Budget(cost=1.0))
         await m.begin()
-        await m.finish(0)
-        await m.finish(1)
+        await m.finish(1, {**OK, "cost": 1.1})
         await m.task
-        assert m.statuses == ["ok", "ok", "limit", "pending", "pending"]
+        assert m.statuses == ["limit", "ok", "limit", "pending", "pending"]
         assert m.log[-1].status == "limit"
         assert m.log[-2].reason == "limit"
+
+    asyncio.run(main())
+
+
+def test_rows_wait_while_those_under_way_may_use_up_the_budget():
+    async def main():
+        budget = Budget(cost=1.2)
+        budget.expect(10, 0.5)
+        m = Map(5, concurrency=4, budget=budget)
+        await m.begin()
+        assert m.asker.asked == [0, 1]
+        await m.finish(0, {**OK, "cost": 0.1})
+        assert m.asker.asked == [0, 1, 2, 3, 4]  # cheaper than expected
+        await m.end()
+        assert m.statuses.count("ok") == 4
+
+    asyncio.run(main())
+
+
+def test_a_map_whose_first_rows_all_fail_alike_ends_with_their_error():
+    async def main():
+        m = Map(40, concurrency=4)
+        await m.begin()
+        for place in range(ENOUGH):
+            await m.finish(place, BAD)
+        await m.task
+        assert len(m.asker.asked) == ENOUGH + 3
+        assert m.log[-1].status == "error"
+        assert m.log.of("error")[0].message.endswith("no more are asked: no")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("first", [OK, {**BAD, "error": "another"}])
+def test_one_other_row_lets_a_map_of_failures_go_on(first):
+    async def main():
+        m = Map(ENOUGH + 5, concurrency=1)
+        await m.begin()
+        await m.finish(0, first)
+        while m.asker.open:
+            await m.finish(next(iter(m.asker.open)), BAD)
+        await m.task
+        assert m.statuses.count("error") == len(m.results) - (first is OK)
+        assert m.log[-1].status == "ok"
 
     asyncio.run(main())
 

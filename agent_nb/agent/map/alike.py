@@ -1,0 +1,34 @@
+"""Ends a map whose first rows all fail alike: a wrong key or model name fails a thousand times.
+
+Rules: only before the first row that ends `ok`. Errors are alike if code and message are the same.
+A map of fewer rows ends by itself.
+"""
+
+from __future__ import annotations
+
+from .row import RowResult
+
+ENOUGH = 10  # rows
+
+
+class Alike:
+    """Compares the rows of a map as they end."""
+
+    def __init__(self) -> None:
+        self._first: tuple[str, str] | None = None
+        self._count = 0
+        self._other = False
+
+    def add(self, result: RowResult) -> str:
+        """Take a row that was asked; return why the map should end, or ""."""
+        if self._other or result.status == "interrupted":
+            return ""
+        said = (result.kind, result.error)
+        self._first = self._first or said
+        self._other = result.status != "error" or said != self._first
+        self._count += 1
+        if self._other or self._count < ENOUGH:
+            return ""
+        return (
+            f"The first {self._count} rows all failed alike, so no more are asked: {result.error}"
+        )

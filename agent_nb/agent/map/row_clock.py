@@ -1,0 +1,35 @@
+"""The clock of a row's time limit: it stands still while the row waits for its turn.
+
+Rules: waits may nest or overlap, as those of sub-agents do; the clock goes on when the last is
+over. Times are seconds of `now`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+
+class RowClock:
+    """Moves the deadline of `scope`. `waited`: how long it stood still, in seconds."""
+
+    def __init__(
+        self, scope: anyio.CancelScope, now: Callable[[], float] = anyio.current_time
+    ) -> None:
+        self.waited = 0.0
+        self._scope = scope
+        self._now = now
+        self._waits = 0
+        self._since = self._left = 0.0
+
+    def __call__(self, begins: bool) -> None:
+        """Note that a wait begins, or that it ends."""
+        now = self._now()
+        self._waits += 1 if begins else -1
+        if begins and self._waits == 1:
+            self._since, self._left = now, self._scope.deadline - now
+            self._scope.deadline = float("inf")
+        elif not self._waits:
+            self._scope.deadline = now + self._left
+            self.waited += now - self._since

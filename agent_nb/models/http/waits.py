@@ -1,0 +1,48 @@
+"""Waits that are not a run's own: for a place at a limited endpoint, until a refusal is over.
+
+Why: of a thousand rows most wait. A row whose time limit ran meanwhile would end without having
+been asked.
+
+Rules: whoever limits a run's time sets what `stops` and goes on with its clock; elsewhere nothing
+happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import anyio
+
+_clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock", default=None)
+
+
+@contextmanager
+def stopping(clock: Callable[[bool], object]) -> Iterator[None]:
+    """Call `clock` with True when a wait in this context begins, with False when it ends."""
+    token = _clock.set(clock)
+    try:
+        yield
+    finally:
+        _clock.reset(token)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Mark the block as a wait."""
+    clock = _clock.get()
+    if clock is None:
+        yield
+        return
+    clock(True)
+    try:
+        yield
+    finally:
+        clock(False)
+
+
+async def rest(seconds: float) -> None:
+    """Wait before a request is repeated."""
+    with waiting():
+        await anyio.sleep(seconds)
