@@ -44,6 +44,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -111,14 +112,23 @@ KNOWN: dict[str, Endpoint] = {
 }
 
 
+_HOMES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+
+
+@lru_cache(8)
+def _own_file(*homes: str | None) -> Path:
+    """Return the user's own configuration file while these variables stay the same."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
+
+
 def path() -> Path:
     """Return the path of the configuration file, whether it exists or not."""
     named = os.environ.get("AGENT_NB_CONFIG")
     if named:
         return Path(named).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
+    return _own_file(*(os.environ.get(name) for name in _HOMES))
 
 
 def load() -> Config:

@@ -25,9 +25,12 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from ..wire.json_text import SAFE, canonical
+import msgspec
+
+from ..wire.json_text import SAFE, canonical, dumps
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
@@ -131,9 +134,16 @@ class Packer:
     def pack(self, value: Any) -> Any:
         """Return the packed form of a field's value."""
         packed = self._pack(value, DEEPEST)
-        if isinstance(packed, dict | list) and len(canonical(packed)) > self._large:
+        if isinstance(packed, dict | list) and packed and self._is_large(packed):
             return self._keep(packed)
         return packed
+
+    def _is_large(self, packed: Any) -> bool:
+        """Return whether the canonical text of a packed value is large."""
+        with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+            if 2 * len(dumps(packed)) < self._large:  # only numbers make the texts differ
+                return False
+        return len(canonical(packed)) > self._large
 
     def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
         """Return the packed form of attachments: the base64 of each picture is a payload."""

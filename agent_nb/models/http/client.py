@@ -25,7 +25,7 @@ import ipaddress
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,10 +39,14 @@ from ..offline import check_address
 from .connections import Connections
 from .errors import scrub
 from .network_errors import fault_of
+from .patience import within
 from .reply import Reply, Timeouts
 
 if TYPE_CHECKING:
     import httpx
+
+_ALWAYS = {"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"}
+_JSON = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
 
 
 def is_loopback(host: str) -> bool:
@@ -65,6 +69,7 @@ class Http:
         self.loopback = is_loopback(urlsplit(self.base_url).hostname or "")
         self.timeouts = timeouts or Timeouts()
         self._connections: Connections | None = None
+        self._urls: dict[str, httpx.URL] = {}
 
     @property
     def address(self) -> str:
@@ -72,21 +77,14 @@ class Http:
         parts = urlsplit(self.base_url)
         return f"{parts.scheme}://{self.host}{parts.path}"
 
-    @asynccontextmanager
-    async def post(
+    def post(
         self, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> AsyncGenerator[Reply, None]:
+    ) -> AbstractAsyncContextManager[Reply]:
         """Send `body` as JSON to `path` below the base URL and yield the reply.
 
         Raises ModelError if no answer begins.
         """
-        sent = {
-            "content-type": "application/json",
-            "accept": "text/event-stream, application/json",
-            **headers,
-        }
-        async with self._exchange("POST", path, sent, body) as reply:
-            yield reply
+        return self._exchange("POST", path, {**_JSON, **headers}, body)
 
     @asynccontextmanager
     async def _exchange(
@@ -94,11 +92,8 @@ class Http:
     ) -> AsyncGenerator[Reply, None]:
         connections = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
-        url = self.base_url + path
         with connections.client() as client:
-            response = await self._send(
-                client, client.build_request(method, url, content=body, headers=dict(headers))
-            )
+            response = await self._send(client, self._request(method, path, headers, body))
             try:
                 yield Reply(response, self.timeouts, deadline, self.host)
             finally:
@@ -128,11 +123,19 @@ class Http:
         if connections is not None and connections.here:
             await connections.aclose()
 
+    def _request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> httpx.Request:
+        import httpx
+
+        if (url := self._urls.get(path)) is None:
+            url = self._urls[path] = httpx.URL(self.base_url + path)
+        return httpx.Request(method, url, headers={**_ALWAYS, **headers}, content=body)
+
     async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
         seconds = self.timeouts.first_byte
         try:
-            with anyio.fail_after(seconds):
-                return await client.send(request, stream=True)
+            return await within(seconds, client.send(request, stream=True))
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
@@ -159,7 +162,6 @@ class Http:
                 timeout=httpx.Timeout(None, connect=self.timeouts.connect, write=60.0),
                 trust_env=not self.loopback,
                 verify=verify,
-                headers={"user-agent": "jupyter-agent-nb", "accept-encoding": "identity"},
             )
         except ImportError:
             raise UsageError(

@@ -5,17 +5,17 @@ Rules: every fault is a ModelError; leaving `chunks` closes the response.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.lowlevel
 import msgspec
 
 from ...errors import ModelError, WireError
 from ...wire.compression import decoded
 from .network_errors import fault_of
+from .patience import within
 
 if TYPE_CHECKING:
     import httpx
@@ -46,15 +46,17 @@ class Reply:
         self._deadline = deadline
         self._host = host
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives.
 
         Raises ModelError if it breaks off, cannot be decoded or stalls beyond the time limit.
         """
+        encoding = self.headers.get("content-encoding", "")
+        return self._decoded(encoding) if encoding else self._raw()
+
+    async def _decoded(self, encoding: str) -> AsyncGenerator[bytes, None]:
         try:
-            async with aclosing(
-                decoded(self._raw(), self.headers.get("content-encoding", ""))
-            ) as pieces:
+            async with aclosing(decoded(self._raw(), encoding)) as pieces:
                 async for piece in pieces:
                     yield piece
         except WireError as error:
@@ -62,13 +64,14 @@ class Reply:
 
     async def _raw(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as the server sent it."""
-        source = self._response.aiter_raw()
+        stream = self._response.stream
+        assert isinstance(stream, AsyncIterable)
+        following = aiter(stream).__anext__
         limit = max(0.0, self._deadline - anyio.current_time())
         words = f"said nothing for {self._timeouts.first_byte:g} s"
         while True:
             try:
-                with anyio.fail_after(limit):
-                    data = await anext(source)
+                data = await within(limit, following())
             except StopAsyncIteration:
                 return
             except TimeoutError:

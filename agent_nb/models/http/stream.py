@@ -13,10 +13,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol
 
-import anyio
 import msgspec
 
 from ...errors import ModelError
@@ -24,6 +23,7 @@ from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
 from .client import Http
 from .errors import Peer, refusal
+from .patience import within
 from .reply import Reply
 
 LINGER = 0.25
@@ -140,9 +140,11 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
 
 async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
     """Let the connection end by itself, so that it can be reused."""
-    try:
-        with anyio.move_on_after(LINGER):
-            async for _ in chunks:
-                pass
-    except ModelError:
-        pass  # the answer is complete: how the connection ends no longer matters
+    # the answer is complete: how the connection ends no longer matters
+    with suppress(ModelError, TimeoutError):
+        await within(LINGER, _drained(chunks))
+
+
+async def _drained(chunks: AsyncGenerator[bytes, None]) -> None:
+    async for _ in chunks:
+        pass

@@ -1,0 +1,74 @@
+"""A time limit for one await, which costs nothing if there is nothing to wait for.
+
+Why: an answer arrives in many chunks, most of which are there already when they are asked for; a
+timer and a cancel scope for each of them cost as much as reading them.
+
+Rules
+- The timer starts when the awaited thing suspends for the first time.
+- At the limit the awaited thing is cancelled, may clean up, and TimeoutError is raised. A
+  cancellation from elsewhere stays one, also at the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Awaitable, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@types.coroutine
+def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
+    """Return what `work` returns. Raises TimeoutError if that takes more than `seconds`."""
+    steps = work.__await__()
+    try:
+        waits_for = next(steps)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    timer = _Timer(seconds)
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as error:
+                waits_for = steps.throw(error)
+            else:
+                waits_for = steps.send(sent)
+    except StopIteration as done:
+        timer.stop()
+        value = done.value
+        return value
+    except asyncio.CancelledError:
+        if timer.stop():
+            raise TimeoutError from None
+        raise
+    except BaseException:
+        timer.stop()
+        raise
+
+
+class _Timer:
+    """Cancels the running task after so many seconds, unless it is stopped."""
+
+    def __init__(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._before = task.cancelling()
+        self._rang = False
+        self._handle = task.get_loop().call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        self._rang = True
+        self._task.cancel()
+
+    def stop(self) -> bool:
+        """Stop; return whether this timer alone has cancelled the task."""
+        self._handle.cancel()
+        return self._rang and self._task.uncancel() <= self._before
