@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
 SKEW = 60.0  # seconds by which clocks of two machines may differ
 LONGEST = 3600.0  # seconds
+_HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
 
 def holders(connection: Connection, keys: Sequence[str], now: float) -> dict[str, str]:
     """Return the owners whose claims on these rows hold at `now`, by key."""
-    select = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ? AND key IN (*)"
     values = (now + SKEW, now, LONGEST, *keys)
-    return dict(connection.execute(statement(keys, select), values))
+    return dict(connection.execute(statement(keys, f"{_HELD} AND key IN (*)"), values))
+
+
+def any_held(connection: Connection, now: float) -> bool:
+    """Return whether any claim holds at `now`."""
+    return connection.execute(_HELD, (now + SKEW, now, LONGEST)).fetchone() is not None
 
 
 def take(

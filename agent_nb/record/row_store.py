@@ -71,6 +71,11 @@ class RowStore:
         """Where the file is."""
         return self._file.path
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be claimed or stored."""
+        return self._file.read_only
+
     def find(self, keys: Iterable[str]) -> dict[str, Stored]:
         """Return the rows that are stored under these keys, whatever their status."""
         found: dict[str, Stored] = {}
@@ -167,6 +172,13 @@ class RowStore:
             self._written.clear()
             self._file.shrink()
         return count
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is no row, and nobody asks one."""
+        with self._file.reading() as connection:
+            busy = row_claims.any_held(connection, self._now())
+        return not busy and not len(self)
 
     def __len__(self) -> int:
         """Return the number of stored rows, those of other maps in the file included."""

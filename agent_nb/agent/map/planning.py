@@ -35,6 +35,7 @@ from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .driver import Job
 from .estimate import estimate
+from .forgetting import origin
 from .keys import Keys, map_digest
 from .options import MapOptions
 from .refusals import check
@@ -101,11 +102,11 @@ def planned(
         rows=asked,
         options=options,
         budget=budget,
-        start=_start(shared, given, options, len(asked)),
+        start=_start(shared, given, options, len(asked), origin(id_, store)),
         user=events.User(content=said, origin="user"),
         plan=_plan(rows, options, shared, budget),
         asker=asker,
-        store=lambda warn: opened(store, id_, owner=new_run_id(), live=live, warn=warn),
+        store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
     return Planned(rows, job, given, redaction, shared or (lambda: None))
 
@@ -135,10 +136,14 @@ def _asked(
 
 
 def _start(
-    basis: Callable[[], Basis] | None, given: Given, options: MapOptions, count: int
+    basis: Callable[[], Basis] | None,
+    given: Given,
+    options: MapOptions,
+    count: int,
+    kept: Mapping[str, str],
 ) -> Callable[[], Mapping[str, Any]]:
     """Return what gives the fields of `run_start`."""
-    words = {"rows": count, **msgspec.to_builtins(options)}
+    words = {"rows": count, **kept, **msgspec.to_builtins(options)}
     unknown: Mapping[str, Any] = {"model": given.model, "settings": {"asked": given.model}}
 
     def start() -> Mapping[str, Any]:

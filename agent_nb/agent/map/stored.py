@@ -69,30 +69,33 @@ def opened(
     id_: str,
     *,
     owner: str,
+    said: str = "",
     live: bool = True,
     warn: Callable[[str], None] = lambda _: None,
 ) -> RowStore | None:
     """Return the store of the map `id_`; None if there is none.
 
     store: where the user wants it; None is the state folder, False is nowhere. owner: a name that
-    no other execution has. live: whether rows may be asked. warn: receives why the map goes on
-    without a store. Raises UsageError if the user's file cannot be used.
+    no other execution has. said: the redacted template, which names the map in a list. live:
+    whether rows may be asked. warn: receives why the map goes on without a store. Raises UsageError
+    if the user's file cannot be used.
     """
-    if store is False or (not live and not _named(store)):
+    if store is False or (not live and not is_named(store)):
         return None
-    if _named(store):
+    if is_named(store):
         path = Path(os.path.expanduser(str(store)))
         if not live and not path.exists():
             return None
-        return RowStore.open(path, id_, user_key(), owner=owner, read_only=not live)
+        return RowStore.open(path, id_, user_key(), owner=owner, said=said, read_only=not live)
     try:
-        return RowStore.open(folder() / f"{id_}{ENDING}", id_, user_key(), owner=owner)
+        return RowStore.open(folder() / f"{id_}{ENDING}", id_, user_key(), owner=owner, said=said)
     except UsageError as fault:
         warn(f"Rows of this map are not stored: if the kernel dies, they are asked again. {fault}")
         return None
 
 
-def _named(store: Store) -> bool:
+def is_named(store: Store) -> bool:
+    """Return whether the user chose the place of a store."""
     return store is not None and not isinstance(store, bool)
 
 
@@ -101,19 +104,20 @@ def found(
     rows: Sequence[Row],
     *,
     trust: bool | Collection[str] = False,
-    live: bool = True,
+    live: bool | None = None,
 ) -> Iterator[FoundRow]:
     """Yield what the store has of `rows`, in their order, looked up `BATCH` at a time.
 
     trust: records of others that the user trusts: all, or those with these hashes. live: whether
-    rows may be asked.
+    rows may be asked (default: if the store may be written).
     """
+    asking = not store.read_only if live is None else live
     left = iter(rows)
     while some := list(islice(left, BATCH)):
         stored = store.find([row.key for row in some])
         for row in some:
             if row.key in stored:
-                yield _found(row, stored[row.key], trust, live)
+                yield _found(row, stored[row.key], trust, asking)
 
 
 def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:

@@ -9,7 +9,7 @@ from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip, plural
-from .output import Rows, agent_of, show
+from .output import Rows, agent_of, say, show
 from .permissions import allowed
 
 if TYPE_CHECKING:
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 
 def status(session: Session, _: list[str]) -> None:
     """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that
-    were lost; tools allowed for now
+    were lost; stored rows of maps; tools allowed for now
     """
-    parts = (_cells(session), _cleared(session), _turns(session), _lost(session), allowed())
+    from ..files.map_stores import listing, remark
+
+    parts = (
+        _cells(session),
+        _cleared(session),
+        _turns(session),
+        _lost(session),
+        listing(),
+        remark(),
+        allowed(),
+    )
     show(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 
@@ -114,27 +124,36 @@ def recover(session: Session, arguments: list[str]) -> None:
 
 
 def forget(session: Session, arguments: list[str]) -> None:
-    """[CELL|all]: remove the records of a cell (by its id; default: the latest run's) from the
-    notebook, this kernel and the journals
+    """[CELL|all|maps]: remove the records of a cell (by its id; default: the latest run's) from the
+    notebook, this kernel, the journals and the stores of maps; `maps`: all stored rows
     """
     from ..cell.publish import publish
+    from ..files import map_stores
     from ..files.recovery import drop
 
+    if arguments[:1] == ["maps"]:
+        say(map_stores.forget_all())
+        return
     keys = _keys(session, arguments)
+    recorded = session.library.of_cells(keys)
+    known = {record.get("id") for record in recorded}
     runs = [
         run
         for key in (keys if keys is not None else list(session.runs))
         for run in session.runs.pop(key, ())
     ]
+    own = [record for record in recorded if session.library.owns(record)]
     ids = sorted({*session.library.forget(keys), *(run.id for run in runs)} - {""})
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
     drop(ids)
-    count = f"{plural(len(ids), 'run')} forgotten"
+    rows, faults = map_stores.forget(own, (run for run in runs if run.id not in known))
+    stored = f" with {plural(rows, 'stored row')}" if rows else ""
+    count = f"{plural(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
-    publish({"text/plain": text}, {KEY: {FORGET: ids}}, {}, False)
+    publish({"text/plain": "\n".join([text, *faults])}, {KEY: {FORGET: ids}}, {}, False)
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:

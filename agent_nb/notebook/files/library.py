@@ -117,15 +117,17 @@ class Library:
         """Return whether this kernel or this user made a record."""
         return self.made(record) or mine(record, user_key())
 
+    def of_cells(self, keys: Iterable[str] | None = None) -> list[Record]:
+        """Return the records of these cells (None: all), also those of the file."""
+        file = self.file()
+        chosen = dict.fromkeys([*self._made, *file.runs] if keys is None else keys)
+        return [r for k in chosen for r in (*self._made.get(k, ()), *file.runs.get(k, ()))]
+
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
         """Forget the records of these cells (None: all); return their run ids, also of the file."""
-        file = self.file()
-        chosen = [*self._made, *file.runs] if keys is None else list(keys)
-        ids = {
-            str(r.get("id", ""))
-            for key in chosen
-            for r in (*self._made.pop(key, ()), *file.runs.get(key, ()))
-        }
+        ids = {str(r.get("id", "")) for r in self.of_cells(keys)}
+        for key in list(self._made) if keys is None else keys:
+            self._made.pop(key, None)
         self._gone |= ids
         return sorted(ids)
 

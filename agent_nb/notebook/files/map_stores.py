@@ -1,0 +1,77 @@
+"""`%agent status` and `%agent forget` for the stored rows of maps.
+
+Rules
+- Only a run that this kernel or this user made says which rows are forgotten: a stranger's record
+  must not name the store of another map.
+- A store that cannot be used is reported; the others are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...agent.map import forgetting
+from ...agent.map.stored import folder
+from ...agent.run import Run
+from ...errors import UsageError
+from ...host.paths import tilde
+from ...record.record import Record, events_of
+from ...view.format import clip, plural
+from .recovery import date
+
+MOST = 10  # stores that are listed
+LONGEST = 60  # characters of a template
+KILO = 1000
+
+
+def listing() -> Sequence[Sequence[str]]:
+    """Return the stores in the state folder as rows of a table; nothing if there are none."""
+    found = forgetting.listed()
+    rows = [
+        (
+            clip(" · ".join(kept.said), LONGEST) or "?",
+            "cannot be read" if kept.rows is None else f"{kept.rows:,}",
+            _size(kept.size),
+            date(kept.used),
+        )
+        for kept in found[:MOST]
+    ]
+    return [("map", "stored rows", "size", "last used"), *rows] if rows else []
+
+
+def remark() -> str:
+    """Return where the stores are and how to remove them, "" if there are none."""
+    found = forgetting.listed()
+    if not found:
+        return ""
+    total = _size(sum(kept.size for kept in found))
+    count = plural(len(found), "store")
+    return f"{count} of maps ({total}) in {tilde(folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+
+
+def forget(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
+    """Remove the rows of the maps among runs; return how many there were, and what went wrong.
+
+    records: those that this kernel or this user made. runs: those of this kernel.
+    """
+    logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
+    maps = dict.fromkeys(found for log in logs if (found := forgetting.stores_of(log)))
+    count, faults = 0, []
+    for id_, store in maps:
+        try:
+            count += forgetting.forget(id_, store)
+        except UsageError as fault:
+            faults.append(str(fault))
+    return count, faults
+
+
+def forget_all() -> str:
+    """Remove every row in the state folder; return what was done, in words.
+
+    Raises UsageError if a store cannot be used.
+    """
+    return f"{plural(forgetting.forget_all(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+
+
+def _size(size: int) -> str:
+    return f"{size / KILO**2:.1f} MB" if size >= KILO**2 else f"{size / KILO:.0f} kB"

@@ -1,0 +1,160 @@
+"""Maps whose process is killed (`kill -9`) at random moments, and maps of two processes at once:
+what is stored is neither lost nor asked again.
+
+A server of this process counts the requests, so that nothing depends on what the killed one says.
+`AGENT_NB_KILLS` says how often the map is killed (2 if it is not set; 20 is the full proof).
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers.row_server import RowServer, answer_of
+
+from agent_nb.record.record import events_of
+from agent_nb.record.row_store import RowStore
+from agent_nb.record.signing import user_key
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows"),
+]
+
+KILLS = int(os.environ.get("AGENT_NB_KILLS", "2"))
+ROWS = 2_000 if KILLS >= 10 else 400
+CONCURRENCY = 20
+LATENCY = 0.01  # seconds
+LEASE = 2.0  # seconds that the next process waits for rows of a killed one
+
+SCRIPT = f"""
+import json, os, sys
+from agent_nb import Agent
+from agent_nb.agent.map import desk
+
+desk.LEASE, desk.RENEW, desk.POLL = {LEASE}, 0.5, 0.1
+store, out, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+data = [{{"text": f"row number {{n}}"}} for n in range(rows)]
+frame = Agent("openai/rows").map_sync(
+    data, "Classify {{{{ text }}}}", concurrency={CONCURRENCY}, store=store, view=None
+)
+with open(out, "w") as file:
+    json.dump(frame, file)
+"""
+
+
+def prompts(rows):
+    return [f"Classify row number {n}" for n in range(rows)]
+
+
+def start(server, store, out, rows):
+    """Start a process that runs the map."""
+    environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-x"}
+    arguments = [sys.executable, "-c", SCRIPT, str(store), str(out), str(rows)]
+    return subprocess.Popen(
+        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finished(process):
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+
+
+def stored(path):
+    """Return the prompts that are answered in a store, with their run and how often they were
+    asked.
+    """
+    if not path.exists():
+        return {}
+    store = RowStore.open(path, "", user_key(), owner="test", read_only=True)
+    try:
+        with store._file.reading() as connection:
+            keys = [key for (key,) in connection.execute("SELECT key FROM rows")]
+        found = store.find(keys).values()
+        assert all(s.mine for s in found)
+        return {
+            events_of(s.record)[1].content: (s.record["id"], s.attempts) for s in found if s.final
+        }
+    finally:
+        store.close()
+
+
+def same(frame):
+    """Return a frame without what differs from execution to execution."""
+    return [{k: v for k, v in row.items() if k not in ("_run", "_seconds")} for row in frame]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("killed")
+
+
+def test_no_stored_row_is_lost_or_asked_again_however_often_the_map_is_killed(home):
+    store, out = home / "rows.sqlite", home / "frame.json"
+    chance = random.Random(23)
+    moments = sorted(chance.sample(range(1, ROWS), KILLS))  # after so many requests
+    safe, asked_when_safe, again = {}, {}, 0
+    with RowServer(LATENCY) as server:
+        for moment in moments:
+            before = len(stored(store))
+            process = start(server, store, out, ROWS)
+            assert server.wait_for(server.total + max(1, moment - before)) or process.poll() == 0
+            time.sleep(chance.uniform(0, 2 * LATENCY))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            now = stored(store)
+            assert now.items() >= safe.items(), "a stored row was lost or replaced"
+            asked_when_safe |= {p: server.asked[p] for p in now if p not in safe}
+            safe = now
+        finished(start(server, store, out, ROWS))
+        asked = dict(server.asked)
+    assert {p: asked[p] for p in asked_when_safe} == asked_when_safe, "a stored row was asked again"
+    end = stored(store)
+    assert set(end) == set(prompts(ROWS)) == set(asked)
+    frame = json.loads(out.read_text())
+    assert [row["answer"] for row in frame] == [answer_of(p) for p in prompts(ROWS)]
+    again = sum(asked.values()) - ROWS
+    assert again <= KILLS * CONCURRENCY
+    uncounted = {p: (asked[p], end[p][1]) for p in asked if end[p][1] < asked[p]}
+    assert not uncounted, "a row was asked more often than is counted"
+    counted = sum(attempts for _, attempts in end.values()) - ROWS
+    print(f"{KILLS} kills of {ROWS} rows: {again} rows asked again, {counted} counted")
+    with RowServer() as server:
+        finished(start(server, home / "undisturbed.sqlite", home / "undisturbed.json", ROWS))
+    assert same(frame) == same(json.loads((home / "undisturbed.json").read_text()))
+
+
+def test_two_processes_ask_no_row_twice(tmp_path):
+    store, rows = tmp_path / "rows.sqlite", 300
+    outs = [tmp_path / f"{n}.json" for n in range(2)]
+    with RowServer(LATENCY) as server:
+        processes = [start(server, store, out, rows) for out in outs]
+        for process in processes:
+            finished(process)
+    assert server.asked == dict.fromkeys(prompts(rows), 1)
+    first, second = (same(json.loads(out.read_text())) for out in outs)
+    assert first == second
+
+
+def test_a_second_execution_asks_nothing(tmp_path):
+    store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
+    with RowServer() as server:
+        finished(start(server, store, out, 50))
+        before = out.read_text()
+        finished(start(server, store, out, 50))
+        assert server.total == 50
+    assert out.read_text() == before
+
+
+def test_more_rows_ask_only_the_new_ones(tmp_path):
+    store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
+    with RowServer() as server:
+        finished(start(server, store, out, 20))
+        finished(start(server, store, out, 30))
+    assert server.asked == dict.fromkeys(prompts(30), 1)
