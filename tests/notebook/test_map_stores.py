@@ -1,0 +1,96 @@
+"""`%agent status` and `%agent forget` with the stored rows of maps."""
+
+import json
+
+import pytest
+
+from agent_nb import Scripted
+from agent_nb.agent.map.stored import folder
+from agent_nb.record.record import KEY
+from agent_nb.record.signing import sign
+
+ASK = "Classify {{ text }}"
+TEXTS = ["good", "bad"]
+
+
+@pytest.fixture
+def model():
+    return Scripted(["yes"])
+
+
+def mapped(nb, model, line="", **options):
+    nb.cell(ASK, f"-m model --map texts {line}", model=model, texts=TEXTS, **options)
+    return [r.origin for r in nb.shell.user_ns["_map"].results]
+
+
+def files():
+    return list(folder().glob("*"))
+
+
+def said(nb):
+    return nb.last[0]["text/plain"]
+
+
+def test_status_lists_the_stores_of_maps(nb, model):
+    mapped(nb, model)
+    nb.command("status")
+    assert "Classify {{ text }}" in said(nb)
+    assert "1 store of maps (" in said(nb)
+    assert "%agent forget maps" in said(nb)
+
+
+def test_status_says_nothing_of_maps_without_one(nb, model):
+    nb.cell("hi", model=model)
+    nb.command("status")
+    assert "maps" not in said(nb)
+
+
+def test_forgetting_the_cell_of_a_map_removes_its_rows(nb, model):
+    mapped(nb, model)
+    nb.command("forget c1")
+    assert said(nb).startswith("1 run forgotten with 2 stored rows.")
+    assert files() == []
+
+
+def test_forgetting_the_cell_of_a_map_empties_the_store_beside_the_notebook(nb, model, tmp_path):
+    path = tmp_path / "rows.sqlite"
+    mapped(nb, model, f"--store {path}")
+    assert b"Classify good" in path.read_bytes()
+    nb.command("forget")
+    assert "2 stored rows" in said(nb)
+    assert b"Classify good" not in path.read_bytes()
+
+
+def test_a_store_that_cannot_be_used_is_reported_and_the_runs_are_forgotten(nb, model, tmp_path):
+    path = tmp_path / "rows.sqlite"
+    mapped(nb, model, f"--store {path}")
+    path.write_bytes(b"broken")
+    nb.command("forget all")
+    assert "1 run forgotten." in said(nb)
+    assert "rows.sqlite cannot be used" in said(nb)
+    assert path.read_bytes() == b"broken"
+
+
+def test_all_stored_rows_are_forgotten_by_one_command(nb, model, capsys):
+    mapped(nb, model)
+    nb.command("forget maps")
+    assert "2 rows of maps forgotten" in capsys.readouterr().out
+    assert files() == []
+
+
+def test_the_record_of_a_stranger_removes_no_rows(nb, model, tmp_path, monkeypatch):
+    mapped(nb, model)
+    record = {**nb.record, "id": "foreign", "cell": "c2"}
+    nb.restart()
+    path = tmp_path / "n.ipynb"
+    cell = {"cell_type": "code", "id": "c2", "source": "", "metadata": {}, "outputs": []}
+    foreign = {"version": 1, "runs": {"c2": [sign(record, b"a stranger")]}}
+    path.write_text(
+        json.dumps(
+            {"cells": [cell], "metadata": {KEY: foreign}, "nbformat": 4, "nbformat_minor": 5}
+        )
+    )
+    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+    nb.command("forget c2")
+    assert said(nb).startswith("1 run forgotten. ")
+    assert len(files()) == 1
