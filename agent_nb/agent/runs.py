@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from ..events.rows import Place
@@ -24,11 +25,18 @@ from ..record.find import load, notebooks, records
 
 
 class Runs(Sequence[Run]):
-    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
+    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read.
+
+    `found` may be an iterator: it is read when the first run is needed.
+    """
 
     def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
-        self._runs = list(found)
+        self._found = found
         self.problems = list(problems)
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        return list(self._found)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

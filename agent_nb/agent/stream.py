@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 #: Makes the player of a tape; with a wish it compares as strictly as that says.
-Play = Callable[["Tape", "Wish | None"], Callable[[anyio.CancelScope], Player]]
+Play = Callable[["Tape", "Wish | None"], Callable[[anyio.CancelScope], "Driver"]]
 
 
 class Asked(msgspec.Struct, frozen=True):

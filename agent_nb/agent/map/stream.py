@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,13 +22,17 @@ import msgspec
 from ...errors import AgentStopped
 from ...events import Event
 from ...events.log import EventLog
-from ..assembly import player
+from ...record.record import log_of
 from ..configuration import Configuration
+from ..drift import Played
 from ..replay import Player
+from ..run import Run
+from ..runs import Runs
 from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
 from .driver import MapDriver
 from .frame_out import frame_out
+from .map_player import MapPlayer, playing
 from .options import MapOptions
 from .planning import Planned, planned
 from .recorded import earlier, recorded, records, unanswered
@@ -153,6 +156,20 @@ class MapStream(Stream):
         return self._plan.job.rows
 
     @property
+    def runs(self) -> Runs:
+        """The runs of the rows that are over, by place; read when they are used."""
+        return Runs(self._runs())
+
+    def _runs(self) -> Iterator[Run]:
+        known = records(self.log)
+        left = [row for row in self.rows if row.key not in known]
+        known |= {each.row.key: each.record for each in self._stored(left)}
+        for result in self.results:
+            record = known.get(result.key, {})
+            if result.run and record.get("id") == result.run:
+                yield Run(log_of(record), output=self._output)
+
+    @property
     def frame(self) -> Any:
         """The frame of the results so far: the same kind as the data, in its order."""
         return frame_out(self._plan.data, self.results, self._output)
@@ -163,9 +180,14 @@ class MapStream(Stream):
         finally:  # a record that was played, or a map that was refused, gave no results yet
             for index, result in recorded(self.log, self._job.rows):
                 self.results.put(index, result)
-            if isinstance(self._driver, Player):
+            if isinstance(self._driver, Player | MapPlayer):
                 self._put_stored()
             self.results.close()
+
+    @property
+    def played(self) -> Played:
+        """The outcome so far of a recorded map that is played."""
+        return self._driver.played if isinstance(self._driver, MapPlayer) else super().played
 
     def _put_stored(self) -> None:
         """Take the rows of a large map, whose record leaves them to the store."""
@@ -223,7 +245,7 @@ def map_of(
         agent, data, prompt, options or MapOptions(), attachments=attachments, store=store
     )
     log = EventLog()
-    play = partial(player, agent, log=log, redaction=plan.redaction)
+    play = playing(agent, log, plan.redaction, plan.job.rows)
     asked = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
     made = MapStream(
         plan,

@@ -2,12 +2,16 @@
 
 import anyio
 import pytest
+from helpers.scripts import calling
 
-from agent_nb import Agent, Scripted, tool
+from agent_nb import RUNS, Agent, Scripted, tool
+from agent_nb.agent.map import sample
 from agent_nb.agent.map.recorded import records
+from agent_nb.agent.replay_check import Wish
+from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.record import log_of
+from agent_nb.record.record import log_of, run_record
 
 TEXTS = ["good", "bad", "ugly"]
 
@@ -250,3 +254,81 @@ def test_a_typed_answer_is_in_the_result():
         r.output
         for r in mapped(by=Agent(Scripted(['{"value": 7}']), secrets={}), output=int).results
     ] == [7, 7, 7]
+
+
+@pytest.mark.parametrize("store", [None, False])
+def test_the_runs_of_the_rows_are_there_for_frames(store):
+    done = mapped(store=store)
+    assert [run.answer for run in done.runs] == ["yes", "no", "other"]
+    frame = done.runs.to_frame(RUNS)
+    assert (
+        list(frame["run"]) == [r.run for r in done.results] == [row["_run"] for row in done.frame]
+    )
+
+
+def test_the_runs_of_a_large_map_are_in_its_store(monkeypatch):
+    monkeypatch.setattr(sample, "ROWS", 2)
+    done = mapped()
+    assert [e.kind for e in done.log.of("state")] == ["map.plan", "map"]
+    assert [run.prompt for run in done.runs] == [f"Classify {text}" for text in TEXTS]
+
+
+def test_a_record_of_a_map_plays_the_rows_whose_tools_touch_the_kernel_again_in_order():
+    seen = []
+
+    @tool(effect="kernel")
+    def keep(text: str) -> str:
+        """Keep a text."""
+        seen.append(text)
+        return text
+
+    cases = [
+        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
+        for text in TEXTS
+    ]
+
+    def asked():
+        by = Agent(Scripted(["x"], cases=cases), [keep], approve="auto", secrets={})
+        return by.map(TEXTS, "{{ text }}", concurrency=1, store=False)
+
+    async def main():
+        live = asked()
+        await live
+        again = asked()
+        tape = Tape.of(run_record(live.log), trust=True)
+        again.play(tape, Wish())
+        await again
+        return live, again
+
+    live, again = anyio.run(main)
+    assert seen == [*TEXTS, *TEXTS]
+    assert [r.answer for r in again.results] == TEXTS
+    assert {r.origin for r in again.results} == {"record"}
+    assert list(again.log) == list(live.log)
+    assert (again.played.drift, again.played.checked.ran) == (None, 3)
+
+
+def test_a_row_that_returns_something_else_now_is_the_drift_of_its_map():
+    number = iter(range(9))
+
+    @tool(effect="reads")
+    def count() -> int:
+        """Count."""
+        return next(number)
+
+    def asked():
+        model = Scripted([calling("count"), "said"])
+        return Agent(model, [count], secrets={}).map(
+            ["a"], "{{ text }}", concurrency=1, store=False
+        )
+
+    async def main():
+        live = asked()
+        await live
+        again = asked()
+        again.play(Tape.of(run_record(live.log), trust=True), None)
+        await again
+        return again.played.drift
+
+    drift = anyio.run(main)
+    assert (drift.name, drift.recorded, drift.fresh) == ("count", "0", "1")
