@@ -88,15 +88,17 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def notes(self) -> list[str]:
-        """What makes the two hard to compare."""
+        """What else differs between the two, in sentences."""
         a, b = self.a, self.b
         found = []
         if a.scored_by != b.scored_by:
-            found.append(f"scored differently: {a.scored_by}, and {b.scored_by}")
-        if a.repeats != b.repeats:
-            found.append(f"{a.repeats} and {b.repeats} repeats")
+            found.append(f"The two are scored differently: {a.scored_by}, and {b.scored_by}.")
         if a.failed_as != b.failed_as:
-            found.append("answers that failed count differently")
+            found.append("Answers that failed count differently on the two sides.")
+        if a.repeats != b.repeats:
+            found.append(
+                f"Each row was asked {_times(a.repeats)}, and {_times(b.repeats)}: tokens and cost count all answers."
+            )
         return found
 
 
@@ -104,3 +106,7 @@ def changed_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the pairs that improved or got worse, the largest change first, then in order."""
     changed = [pair for pair in pairs if pair.difference]
     return sorted(changed, key=lambda pair: -abs(pair.difference or 0))
+
+
+def _times(repeats: int) -> str:
+    return {1: "once", 2: "twice"}.get(repeats, f"{repeats} times")

@@ -31,6 +31,7 @@ from .scores import Candidate, Score, ScoredRow, Scores
 from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
+_SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
 
@@ -58,7 +59,8 @@ async def evaluate(
     ).checked()
     rows = sampled(rows_of(data, limit), sample, seed)
     kind = agent.output if output is None else OutputType(output)
-    scorer = scorer_of(score, rows, kind, expected, asking)
+    beside = {name: options[name] for name in _SHARED if name in options}
+    scorer = scorer_of(score, rows, output=kind, expected=expected, options=asking, beside=beside)
     stream = map_of(agent, rows.data, prompt, asking, output=output, **options)
     await stream
     candidates = candidates_of(rows, stream.rows, stream.results, kind)
@@ -80,14 +82,23 @@ async def evaluate(
 
 
 def scorer_of(
-    score: Any, rows: Rows, output: OutputType | None, expected: str | None, options: MapOptions
+    score: Any,
+    rows: Rows,
+    *,
+    output: OutputType | None,
+    expected: str | None,
+    options: MapOptions,
+    beside: Mapping[str, Any],
 ) -> Scorer:
-    """Return what scores. Raises UsageError for what cannot."""
+    """Return what scores. Raises UsageError for what cannot.
+
+    `options`, `beside`: those of the map, which a judge takes too.
+    """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
     if isinstance(score, Configuration):
         found = EXPECTED if expected is None and EXPECTED in rows else expected
-        return JudgeScore(score, found, msgspec.structs.replace(options, repeats=1))
+        return JudgeScore(score, found, msgspec.structs.replace(options, repeats=1), beside)
     if isinstance(score, str):
         return ColumnScore(score, rows.names, output)
     if callable(score):

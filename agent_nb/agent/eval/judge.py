@@ -36,14 +36,23 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 
 
 class JudgeScore:
-    """Scores by a judge. `expected`: the column with the expected answer, if there is one."""
+    """Scores by a judge. `expected`: the column with the expected answer, if there is one.
 
-    def __init__(self, judge: Configuration, expected: str | None, options: MapOptions) -> None:
+    `options`, `beside`: how its map asks, and where it is kept and shown (`map_of`).
+    """
+
+    def __init__(
+        self,
+        judge: Configuration,
+        expected: str | None,
+        options: MapOptions,
+        beside: Mapping[str, Any],
+    ) -> None:
         """Raises UsageError for a judge that gives no score."""
         self.words = f"judge {judge.name or judge.choice.asked or 'by the configured model'}"
         self._judge = judge
         self._expected = expected
-        self._options = options
+        self._options, self._beside = options, beside
         self._output = None if judge.output is not None else verdict()
         if judge.output is not None:
             _check(judge.output)
@@ -53,7 +62,14 @@ class JudgeScore:
         if not candidates:
             return Scores([], True)
         rows = [self._row(c) for c in candidates]
-        stream = map_of(self._judge, rows, question(rows[0]), self._options, output=self._output)
+        stream = map_of(
+            self._judge,
+            rows,
+            question(rows[0]),
+            self._options,
+            output=self._output,
+            **self._beside,
+        )
         await stream
         results = list(stream.results)
         return Scores(

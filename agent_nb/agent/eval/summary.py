@@ -79,10 +79,17 @@ def changes(of: Compared) -> str:
     )
 
 
+def lowest(of: Evaluated) -> list[ScoredRow]:
+    """Return the rows that score less than others, the lowest first."""
+    scores = [(row.score, row.place, row) for row in of.scored if row.score is not None]
+    best = max((score for score, *_ in scores), default=0.0)
+    return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < best]
+
+
 def of_evaluation(of: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
     hide = Redaction(secrets())
-    low = sorted((r for r in of.scored if r.score is not None), key=lambda r: (r.score, r.place))
+    low = lowest(of)
     failed = [r for r in of.scored if r.error]
     steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
     parts: list[Node] = [
@@ -91,7 +98,7 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
         *(_muted(word, "bad") for word in unscored(of)),
         _muted(_spent(of)),
     ]
-    if low and low[0].score != low[-1].score:
+    if low:
         parts.append(_fold("Rows with the lowest scores", _rows_table(hide, of, low)))
     if failed:
         parts.append(_fold("Answers without a score", _faults_table(hide, failed)))
@@ -112,7 +119,7 @@ def of_comparison(of: Compared) -> dict[str, str]:
         _muted(of.words),
         _sides(of),
         Row((T("Rows: ", tone="muted"), T(changes(of))), wrap=True),
-        *(_muted(f"Hard to compare: {note}.", "wait") for note in of.notes),
+        *(_muted(note, "wait") for note in of.notes),
     ]
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
         pairs = [p for p in of.pairs if p.change == change]

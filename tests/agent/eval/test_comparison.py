@@ -169,9 +169,9 @@ def test_what_makes_a_comparison_doubtful_is_said():
     a = evaluation([[1, 0]] * 12, scored_by="function f")
     b = evaluation([[1, 0, 1]] * 12, scored_by="judge j", failed=0.0)
     assert compare(a, b).notes == [
-        "scored differently: function f, and judge j",
-        "2 and 3 repeats",
-        "answers that failed count differently",
+        "The two are scored differently: function f, and judge j.",
+        "Answers that failed count differently on the two sides.",
+        "Each row was asked twice, and 3 times: tokens and cost count all answers.",
     ]
     assert compare(a, a).notes == []
 

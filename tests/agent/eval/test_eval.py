@@ -223,3 +223,26 @@ def test_two_prompts_are_compared():
     assert found.changes == {"improved": 10, "worse": 0, "same": 20, "missing": 0}
     assert found.interval.low > 0
     assert repr(compare(a, b)) == repr(found)
+
+
+def test_answers_and_judgements_are_kept_in_one_store(tmp_path):
+    def counting(by):
+        seen = []
+
+        class Counted(Scripted):
+            def start(self):
+                seen.append(self)
+                return super().start()
+
+        script = by.model
+        return Agent(Counted([], script.name, cases=script.cases), secrets={}), seen
+
+    answering, answers = counting(agent())
+    judging, judgements = counting(judge(lambda row: '{"score": 0.5, "reason": "so"}'))
+    store = tmp_path / "evaluation.sqlite"
+    first = evaluated(answering, score=judging, limit=12, store=store)
+    assert (len(answers), len(judgements)) == (12, 12)
+    again = evaluated(answering, score=judging, limit=12, store=store)
+    assert (len(answers), len(judgements)) == (12, 12)
+    assert repr(again) == repr(first)
+    assert (again.tokens, again.cost) == (first.tokens, first.cost)
