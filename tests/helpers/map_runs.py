@@ -37,7 +37,7 @@ def planned(tape: Tape, rows: int = 200, *, found: int = 0, **plan: Any) -> Tall
             },
         ),
     )
-    return Tally(rows, tape.now)
+    return Tally(rows * plan.get("repeats", 1), tape.now)
 
 
 def asked(tape: Tape, tally: Tally, first: int, last: int, *, each: float = 0.1) -> None:

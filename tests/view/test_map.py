@@ -88,6 +88,14 @@ def test_the_outcome_stands_at_the_end(tape):
     assert "_map.frame" in seen
 
 
+def test_answers_of_repeats_are_counted_as_answers(tape):
+    tally = planned(tape, rows=100, repeats=2)
+    asked(tape, tally, 0, 200)
+    ended(tape, tally)
+    seen = shown(tape, live=False)
+    assert "190 of 200 answered (100 rows × 2)  10 failed" in seen
+
+
 def test_a_stopped_map_shows_what_it_has_and_what_was_not_asked(tape):
     tally = planned(tape)
     asked(tape, tally, 0, 50)

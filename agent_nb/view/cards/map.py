@@ -60,7 +60,10 @@ def outcome(state: MapCard) -> Row:
     """Return what became of the rows, in one line."""
     counts = state.counts
     left = counts.total - counts.done
-    words: list[T] = [T(f"{counts.ok:,} of {_size(state)} answered", bold=True)]
+    rows = plural(counts.total, "row")
+    each = _size(state)
+    said = f"{rows} answered" if each == rows else f"{counts.total:,} answered ({each})"
+    words: list[T] = [T(f"{counts.ok:,} of {said}", bold=True)]
     words += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
     words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
     known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
