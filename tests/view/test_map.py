@@ -106,6 +106,15 @@ def test_a_stopped_map_shows_what_it_has_and_what_was_not_asked(tape):
     assert "run the cell again to ask only the others" in seen
 
 
+def test_rows_that_were_cut_off_are_no_failures(tape):
+    planned(tape)
+    counts = {"total": 200, "done": 60, "ok": 50, "failures": {"stopped": 6, "rate_limit": 4}}
+    tape(e.State(kind="map", payload=counts), e.End(status="interrupted"))
+    seen = shown(tape, live=False)
+    assert "50 of 200 rows answered  4 failed  6 stopped  140 not asked" in seen
+    assert "✕ 4 rate limit\n" in seen
+
+
 def test_the_records_of_the_rows_are_not_drawn():
     tape = map_run()
     assert "row1" not in html.draw(page(folded(tape.log)))

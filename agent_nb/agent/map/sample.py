@@ -29,6 +29,7 @@ class Sample:
     def __init__(self, total: int) -> None:
         self._total = total
         self._lines: dict[tuple[int, int], RowLine] = {}
+        self._failed: dict[tuple[int, int], RowLine] = {}  # the first ones that failed
         self._size = 0
         self._small = total <= ROWS
         self._seen = 0
@@ -44,6 +45,8 @@ class Sample:
             result.seconds,
         )
         self._lines[row.place, row.repeat] = line
+        if result.status in ("error", "limit") and len(self._failed) < ENDS:
+            self._failed[row.place, row.repeat] = line
         if len(self._lines) > 4 * ENDS:
             self._lines = dict(self._ends())
         if self._small and record is not None and result.status != "interrupted":
@@ -61,8 +64,9 @@ class Sample:
 
     @property
     def lines(self) -> dict[str, Any]:
-        """The first and the last rows that are over, as plain values under `sample`."""
-        return {"sample": [msgspec.to_builtins(line) for _, line in self._ends()]}
+        """The first and the last rows that are over, and some that failed, under `sample`."""
+        found = sorted({**dict(self._ends()), **self._failed}.items())
+        return {"sample": [msgspec.to_builtins(line) for _, line in found]}
 
     def _ends(self) -> list[tuple[tuple[int, int], RowLine]]:
         found = sorted(self._lines.items())

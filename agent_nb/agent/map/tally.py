@@ -20,6 +20,7 @@ from .row import RowResult
 
 WINDOW = 20.0  # s
 ENOUGH = 3
+STOPPED = "stopped"  # the kind of rows that the end of the map cut off
 LAST = 5  # rows that a snapshot shows
 
 
@@ -87,7 +88,8 @@ class Tally:
         if result.status == "ok":
             self._ok += 1
         else:
-            self._failures[result.kind or result.status] += 1
+            stopped = result.status == "interrupted"
+            self._failures[STOPPED if stopped else result.kind or result.status] += 1
         self._last.append(line)
 
     @property

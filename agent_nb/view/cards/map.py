@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..format import MINUTE, clip, count, duration, join, money, plural
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
-from ..state.map import Counts, Line, MapCard, MapPlan
+from ..state.map import STOPPED, Counts, Line, MapCard, MapPlan
 from .base import Context
 
 SHOWN = 12  # rows of the table
@@ -65,6 +65,7 @@ def outcome(state: MapCard) -> Row:
     said = f"{rows} answered" if each == rows else f"{counts.total:,} answered ({each})"
     words: list[T] = [T(f"{counts.ok:,} of {said}", bold=True)]
     words += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
+    words += [T(f"  {counts.stopped:,} stopped", tone="wait")] if counts.stopped else []
     words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
     known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
     tokens = f"{count(counts.tokens)} tokens" if counts.tokens else ""
@@ -155,13 +156,11 @@ def _too_small(known: MapPlan | None) -> tuple[Node, ...]:
 
 def _failures(counts: Counts) -> tuple[Node, ...]:
     """Return the failures by kind, in one line."""
-    if not counts.failures:
+    found = [(kind, number) for kind, number in counts.failures.items() if kind != STOPPED]
+    if not found:
         return ()
-    named = [
-        f"{number:,} {clip(kind.replace('_', ' '), 40)}"
-        for kind, number in list(counts.failures.items())[:KINDS]
-    ]
-    rest = len(counts.failures) - KINDS
+    named = [f"{number:,} {clip(kind.replace('_', ' '), 40)}" for kind, number in found[:KINDS]]
+    rest = len(found) - KINDS
     words = join(*named, f"{rest:,} more kinds" if rest > 0 else "")
     left = (T("✕ ", tone="bad", label="Failed:"), T(words, tone="bad"))
     return (Row(left, wrap=True),)

@@ -16,6 +16,7 @@ from msgspec import Meta
 from ...events import Delta, State
 from .cards import Card, CardList
 
+STOPPED = "stopped"  # a kind of failures: see `agent.map.tally`
 QUARTERS = 4
 LONGEST = 1 << 20  # characters of live counts
 
@@ -87,9 +88,14 @@ class Counts(msgspec.Struct, frozen=True):
         return min(1.0, self.ok / self.total) if self.total else 1.0
 
     @property
+    def stopped(self) -> int:
+        """The number of rows that the end of the map cut off."""
+        return self.failures.get(STOPPED, 0)
+
+    @property
     def failed(self) -> int:
-        """The number of rows that are over without an answer."""
-        return max(0, self.done - self.ok)
+        """The number of rows that ended without an answer."""
+        return max(0, self.done - self.ok - self.stopped)
 
 
 class MapCard(Card):

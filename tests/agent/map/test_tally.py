@@ -66,3 +66,11 @@ def test_a_snapshot_shows_the_last_rows_in_the_order_of_their_ends():
     for place in range(20):
         over(tally, 1.0, place=place)
     assert [line.place for line in tally.snapshot(2.0).last] == list(range(20 - LAST, 20))
+
+
+def test_a_row_that_was_cut_off_is_no_failure_of_its_own():
+    tally = Tally(3, 0.0)
+    tally.begin()
+    cut = RowResult(place=0, key="k", status="interrupted", kind="user")
+    tally.end(cut, RowLine(0, "interrupted"), 1.0)
+    assert tally.snapshot(1.0).failures == {"stopped": 1}
