@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..events.rows import Place
 from ..record.record import log_of
+from .map.recorded import records as records_of_rows
 from .run import Run
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ class Runs(Sequence[Run]):
         count = len(self.problems)
         broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
         return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
+
+    @property
+    def rows(self) -> Runs:
+        """The runs of the rows that stand in the records of maps, with cell and notebook of each.
+
+        The rows of a larger map are in its store: see `runs` of the map.
+        """
+        return Runs(
+            Run(log_of(record), cell=run.cell, notebook=run.notebook)
+            for run in self._runs
+            for record in records_of_rows(run.log).values()
+        )
 
     def to_frame(self, columns: Any = None) -> EventFrame:
         """Return one frame of all runs, by default one row per event (see `events.frame`)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from agent_nb import Scripted
+from agent_nb import RUNS, Scripted
+from agent_nb.agent.runs import Runs
 from agent_nb.events.mapped import is_map
 from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.notebook.cell.failure import AgentCellError
@@ -267,3 +268,25 @@ def test_a_stopped_large_map_replays_what_it_has(nb, empty_store, monkeypatch, t
         nb.cell(ASK, line, sent=strict(record))
     states = [r.status for r in nb.shell.user_ns["_map"].results]
     assert states == ["ok", "error", "pending"]
+
+
+def test_the_runs_of_the_rows_are_loaded_when_they_are_used(
+    nb, model, df, empty_store, monkeypatch
+):
+    run = nb.cell(ASK, "-m model --map df", model=model, df=df)
+    made = nb.shell.user_ns["_map"]
+    assert [r.answer for r in made.runs] == ["yes", "no", "other"]
+    rows = Runs([run]).rows
+    assert [r.answer for r in rows] == ["yes", "no", "other"]
+    assert {r.cell for r in rows} == {"c1"}
+    assert [r.prompt for r in made.runs[1:]] == ["Classify bad", "Classify ugly"]
+    assert list(made.runs.to_frame(RUNS)["run"]) == [r.run for r in made.results]
+    assert list(rows.to_frame(RUNS)["status"]) == ["ok"] * 3
+
+
+def test_the_runs_of_a_large_map_are_in_its_store(nb, model, df, empty_store, monkeypatch):
+    monkeypatch.setattr("agent_nb.agent.map.sample.ROWS", 2)
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    runs = nb.shell.user_ns["_map"].runs
+    assert [r.answer for r in runs] == ["yes", "no", "other"]
+    assert runs[-1].answer == "other"
