@@ -6,7 +6,7 @@ change.
 
 Rules
 - A variable is secret if the last word of its name is in `WORDS` and its value is long enough; one
-  that names a file is not.
+  that names a file is not. So is the password of an address in any variable.
 - A value is looked for as it is, in HTML, in Python's `repr` (error messages are full of it), and
   as each of these is written in a JSON string, and in JSON within JSON.
 """
@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from html import escape
+from urllib.parse import unquote
 
 import msgspec
 
@@ -82,12 +83,24 @@ PATTERNS = (
 
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the secret variables of `env`, by name."""
-    return {
-        name: value
-        for name, value in env.items()
-        if len(value) >= SHORTEST and _is_secret(name, value)
-    }
+    """Return the secret variables of `env`, and the passwords of addresses in others, by name."""
+    found = {name: value for name, value in env.items() if _is_secret(name, value)}
+    for name, value in env.items():
+        if given := _password(value):
+            found |= {f"password in {name}": given, f"password of {name}": unquote(given)}
+    return {name: value for name, value in found.items() if len(value) >= SHORTEST}
+
+
+def _password(address: str) -> str:
+    """Return the password in an address as it is written there, "" without one."""
+    scheme, _, rest = address.partition("://")
+    if not (rest and scheme.replace("+", "").isalnum()):
+        return ""
+    where = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+    return where.rpartition("@")[0].partition(":")[2]
+
+
+_AUTHORITY_END = re.compile(r"[/?#\s]")
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -253,6 +253,21 @@ def test_variables_are_known_by_the_last_word_of_their_name():
     }
 
 
+def test_the_password_of_an_address_in_the_environment_is_a_secret_the_address_is_none():
+    env = {
+        "AGENT_NB_HUB": "rediss://ada:long%2Fpass-word@redis.example.org/0",
+        "REDIS_URL": "redis://:another-pass-word@localhost",
+        "HOME_PAGE": "https://example.org/a:b@c",
+        "PROXY": "http://ada@proxy:8080/",
+        "SHORT": "ftp://ada:x@h",
+    }
+    assert set(environment_secrets(env).values()) == {
+        "long%2Fpass-word",
+        "long/pass-word",
+        "another-pass-word",
+    }
+
+
 def test_short_values_are_never_secret():
     assert redact_text("yes yes", {"A_KEY": "yes"}) == "yes yes"
 
