@@ -21,12 +21,12 @@ from .channel import Channel
 from .redis_link import LOG, Command, Link, Refusal
 from .redis_messages import Gate, Message, Refused, message, question, seal
 from .redis_mirror import Mirror
-from .redis_reader import Reader
+from .redis_reader import KEPT, Reader
 
 PATIENCE = 8.0  # s for the reply of a kernel
 HEARD = 25.0  # s that a listening server counts
 SAID = 20
-_KEPT = 600  # s that a message nobody reads stays
+_UNREAD = 600  # s that a message nobody reads stays
 
 
 class Control:
@@ -110,7 +110,8 @@ class Control:
         reply = message("said", channel.run, nonce=found.nonce, done=done, words=words[:2000])
         fields = seal(reply, self.key)
         with suppress(HubAway):  # the sender gives up by itself
-            await self._link.ask("XADD", found.back, "MAXLEN", "~", 1000, "*", *fields)
+            added: Command = ("XADD", found.back, "MAXLEN", "~", 1000, "*", *fields)
+            await self._link.pipe([added, ("EXPIRE", found.back, KEPT)])
 
     # The server's end.
 
@@ -160,7 +161,7 @@ class Control:
     async def _send(self, said: Message) -> None:
         key = self._key(said.run)
         added: Command = ("XADD", key, "MAXLEN", "~", 1000, "*", *seal(said, self.key))
-        reply, _ = await self._link.pipe([added, ("EXPIRE", key, _KEPT)])
+        reply, _ = await self._link.pipe([added, ("EXPIRE", key, _UNREAD)])
         if isinstance(reply, Refusal):
             raise UsageError(f"The hub's store refuses the message: {reply.text}")
 

@@ -20,6 +20,7 @@ from .redis_mirror import Published
 
 AWAY = 30  # s
 LARGEST = 64 << 10  # bytes
+LONGEST = 500  # characters of a run's id
 _decoder = msgspec.json.Decoder(Published)
 
 
@@ -32,12 +33,13 @@ class Index:
 
     def about(self, run: str, about: Published, kept: int) -> list[Command]:
         """Return the commands that write down what is known of a run."""
-        said = ("SET", self._key("run", run, "info"), msgspec.json.encode(about), "EX", kept)
-        return [said, *self.alive(run)]
+        said = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
+        return [said, *self.alive(run, kept)]
 
-    def alive(self, run: str) -> list[Command]:
+    def alive(self, run: str, kept: int) -> list[Command]:
         """Return the commands that say that the publisher of a run is there."""
-        return [("SET", self._key("run", run, "alive"), b"1", "EX", AWAY)]
+        beat = ("SET", self._key("run", run, "alive"), b"1", "EX", AWAY)
+        return [beat, ("EXPIRE", self._key("run", run, "info"), kept)]
 
     async def add(self, run: str, most: int) -> None:
         """Add a run, as the newest if it is new; beyond `most` ended ones drop the oldest.
@@ -87,6 +89,8 @@ class Index:
 
     async def find(self, run: str) -> Published:
         """Return what is known of a run. Raises UsageError if it is not here, HubAway."""
+        if len(run) > LONGEST:
+            raise UsageError(f"There is no run {run[:100]!r} here.")
         data, beat = await self._link.pipe(
             [("GET", self._key("run", run, "info")), ("EXISTS", self._key("run", run, "alive"))]
         )

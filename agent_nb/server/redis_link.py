@@ -43,6 +43,7 @@ class Link:
         self.place = place
         self.away = ""
         self._quiet_until = 0.0
+        self._met = False  # Redis has answered once; before, the error says what is wrong
         self._redis = _library()
         self._commands = self._client(_ANSWER)
         self._reading: Any = None
@@ -58,7 +59,9 @@ class Link:
             replies = await pipeline.execute(raise_on_error=False)
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
             raise self._gone(fault) from None
-        return [self._reply(reply) for reply in replies]
+        answers = [self._reply(reply) for reply in replies]
+        self._met = True
+        return answers
 
     async def ask(self, *command: str | bytes | int) -> Any:
         """Send one command; return its reply or Refusal. Raises HubAway."""
@@ -133,7 +136,7 @@ class Link:
     def _gone(self, fault: BaseException) -> HubAway:
         why = self.place.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
-        if not self.away and now > self._quiet_until:
+        if self._met and not self.away and now > self._quiet_until:
             self._quiet_until = now + _QUIET
             LOG.warning(
                 "The hub's store %s does not answer (%s). Runs go on, and are published when it is back.",

@@ -19,7 +19,6 @@ import msgspec
 from ..errors import UsageError
 from ..models import keys
 from ..models.http.client import is_loopback
-from ..models.offline import check_address
 
 VARIABLE = "AGENT_NB_HUB"
 OPTIONS = ("prefix", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -86,8 +85,6 @@ def place_of(url: str) -> Place:
     password = unquote(parts.password or "")
     if password:
         keys.hide(password)
-    if scheme != "unix":
-        check_address(f"{scheme}://{host}:{port}")
     return Place(
         scheme=scheme,
         host=host,

@@ -27,6 +27,7 @@ from .redis_link import FIRST, LOG, MOST, Command, Link, Refusal
 from .redis_mirror import Published
 
 BATCH = 256  # entries
+AT_ONCE = 8  # runs
 BYTES = 4 << 20  # of a batch
 
 
@@ -69,6 +70,7 @@ class Publisher:
         self._limits, self._keep = limits, keep
         self._runs: dict[str, Outgoing] = {}
         self._due: set[str] = set()
+        self._sent_count = 0
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle = asyncio.Event()
@@ -115,36 +117,63 @@ class Publisher:
             if not self._due:
                 self._idle.set()
 
-    async def drained(self) -> None:
-        """Wait until everything that has happened is published."""
+    async def drained(self, patience: float) -> bool:
+        """Wait until everything that has happened is published; return whether it is.
+
+        Gives up after `patience` seconds in which nothing was published.
+        """
+        count, since = self._sent_count, time.monotonic()
         while self._due or not self._idle.is_set():
+            if self._sent_count != count:
+                count, since = self._sent_count, time.monotonic()
+            if time.monotonic() - since > patience:
+                return False
             await asyncio.sleep(0.002)
+        return True
 
     async def tend(self) -> None:
-        """Delete deltas and renew expiries; called every few seconds. Raises HubAway."""
+        """Delete deltas, renew expiries, and fill a stream that was deleted; called every few
+        seconds. Raises HubAway.
+        """
         now = time.monotonic()
         for run, out in list(self._runs.items()):
             if out.ended and out.deltas and now - out.ended > self._limits.deltas:
                 await self._delete(out, 0)
-            if out.listed and not out.channel.ended:
-                await self._link.pipe(
-                    [*self._index.alive(run), ("EXPIRE", self._key(run), self._limits.kept)]
-                )
+            if not out.listed or out.channel.ended:
+                continue
+            renewed, *_ = await self._link.pipe(
+                [
+                    ("EXPIRE", self._key(run), self._limits.kept),
+                    *self._index.alive(run, self._limits.kept),
+                ]
+            )
+            if renewed == 0 and out.place > START:
+                out.back_to((0, 0))
+                out.listed = False
+                self.notify(run)
 
     async def _round(self) -> None:
-        """Publish a batch of every run that has news."""
-        for run in list(self._due):
-            self._due.discard(run)
-            out = self._runs.get(run)
-            if out is None or out.fault:
-                continue
-            try:
-                if await self._send(out):
-                    self._due.add(run)
-            except HubAway:
-                raise
-            except Exception as fault:  # of one run; the others are published
-                self._give_up(out, f"{type(fault).__name__}: {fault}")
+        """Publish a batch of every run that has news, `AT_ONCE` at a time."""
+        named = list(self._due)
+        self._due.difference_update(run for run in named if run not in self._runs)
+        due = [self._runs[run] for run in named if run in self._runs]
+        for start in range(0, len(due), AT_ONCE):
+            some = due[start : start + AT_ONCE]
+            done = await asyncio.gather(*map(self._sent, some), return_exceptions=True)
+            for fault in done:
+                if isinstance(fault, BaseException):
+                    raise fault
+
+    async def _sent(self, out: Outgoing) -> None:
+        """Publish a batch of one run; its own faults end its publishing. Raises HubAway."""
+        self._due.discard(out.channel.run)
+        try:
+            if not out.fault and await self._send(out):
+                self._due.add(out.channel.run)
+        except HubAway:
+            raise
+        except Exception as fault:  # of one run; the others are published
+            self._give_up(out, f"{type(fault).__name__}: {fault}")
 
     def _give_up(self, out: Outgoing, why: str) -> None:
         out.fault = why
@@ -165,6 +194,7 @@ class Publisher:
         if refused and not await self._were_there(out, refused, replies):
             return False
         out.place = entries[-1].position
+        self._sent_count += len(entries)
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
             await self._list(out)

@@ -19,7 +19,7 @@ from .redis_link import FIRST, LOG, Link
 
 COUNT = 128  # entries of one stream at once
 BLOCK = 5.0  # s
-_KEPT = 3600  # s that an inbox nobody reads stays
+KEPT = 3600  # s that an inbox nobody reads stays
 Deliver = Callable[[list[Any]], None]
 
 
@@ -41,7 +41,7 @@ class Reader:
         self._cursors[key], self._deliver[key] = after, deliver
         wake = ("XADD", self.inbox, "MAXLEN", "~", 1000, "*", b"w", b"1")
         with suppress(HubAway):  # the reading waits no longer either
-            await self._link.pipe([wake, ("EXPIRE", self.inbox, _KEPT)])
+            await self._link.pipe([wake, ("EXPIRE", self.inbox, KEPT)])
 
     def leave(self, key: str) -> None:
         """Read a stream no longer."""

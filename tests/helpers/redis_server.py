@@ -59,6 +59,14 @@ class RedisServer:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(PATIENCE)
 
+    def freeze(self) -> None:
+        """Let it answer nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(PATIENCE)
@@ -118,7 +126,7 @@ class Apart:
     def settle(self) -> None:
         """Wait until the server has what the kernel published."""
         assert self.kernel.flush(PATIENCE)
-        for run, mirror in list(self.server._mirrors.items()):
+        for run, mirror in list(self.server._mirrors._known.items()):
             until(lambda run=run, mirror=mirror: (mirror.seq, mirror._n) >= self._top(run))
 
     def _top(self, run: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
 from agent_nb.server.redis_entries import encoded, entry_of, fields, parts, stream_id
-from agent_nb.server.redis_hub import RedisHub
+from agent_nb.server.redis_hub import RedisHub, hub_at
 from agent_nb.server.redis_place import place_of
 from agent_nb.server.redis_publisher import Limits
 
@@ -253,7 +253,7 @@ def test_the_same_run_from_two_kernels_is_one_and_another_run_with_its_id_is_not
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
     monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
-    monkeypatch.setattr("agent_nb.server.redis_hub.IDLE", 0.05)
+    monkeypatch.setattr("agent_nb.server.redis_mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")
@@ -263,9 +263,9 @@ def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
     asyncio.run(server.find("r"))
     subscription = server.subscribe("r")
     time.sleep(0.3)
-    assert "r" in server._mirrors
+    assert server._mirrors.get("r")
     subscription.close()
-    until(lambda: not server._mirrors)
+    until(lambda: not server._mirrors.get("r"))
     assert len(server._reader._cursors) == 1
     assert len(read(server, "r")) == 8
 
@@ -498,6 +498,47 @@ def test_a_redis_that_lost_everything_is_filled_again_and_readers_go_on(redis_fo
     assert kernel.flush(PATIENCE)
     fresh = hubs(url)
     assert [e.event for e in read(fresh, "r") if not e.n] == list(log)
+
+
+def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, monkeypatch):
+    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    log = EventLog("r")
+    kernel.attach(log)
+    write(log, 3)
+    assert kernel.flush()
+    key = kernel.place.key
+    redis_server.command("DEL", key("run", "r", "events"), key("run", "r", "info"), key("runs"))
+    until(lambda: [i.run for i in asyncio.run(server.listed())] == ["r"])
+    assert [e.event for e in read(server, "r") if not e.n] == list(log)
+
+
+def test_a_redis_that_hangs_keeps_no_run_waiting(redis_folder, hubs):
+    redis = redis_folder()
+    url = redis.url
+    kernel = hubs(url)
+    log = EventLog("r")
+    kernel.attach(log)
+    write(log, 1)
+    assert kernel.flush()
+    redis.freeze()
+    try:
+        write(log, 300)
+        log.append(ev.End())
+        assert len(drain(kernel.subscribe("r", Filter(deltas=False)))) == 302
+    finally:
+        redis.thaw()
+    assert kernel.flush(PATIENCE)
+    assert [e.event for e in read(hubs(url), "r") if not e.n] == list(log)
+
+
+def test_where_only_records_are_played_no_redis_is_asked(monkeypatch, free_port):
+    monkeypatch.setenv("AGENT_NB_RERUN", "replay")
+    hub = hub_at(f"redis://127.0.0.1:{free_port}/0")
+    assert type(hub) is Hub
+    with pytest.raises(UsageError, match="rediss://"):
+        hub_at("redis://example.org/0")
 
 
 def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(redis_folder):
