@@ -179,8 +179,17 @@ class RedisHub(Hub):
     async def _begin(self) -> None:
         if isinstance(said := await self._link.ask("PING"), Refusal):
             raise HubAway(said.text)
-        for work in (self._publisher.run(), self._reader.run(), self._tend()):
-            self._tasks.add(asyncio.ensure_future(work))
+        for work in (self._publisher.run, self._reader.run, self._tend):
+            self._tasks.add(asyncio.ensure_future(self._kept_up(work)))
+
+    async def _kept_up(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do endless work; after a fault of ours begin it again."""
+        while True:
+            try:
+                await work()
+            except Exception:  # runs and readers must not suffer from it
+                LOG.exception("the hub at %s", self.place.shown)
+                await asyncio.sleep(1)
 
     async def _tend(self) -> None:
         """Keep up what has a time limit, and let go of what nobody uses."""
@@ -192,8 +201,6 @@ class RedisHub(Hub):
                 await self._mirrors.tend(super().listeners)
             except (HubAway, UsageError):
                 continue
-            except Exception:  # the next round may do better
-                LOG.exception("tending the hub at %s", self.place.shown)
 
     def stop(self) -> None:
         """Publish what is left, while Redis takes it, and close the connections."""

@@ -100,6 +100,7 @@ class Publisher:
     async def run(self) -> None:
         """Publish until cancelled."""
         self._loop = asyncio.get_running_loop()
+        self._due.update(self._runs)
         self._news.set()
         wait = FIRST
         while True:
