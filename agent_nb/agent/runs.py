@@ -5,6 +5,7 @@
 Rules
 - Order as in `record.find`. A run found in several places counts once; since ids of imported runs
   are not ours, its record's hash must be the same too.
+- The runs of a map's rows are read when they are wanted (`map.row_runs`).
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
 
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from ..events import Event
 from ..events.rows import Place
 from ..record.record import log_of
 from .map.recorded import records as records_of_rows
@@ -26,18 +27,11 @@ from ..record.find import load, notebooks, records
 
 
 class Runs(Sequence[Run]):
-    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read.
-
-    `found` may be an iterator: it is read when the first run is needed.
-    """
+    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
 
     def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
-        self._found = found
+        self._runs: Sequence[Run] = found if isinstance(found, Sequence) else list(found)
         self.problems = list(problems)
-
-    @cached_property
-    def _runs(self) -> list[Run]:
-        return list(self._found)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...
@@ -54,10 +48,11 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
-        notebooks = len({run.notebook for run in self._runs})
+        notebooks = {run.notebook for run in self._runs} if isinstance(self._runs, list) else ()
+        where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
         count = len(self.problems)
         broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
-        return f"<Runs: {len(self)} in {notebooks} notebook{'' if notebooks == 1 else 's'}{broken}>"
+        return f"<Runs: {len(self)}{where if any(notebooks) or not self else ''}{broken}>"
 
     @property
     def rows(self) -> Runs:
@@ -75,8 +70,11 @@ class Runs(Sequence[Run]):
         """Return one frame of all runs, by default one row per event (see `events.frame`)."""
         from ..events.frame import to_frame
 
-        events = [event for run in self._runs for event in run.log]
-        places = {run.id: Place(run.cell, run.notebook) for run in self._runs}
+        events: list[Event] = []
+        places: dict[str, Place] = {}
+        for run in self._runs:
+            events.extend(run.log)
+            places[run.id] = Place(run.cell, run.notebook)
         return to_frame(events, columns, places=places)
 
 

@@ -22,11 +22,10 @@ import msgspec
 from ...errors import AgentStopped
 from ...events import Event
 from ...events.log import EventLog
-from ...record.record import log_of
+from ...record.record import Record
 from ..configuration import Configuration
 from ..drift import Played
 from ..replay import Player
-from ..run import Run
 from ..runs import Runs
 from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
@@ -38,6 +37,7 @@ from .planning import Planned, planned
 from .recorded import earlier, recorded, records, unanswered
 from .results import Results
 from .row import Row, RowResult
+from .row_runs import RowRuns
 from .stored import FoundRow, Store, found
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from ...record.row_store import RowStore
     from ..replay_check import Wish
     from ..tape import Tape
+
+UNKEPT = (
+    "The runs of the rows are kept nowhere: a map of this size needs a store for them (store=…)."
+)
 
 
 class Finished(RowResult, frozen=True, kw_only=True):
@@ -157,17 +161,24 @@ class MapStream(Stream):
 
     @property
     def runs(self) -> Runs:
-        """The runs of the rows that are over, by place; read when they are used."""
-        return Runs(self._runs())
+        """The runs of the rows that are over, by place and repeat; each is read when it is wanted.
 
-    def _runs(self) -> Iterator[Run]:
-        known = records(self.log)
-        left = [row for row in self.rows if row.key not in known]
-        known |= {each.row.key: each.record for each in self._stored(left)}
-        for result in self.results:
-            record = known.get(result.key, {})
-            if result.run and record.get("id") == result.run:
-                yield Run(log_of(record), output=self._output)
+        `problems` says so if they are kept nowhere.
+        """
+        over = [result.key for result in self.results if result.run]
+        logged = records(self.log)
+        if logged or not over:
+            keys = [key for key in over if key in logged]
+            return Runs(RowRuns(keys, lambda some: logged, self._output))
+        with self._store() as store:
+            if store is None:
+                return Runs(problems=[UNKEPT])
+        return Runs(RowRuns(over, self._read, self._output))
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Record]:
+        with self._store() as store:
+            found = {} if store is None else store.find(keys)
+            return {key: each.record for key, each in found.items()}
 
     @property
     def frame(self) -> Any:

@@ -1,0 +1,65 @@
+"""The runs of the rows of a map, from its log or its store."""
+
+import pytest
+
+from agent_nb import RUNS, Agent, Scripted
+from agent_nb.agent.map import row_runs, sample
+
+TEXTS = ["one", "two", "three"]
+
+
+def mapped(agent, **options):
+    """Run a map to its end; return the stream."""
+    import asyncio
+
+    async def main():
+        stream = agent.map(TEXTS, "{{ text }}", **options)
+        await stream
+        return stream
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def agent():
+    return Agent(Scripted(["Yes."]))
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Make three rows too many for the log of a map."""
+    monkeypatch.setattr(sample, "ROWS", 2)
+
+
+def test_the_runs_of_a_small_map_come_from_its_log(agent):
+    found = mapped(agent, store=False).runs
+    assert [run.prompt for run in found] == TEXTS
+    assert found[-1].answer == "Yes."
+    assert list(found.to_frame(RUNS)["prompt"]) == TEXTS
+
+
+def test_the_runs_of_a_large_map_come_from_its_store(agent, large, tmp_path):
+    found = mapped(agent, store=tmp_path / "rows.sqlite").runs
+    assert [run.prompt for run in found] == TEXTS
+    assert [run.prompt for run in found[1:]] == TEXTS[1:]
+    assert repr(found) == "<Runs: 3>"
+
+
+def test_a_row_is_read_when_it_is_wanted(agent, large, tmp_path, monkeypatch):
+    found = mapped(agent, store=tmp_path / "rows.sqlite").runs
+    opened = []
+    monkeypatch.setattr(row_runs, "log_of", lambda record: opened.append(record) or [])
+    assert len(found) == 3
+    assert not opened
+    assert found[2:][0] is not None
+    assert len(opened) == 1
+
+
+def test_a_large_map_without_a_store_says_that_its_runs_are_kept_nowhere(agent, large):
+    found = mapped(agent, store=False).runs
+    assert not found
+    assert "store" in found.problems[0]
+
+
+def test_a_map_that_has_not_begun_has_no_runs(agent):
+    assert len(agent.map(TEXTS, "{{ text }}").runs) == 0
