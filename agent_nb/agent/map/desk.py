@@ -100,7 +100,8 @@ class PlainDesk:
 class StoreDesk:
     """A desk with a store.
 
-    `trust`: records of others that count (see `stored.found`). `sleep` waits for seconds.
+    `trust`: records of others that count (see `stored.found`). `say` receives in words what is
+    waited for, "" when that is over. `sleep` waits for seconds.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class StoreDesk:
         store: RowStore,
         *,
         trust: bool | Collection[str] = False,
+        say: Callable[[str], object] = lambda words: None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._left = deque(rows)
@@ -124,6 +126,7 @@ class StoreDesk:
         self._claiming: list[Row] = []
         self._stored: Sequence[Done] = ()  # the last batch that the thread stored
         self._bell = asyncio.Event()
+        self._say, self._said = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
     @property
@@ -262,6 +265,18 @@ class StoreDesk:
                 await self._visit(self._store.renew, LEASE)
             if self._elsewhere and self._wanting:
                 await self._look()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say for how many rows of other kernels the workers wait, if that has changed."""
+        count = len(self._elsewhere) if self._wanting else 0
+        rows = f"{count:,} row{'' if count == 1 else 's'}"
+        words = (
+            f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
+        )
+        if words != self._said:
+            self._said = words
+            self._say(words)
 
     async def _look(self) -> None:
         """Take the rows of other kernels that are over, or that they have given up."""

@@ -127,7 +127,14 @@ class MapDriver:
         rows = [row for row in self._job.rows if not self._knows(row)]
         if store is None:
             return PlainDesk(rows, self._deliver)
-        return StoreDesk(rows, self._deliver, store, trust=self._job.trust, sleep=self._sleep)
+        return StoreDesk(
+            rows,
+            self._deliver,
+            store,
+            trust=self._job.trust,
+            say=self._log.say,
+            sleep=self._sleep,
+        )
 
     def _knows(self, row: Row) -> bool:
         """Deliver a row that an earlier map answered; return whether one did."""

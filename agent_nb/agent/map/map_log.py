@@ -63,6 +63,10 @@ class MapLog:
         """Write a remark that does not end the map."""
         self._log.append(events.Error(code="store", message=words, retryable=True))
 
+    def say(self, words: str) -> None:
+        """Show what is waited for, live only; "": nothing."""
+        self._log.append(events.Delta(of="status", text=words))
+
     def begin(self) -> None:
         """Count a row that is asked now."""
         self._tally.begin()

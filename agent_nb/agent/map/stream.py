@@ -7,7 +7,7 @@ Rules
   error.
 - Awaiting gives the frame even if rows failed. With `on_error="raise"` it raises RunFailed for the
   first of them.
-- Leaving a loop over it does not stop it; `cancel`, `stop` and `aclose` do.
+- Leaving a loop over it does not stop it; `cancel`, `stop`, `aclose` and an interrupt do.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ class MapStream(Stream):
         """
         __tracebackhide__ = True
         self.start()
-        async for _, result in self.results.finished():
+        finished = self.results.finished()
+        while (result := await self._within(finished)) is not None:
             values = self._plan.data.values(result.place)
             yield Finished(**msgspec.structs.asdict(result), values=values)
         assert self._task is not None
@@ -227,6 +228,20 @@ class MapStream(Stream):
             raise AgentStopped(self._stopped, self.run)
         if self._check:
             self.run.raise_for_status()
+
+    async def _within(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+        """Return the next result, None after the last; a cancellation while waiting stops the map.
+
+        So an interrupt of a cell that iterates a map stops it, as one of a cell that awaits it.
+        """
+        try:
+            found = await anext(finished, None)
+        except asyncio.CancelledError:
+            self._cancelled("")
+            assert self._task is not None
+            await asyncio.wait([self._task])
+            raise
+        return None if found is None else found[1]
 
 
 def map_of(

@@ -117,7 +117,11 @@ def test_rows_of_another_kernel_are_waited_for_and_taken_from_the_store(tmp_path
         m = Map(3, store=opener(tmp_path))
         await m.begin()
         await until(lambda: m.asker.open)
+        said = []
+        m.log.subscribe(lambda e: said.append(e.text) if e.type == "delta" else None)
         await m.finish(2)
+        m.ticks.set()
+        await until(lambda: any("waiting for 2 rows" in words for words in said))
         assert (m.asker.asked, m.task.done()) == ([2], False)
         await other.end()
         await ticking(m)

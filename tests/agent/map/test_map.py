@@ -1,7 +1,10 @@
 """`agent.map`: one prompt asked for each row, its frame, its rows as they finish, its log."""
 
+import asyncio
+
 import anyio
 import pytest
+from helpers.maps import until
 from helpers.scripts import calling
 
 from agent_nb import RUNS, Agent, Scripted, tool
@@ -157,6 +160,39 @@ def test_a_loop_over_rows_raises_the_same_error_after_the_rows():
     with pytest.raises(RunFailed, match="Row 1"):
         anyio.run(main)
     assert seen == [0, 1]
+
+
+class Silent(Scripted):
+    """A model that never answers."""
+
+    asked = 0
+
+    def start(self):
+        return self
+
+    async def stream(self, request):
+        self.asked += 1
+        await anyio.sleep_forever()
+        yield []
+
+
+def test_a_loop_that_is_cancelled_while_it_waits_stops_the_map():
+    silent = Silent(["x"])
+    stream = Agent(silent, secrets={}).map(TEXTS, "{{ text }}")
+
+    async def read():
+        async for _ in stream:
+            pass
+
+    async def main():
+        reading = asyncio.create_task(read())
+        await until(lambda: silent.asked == len(TEXTS))
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert reading.cancelled()
+        return [r.status for r in stream.results], stream.run.status
+
+    assert anyio.run(main) == (["interrupted"] * 3, "interrupted")
 
 
 def test_a_limit_asks_only_the_first_rows():
