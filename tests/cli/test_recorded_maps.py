@@ -148,3 +148,28 @@ def test_an_export_shows_the_map(cloned, capsys, tmp_path):
         page = tmp_path / f"n.{ending}"
         assert main(["export", str(cloned), "-o", str(page)]) == 0
         assert "3 of 3 rows answered" in page.read_text()
+
+
+KERNEL = """%load_ext agent_nb
+from agent_nb import Scripted
+import json
+said = [{"calls": [{"name": "python", "args": {"code": "seen.append(len(seen))"}}]}, "Done."]
+script = Scripted(said, dialect="native")
+seen = []
+df = [{"n": 1}, {"n": 2}]"""
+CALLING = "%%agent -m script -t python --approve auto --map df --concurrency 1\nGo {{ n }}"
+
+
+def test_rows_that_touch_the_kernel_run_again_if_the_record_is_trusted(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = write(tmp_path / "k.ipynb", KERNEL, CALLING, "assert seen == [0, 1]")
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    assert main(["test", str(path)]) == 0
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "another"))
+    assert main(["test", "--trust-record", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["test", str(path)]) == 1
+    assert "This code comes from a record that you have not signed" in capsys.readouterr().out
