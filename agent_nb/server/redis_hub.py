@@ -198,9 +198,15 @@ class RedisHub(Hub):
             try:
                 await self._publisher.tend()
                 await self._control.tend()
-                await self._mirrors.tend(super().listeners)
+                await self._mirrors.tend(super().listeners, self._end)
             except (HubAway, UsageError):
                 continue
+
+    def _end(self, run: str) -> None:
+        with self.shared.lock:
+            listening = list(self._subscriptions.get(run, ()))
+        for subscription in listening:
+            subscription.finish()
 
     def stop(self) -> None:
         """Publish what is left, while Redis takes it, and close the connections."""
@@ -219,6 +225,7 @@ class RedisHub(Hub):
                 _, left = await asyncio.wait(left, timeout=LAST / 4)
         if not self._link.away:
             with suppress(HubAway):
+                await self._publisher.leave()
                 await self._link.ask("UNLINK", self._reader.inbox)
         await self._link.aclose()
 

@@ -3,7 +3,7 @@
 Rules
 - A sorted set holds the ids, ordered by a counter of Redis: clocks of machines differ. Beyond its
   limit the oldest ended runs go, never one that goes on.
-- A run that goes on and whose publisher has not been heard of for `AWAY` seconds is `away`, and
+- A run that goes on and whose publisher has not been heard of for `HEARD` seconds is `away`, and
   cannot be controlled.
 """
 
@@ -18,7 +18,8 @@ from .channel import Info
 from .redis_link import Command, Link
 from .redis_mirror import Published
 
-AWAY = 30  # s
+AWAY = "away"  # the status
+HEARD = 30  # s
 LARGEST = 64 << 10  # bytes
 LONGEST = 500  # characters of a run's id
 _decoder = msgspec.json.Decoder(Published)
@@ -38,8 +39,12 @@ class Index:
 
     def alive(self, run: str, kept: int) -> list[Command]:
         """Return the commands that say that the publisher of a run is there."""
-        beat = ("SET", self._key("run", run, "alive"), b"1", "EX", AWAY)
+        beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
         return [beat, ("EXPIRE", self._key("run", run, "info"), kept)]
+
+    def gone(self, run: str) -> Command:
+        """Return the command that says that the publisher of a run is gone."""
+        return ("UNLINK", self._key("run", run, "alive"))
 
     async def add(self, run: str, most: int) -> None:
         """Add a run, as the newest if it is new; beyond `most` ended ones drop the oldest.
@@ -113,5 +118,5 @@ def _now(found: Published, beat: Any) -> Published:
     if info.status != "running" or beat == 1:
         return found
     return msgspec.structs.replace(
-        found, info=msgspec.structs.replace(info, status="away", controls=())
+        found, info=msgspec.structs.replace(info, status=AWAY, controls=())
     )

@@ -3,7 +3,8 @@
 Rules
 - A run is loaded once for all who ask at the same time; its whole stream is read, then it is
   followed by the one reader.
-- A run that nobody reads for `IDLE` seconds is let go.
+- A run that nobody reads for `IDLE` seconds is let go. Readers of a run whose kernel is gone are
+  let go too, as when its server dies: they come back, and give up in their own time.
 - Its `cancel` and `approve` send signed messages, if its publisher offers them and there is a key.
 """
 
@@ -19,7 +20,7 @@ from ..errors import HubAway, UsageError
 from .channel import Shared
 from .redis_control import Control
 from .redis_entries import entry_of, parts
-from .redis_index import Index
+from .redis_index import AWAY, Index
 from .redis_link import Link, Refusal
 from .redis_mirror import Mirror, Published
 from .redis_reader import Reader
@@ -40,6 +41,7 @@ class Mirrors:
         self._shared, self._on_loop = shared, on_loop
         self._known: dict[str, Mirror] = {}
         self._asked: dict[str, float] = {}  # when, monotonic s
+        self._away: set[str] = set()
         self._loading: dict[str, asyncio.Future[Mirror]] = {}
 
     def get(self, run: str) -> Mirror | None:
@@ -64,15 +66,24 @@ class Mirrors:
                 self._hear(mirror, await self._index.find(run))
         return mirror
 
-    async def tend(self, listeners: Callable[[str], int]) -> None:
+    async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
         """Tell kernels that their runs are read, and let go of runs that are not.
 
-        `listeners` counts a run's readers. Raises HubAway.
+        `listeners` counts a run's readers; `end` ends their subscriptions, once the run's kernel
+        has been away twice in a row. Raises HubAway.
         """
+        away, self._away = self._away, set()
         for run, mirror in list(self._known.items()):
             if listeners(run):
-                if not mirror.ended:
+                if mirror.ended:
+                    continue
+                with suppress(UsageError):  # of this run; the others are tended
                     await self._control.listen(run, here=True)
+                    self._hear(mirror, await self._index.find(run))
+                if mirror.about.info.status == AWAY:
+                    self._away.add(run)
+                    if run in away:
+                        end(run)
             elif time.monotonic() - self._asked[run] > IDLE:
                 with self._shared.lock:
                     if not listeners(run):

@@ -153,6 +153,12 @@ class Publisher:
                 out.listed = False
                 self.notify(run)
 
+    async def leave(self) -> None:
+        """Say that the publisher of the runs that go on is gone. Raises HubAway."""
+        await self._link.pipe(
+            [self._index.gone(o.channel.run) for o in self._runs.values() if not o.channel.ended]
+        )
+
     async def _round(self) -> None:
         """Publish a batch of every run that has news, `AT_ONCE` at a time."""
         named = list(self._due)

@@ -284,6 +284,27 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
         assert (info.status, info.controls) == ("away", ())
 
 
+def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, monkeypatch):
+    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    log = EventLog("r")
+    kernel.attach(log)
+    log.append(ev.User(content="x"))
+    assert kernel.flush()
+    asyncio.run(server.find("r"))
+    reading = server.subscribe("r")
+    woken = threading.Event()
+    reading.wake_with(woken.set)
+    time.sleep(0.2)
+    assert reading._until is None
+    kernel.stop()
+    assert woken.wait(PATIENCE)
+    assert [e.seq for e in reading.take()] == [1]
+    assert (reading.closed, reading.reason) == (True, "closed")
+    assert asyncio.run(server.find("r")).info().status == "away"
+
+
 # Limits.
 
 
