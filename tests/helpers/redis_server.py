@@ -34,9 +34,8 @@ class RedisServer:
     """
 
     def __init__(self, folder: Path, *options: str, aof: bool = False) -> None:
-        program = shutil.which("redis-server")
-        if program is None or importlib.util.find_spec("redis") is None:
-            lacking("redis-server or the package redis is not here")
+        need_redis()
+        program = shutil.which("redis-server") or lacking("redis-server is not here")
         self._folder, self.port = folder, _free()
         keep = ("--appendonly", "yes", "--appendfsync", "always") if aof else ()
         self._command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
@@ -86,6 +85,12 @@ class RedisServer:
                 return connection.recv(100).startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False
+
+
+def need_redis() -> None:
+    """Skip the test where the package `redis` is not installed."""
+    if importlib.util.find_spec("redis") is None:
+        lacking("the package redis (extra redis) is not here")
 
 
 def _free() -> int:

@@ -7,7 +7,7 @@ import time
 import httpx
 import msgspec
 import pytest
-from helpers.redis_server import KEY, PATIENCE, until
+from helpers.redis_server import KEY, PATIENCE, need_redis, until
 from helpers.scripts import calling
 
 import agent_nb
@@ -339,6 +339,7 @@ async def _listed(hub):
 def test_a_kernel_without_redis_at_its_start_is_an_error_that_names_it(
     free_port, monkeypatch, tmp_path
 ):
+    need_redis()
     monkeypatch.setattr(tokens, "folder", lambda: tmp_path / "servers")
     with pytest.raises(UsageError, match=f"redis://127.0.0.1:{free_port}/0 cannot be used"):
         agent_nb.serve(store=f"redis://127.0.0.1:{free_port}")

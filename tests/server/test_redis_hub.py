@@ -3,11 +3,12 @@
 import asyncio
 import itertools
 import logging
+import random
 import threading
 import time
 
 import pytest
-from helpers.redis_server import KEY, PATIENCE, until
+from helpers.redis_server import KEY, PATIENCE, need_redis, until
 from helpers.run_server import TOKEN, Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -370,6 +371,7 @@ def test_a_hole_in_the_middle_is_a_gap_for_every_reader(hubs, redis_server):
 
 
 def test_a_redis_that_is_not_there_is_an_error_that_names_it_without_secrets(free_port):
+    need_redis()
     with pytest.raises(UsageError, match="redis-server") as caught:
         RedisHub(place_of(f"redis://ada:s3cret-word@127.0.0.1:{free_port}/0"), key=KEY)
     assert f"127.0.0.1:{free_port}" in str(caught.value)
@@ -454,7 +456,11 @@ def _certificate(folder):
     return made
 
 
-def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_once(redis_folder):
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_once(
+    redis_folder, kills
+):
+    rng = random.Random(kills)
     redis = redis_folder(aof=True)
     url = redis.url
     first, second = Rig(url), Rig(url)
@@ -475,13 +481,15 @@ def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_o
         reading = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
         reading.start()
         until(lambda: all(seen))
-        writing = threading.Thread(target=write, args=(driven.log, 400), kwargs={"pause": 0.001})
+        blocks = 150 * kills
+        writing = threading.Thread(target=write, args=(driven.log, blocks), kwargs={"pause": 0.001})
         writing.start()
-        for _ in range(3):
-            time.sleep(0.2)
+        for _ in range(kills):
+            time.sleep(0.3 * rng.random())
             redis.kill()
-            time.sleep(0.15)
+            time.sleep(0.2 * rng.random())
             redis.start()
+        assert writing.is_alive(), "the last kill came after the run"
         writing.join(PATIENCE)
         driven.feed(ev.End())
         reading.join(60)
