@@ -235,7 +235,7 @@ class MapDriver:
         """Take what came of a row that was asked; end the map if that is a reason to."""
         self._leave()
         result = self._named(answered.result)
-        desk.give(Done(row, result, answered.record))
+        desk.give(Done(row, result, answered.record if result.run else None))
         if words := self._job.budget.add(result):
             self.cancel(Cancelled("limit", words))
         if words := self._alike.add(result):
@@ -249,11 +249,13 @@ class MapDriver:
             self._halt()
 
     def _named(self, result: RowResult) -> RowResult:
-        """Return a result; the limit of the map that stopped a row is its status."""
-        stop = self._stop
-        if result.status != "interrupted" or stop is None or stop.reason != "limit":
+        """Return a result; one that was cut is not kept, and the limit of the map is its status."""
+        if result.status != "interrupted":
             return result
-        return msgspec.structs.replace(result, status="limit", kind="limit", error=stop.detail)
+        stop = self._stop
+        limit = stop is not None and stop.reason == "limit"
+        why = {"status": "limit", "kind": "limit", "error": str(stop)} if limit else {}
+        return msgspec.structs.replace(result, run="", **why)
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
         """Take a result that is kept."""

@@ -89,14 +89,17 @@ def test_an_asker_that_returns_the_row_of_a_cancelled_task_gets_no_further_row()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                cut = RowResult(place=row.place, key=row.key, status="interrupted", input=5)
-                return Answered(cut)
+                cut = RowResult(
+                    place=row.place, key=row.key, status="interrupted", input=5, run="r"
+                )
+                return Answered(cut, {"id": "r", "status": "interrupted"})
 
         m.asker.ask = ask
         await m.begin()
         m.driver.cancel(Cancelled("user"))
         await m.task
-        assert (m.asker.asked, m.results[0].input) == ([0], 5)
+        assert (m.asker.asked, m.results[0].input, m.results[0].run) == ([0], 5, "")
+        assert [e.kind for e in m.log.of("state")] == ["map.plan", "map"]
         assert m.statuses == ["interrupted", "pending", "pending"]
 
     asyncio.run(main())
@@ -202,7 +205,7 @@ def test_only_a_small_map_keeps_the_records_of_its_rows(small):
         m = Map(1 if small else 1001, concurrency=1)
 
         async def ask(row):
-            return Answered(RowResult(place=row.place, key=row.key, **OK), {"id": "r"})
+            return Answered(RowResult(place=row.place, key=row.key, run="r", **OK), {"id": "r"})
 
         m.asker.ask = ask
         await m.driver.run()
