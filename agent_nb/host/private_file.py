@@ -20,3 +20,30 @@ def write_private(target: Path, data: bytes) -> None:
         with suppress(OSError):
             Path(name).unlink()
         raise
+
+
+def make_private(target: Path, data: bytes) -> None:
+    """Make a file with mode 0600, whole as soon as it is there; keep the one of another process.
+
+    Raises OSError.
+    """
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        put(Path(name), target)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+
+
+def put(new: Path, target: Path) -> None:
+    """Move a file to its place unless one is there, which stays. Raises OSError."""
+    try:
+        os.link(new, target)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        if not os.path.lexists(target):
+            new.rename(target)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..errors import UsageError
 from ..host.file_systems import is_local
 from ..host.paths import tilde
+from ..host.private_file import put
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -240,23 +241,12 @@ def _make(path: Path) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
-        with suppress(FileExistsError):
-            _put(new, path)
+        put(new, path)
     finally:
         with suppress(OSError):
             new.unlink()
         with suppress(OSError):
             folder.rmdir()
-
-
-def _put(new: Path, path: Path) -> None:
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if not os.path.lexists(path):
-            new.rename(path)
 
 
 def _tail(path: Path) -> bytes:

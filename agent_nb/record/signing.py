@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..host.paths import tilde
+from ..host.private_file import make_private
 from .payloads import payload_faults
 from .record import Record, record_hash
 
@@ -115,7 +116,5 @@ def _secret(path: Path) -> bytes:
     if path.exists():
         return path.read_bytes()
     path.parent.mkdir(parents=True, exist_ok=True)
-    secret = encodebytes(os.urandom(1024))
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(secret)
-    return secret
+    make_private(path, encodebytes(os.urandom(1024)))
+    return path.read_bytes()  # that of another process, if it was first

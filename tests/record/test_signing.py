@@ -1,7 +1,9 @@
 """Signatures: who made a record."""
 
 import os
+import shutil
 import stat
+import threading
 
 import pytest
 
@@ -47,6 +49,26 @@ def test_the_secret_is_the_one_jupyter_signs_notebooks_with(tmp_path, monkeypatc
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     (tmp_path / "notebook_secret").write_bytes(KEY)
     assert user_key() == KEY
+
+
+def test_processes_that_miss_the_secret_at_once_get_the_same_one(tmp_path):
+    barrier, found = threading.Barrier(8), []
+
+    def look():
+        barrier.wait()
+        found.append(user_key(tmp_path / "data"))
+
+    for _ in range(20):
+        shutil.rmtree(tmp_path / "data", ignore_errors=True)
+        threads = [threading.Thread(target=look) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1
+        assert found.pop()
+        found.clear()
+    assert [p.name for p in (tmp_path / "data").iterdir()] == ["notebook_secret"]
 
 
 def test_a_missing_secret_is_made_once_and_readable_by_its_user_only(tmp_path):

@@ -26,7 +26,7 @@ from ...record.packing import digest
 from ...record.record import Record, events_of
 from ...record.row_records import Stored
 from ...record.row_store import RowStore
-from ...record.signing import user_key
+from ...record.signing import key_problem, user_key
 from .row import Row, RowResult
 from .row_result import result_of
 
@@ -82,13 +82,16 @@ def opened(
     """
     if store is False or (not live and not is_named(store)):
         return None
+    key = user_key()
+    if live and not key:
+        warn(f"Rows of this map are asked again when it runs again: {key_problem()}.")
     if is_named(store):
         path = Path(os.path.expanduser(str(store)))
         if not live and not path.exists():
             return None
-        return RowStore.open(path, id_, user_key(), owner=owner, said=said, read_only=not live)
+        return RowStore.open(path, id_, key, owner=owner, said=said, read_only=not live)
     try:
-        return RowStore.open(folder() / f"{id_}{ENDING}", id_, user_key(), owner=owner, said=said)
+        return RowStore.open(folder() / f"{id_}{ENDING}", id_, key, owner=owner, said=said)
     except UsageError as fault:
         warn(f"Rows of this map are not stored: if the kernel dies, they are asked again. {fault}")
         return None

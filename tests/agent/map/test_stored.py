@@ -117,6 +117,15 @@ def test_a_state_folder_that_cannot_be_used_is_reported_and_the_map_goes_on():
     assert stream.run.status == "ok"
 
 
+def test_without_a_key_to_sign_with_the_map_says_that_rows_are_asked_again(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "file"))
+    (said,) = [e.message for e in mapped().log.of("error")]
+    assert "asked again" in said
+    assert "notebook_secret cannot be made" in said
+    assert origins(mapped()) == ["live"] * 2
+
+
 def test_a_store_of_the_user_that_cannot_be_used_is_an_error_and_stays(tmp_path):
     diary = tmp_path / "diary"
     diary.write_text("Dear diary")
