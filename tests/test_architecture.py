@@ -200,6 +200,7 @@ HOMES = {
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},
     "redis": {"server.redis_link"},
+    "distributed": {"agent.map.dask_rows"},
 }
 
 
@@ -247,6 +248,7 @@ def _runtime_foreign(path: Path) -> set[str]:
         "PIL",
         "matplotlib",
         "jupyter_server",
+        "distributed",
         "sqlite3",
         "redis",
     ],

@@ -152,6 +152,7 @@ class Agent(Configuration):
         rpm: int | None = None,
         on_error: OnError = "keep",
         limit: int | None = None,
+        client: Any = None,
         attachments: Any = None,
         store: str | os.PathLike[str] | bool | None = None,
         view: str | None = "auto",
@@ -165,6 +166,7 @@ class Agent(Configuration):
         columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
         `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
         in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
+        `client`: a Dask Client or an executor, whose workers ask the rows with keys of their own.
         `attachments`: pictures for all rows, the name of a column of pictures, or a function of the
         row. `store`: the file in which finished rows are kept, so that the same map asks only the
         missing, failed and changed ones again (None: a file in the user's state folder; False:
@@ -189,6 +191,7 @@ class Agent(Configuration):
             store=store,
             view=view,
             record=record,
+            client=client,
         )
 
     def map_sync(self, data: Any, prompt: str, **options: Any) -> Any:

@@ -103,6 +103,11 @@ class Configuration(Unpicklable):
         """The dialect given, else the model's. Raises as `model` does."""
         return self.dialect_of(self.model)
 
+    @property
+    def asked_dialect(self) -> str:
+        """The dialect that the user asked for ("": that of the model)."""
+        return self._dialect
+
     def dialect_of(self, model: Model) -> Dialect:
         """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
         found: Dialect = plugins.load("dialects", self._dialect or model.dialect)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..errors import AgentError
+from ..errors import AgentError, UsageError
 from ..models import offline
 from ..wire.redact import redact_value
 
@@ -72,6 +72,23 @@ class ModelChoice:
             str(getattr(model, "identity", name))
             for model, name in zip(known, self._names, strict=False)
         )
+
+    def portable(self) -> str:
+        """Return the name that makes the same models in another process.
+
+        Raises UsageError for a model object and for a script.
+        """
+        for given in self._given:
+            name = _name(given)
+            if not isinstance(given, str) or self._variable(given) is not None:
+                raise UsageError(
+                    f"The model {name} is an object of this process, which cannot travel to workers. Give its name, provider/name, or map without client=."
+                )
+            if given.startswith(SCRIPTED):
+                raise UsageError(
+                    f"The script {name} is a file of this machine, which workers may not have. Map it without client=."
+                )
+        return ",".join(map(str, self._given)) or ",".join(model.name for model in self.models)
 
     def is_script(self) -> bool:
         """Return whether every model is a script, which may run even offline."""

@@ -41,6 +41,7 @@ from .options import MapOptions
 from .refusals import check
 from .row import Row
 from .rows import Rows, rows_of
+from .spread import spread, where
 from .stored import Store, map_id, opened
 from .template import Template
 
@@ -70,8 +71,12 @@ def planned(
     *,
     attachments: Any = None,
     store: Store = None,
+    client: Any = None,
 ) -> Planned:
-    """Return the plan of a map. Raises UsageError for what cannot be asked."""
+    """Return the plan of a map. Raises UsageError for what cannot be asked.
+
+    `client`: through which the rows are asked (`spread`); None: here.
+    """
     options.checked()
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)
@@ -90,10 +95,17 @@ def planned(
         check(agent.tools, made.policy, options.concurrency)
         return made
 
+    @cache
+    def askers() -> Callable[[], RowAsker]:
+        shared = basis()
+        if client is None:
+            return lambda: LocalRows(agent, shared, rpm=options.rpm)
+        return spread(agent, client, options, redaction)
+
     def asker(left: Sequence[Row]) -> RowAsker:
         if not live:
             raise UsageError(_unrecorded(left))
-        return LocalRows(agent, basis(), rpm=options.rpm)
+        return askers()()
 
     live = bool(asked) and (not offline.barred() or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
@@ -104,11 +116,11 @@ def planned(
         budget=budget,
         start=_start(shared, given, options, len(asked), origin(id_, store)),
         user=events.User(content=said, origin="user"),
-        plan=_plan(rows, options, shared, budget),
+        plan=_plan(rows, options, shared, budget, where(client)),
         asker=asker,
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
-    return Planned(rows, job, given, redaction, shared or (lambda: None))
+    return Planned(rows, job, given, redaction, askers if live else lambda: None)
 
 
 def _asked(
@@ -164,7 +176,11 @@ def _unrecorded(left: Sequence[Row]) -> str:
 
 
 def _plan(
-    rows: Rows, options: MapOptions, basis: Callable[[], Basis] | None, budget: Budget
+    rows: Rows,
+    options: MapOptions,
+    basis: Callable[[], Basis] | None,
+    budget: Budget,
+    place: str,
 ) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
     """Return what gives the facts that are known before the first request."""
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
@@ -181,7 +197,7 @@ def _plan(
             "columns": list(rows.names),
             "concurrency": options.concurrency,
             "rpm": options.rpm,
-            "where": "",
+            "where": place,
             **known,
         }
 

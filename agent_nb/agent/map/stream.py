@@ -257,18 +257,25 @@ def map_of(
     check: bool = True,
     record: bool = True,
     late: bool = False,
+    client: Any = None,
 ) -> MapStream:
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
     rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. Raises UsageError for data, a prompt, options or tools that cannot be
-    used.
+    unless it plays a record. `client`: whose workers ask the rows (`spread`). Raises UsageError for
+    data, a prompt, options or tools that cannot be used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))
     plan = planned(
-        agent, data, prompt, options or MapOptions(), attachments=attachments, store=store
+        agent,
+        data,
+        prompt,
+        options or MapOptions(),
+        attachments=attachments,
+        store=store,
+        client=client,
     )
     log = EventLog()
     play = playing(agent, log, plan.redaction, plan.job.rows)

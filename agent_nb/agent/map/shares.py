@@ -1,0 +1,98 @@
+"""The rows and the requests per minute of a map, split over its workers.
+
+Why: a limit counts over the whole map, and workers do not know of each other.
+
+Rules
+- A core without clock: times come in, in seconds of one clock.
+- Even shares; the first workers get what is left over. A worker whose share is 0 gets no rows.
+- A share of requests per minute moves to another worker only when the first cannot have used it
+  within `WINDOW` seconds any more. So a worker that takes the place of a lost one waits, and the
+  sum never exceeds the limit in any window.
+- The next row goes to the worker that has most of its share of rows free.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+WINDOW = 60.0  # s over which requests per minute count
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one worker may do: `rows` at once, `rpm` requests per minute (0: no limit)."""
+
+    rows: int
+    rpm: int = 0
+
+
+class Shares:
+    """The shares of the workers of one map; `rpm` 0: no limit. `issue` counts their changes."""
+
+    def __init__(self, rows: int, rpm: int = 0) -> None:
+        self._rows, self._rpm = rows, rpm
+        self._now: dict[str, Share] = {}
+        self._was: list[tuple[float, str, int]] = []  # shares per minute that ended: when, whose
+        self._load: Counter[str] = Counter()
+        self.issue = 0
+
+    def __getitem__(self, worker: str) -> Share:
+        return self._now.get(worker, Share(0))
+
+    def __contains__(self, worker: object) -> bool:
+        return worker in self._now
+
+    def take(self) -> str:
+        """Return the worker for the next row and count that row; "" if none may ask now."""
+        free = {
+            name: share.rows - self._load[name]
+            for name, share in self._now.items()
+            if share.rows and (share.rpm or not self._rpm)
+        }
+        if not free:
+            return ""
+        name = max(free, key=lambda worker: free[worker])
+        self._load[name] += 1
+        return name
+
+    def give_back(self, worker: str) -> None:
+        """Count that a row of a worker is over."""
+        self._load[worker] -= 1
+        self._load = +self._load
+
+    def update(self, workers: Iterable[str], now: float) -> None:
+        """Split anew over the workers that are there at the time `now`."""
+        there = dict.fromkeys(workers)
+        names = [*(n for n in self._now if n in there), *(n for n in there if n not in self._now)]
+        rates = self._granted(names, _even(self._rpm, len(names)), now)
+        rows = _even(self._rows, len(names))
+        fresh = {name: Share(*each) for name, *each in zip(names, rows, rates, strict=True)}
+        if fresh == self._now:
+            return
+        self._was += [
+            (now, name, share.rpm)
+            for name, share in self._now.items()
+            if share.rpm > (fresh[name].rpm if name in fresh else 0)
+        ]
+        self._now = fresh
+        self.issue += 1
+
+    def _granted(self, names: list[str], wanted: list[int], now: float) -> list[int]:
+        """Return what the workers may use at once of the shares they should have."""
+        self._was = [each for each in self._was if now - each[0] < WINDOW]
+        peaks = {name: share.rpm for name, share in self._now.items()}
+        for _, name, rpm in self._was:
+            peaks[name] = max(peaks.get(name, 0), rpm)
+        free = self._rpm - sum(peaks.values())
+        granted = []
+        for name, want in zip(names, wanted, strict=True):
+            more = min(max(want - peaks.get(name, 0), 0), max(free, 0))
+            free -= more
+            granted.append(min(want, peaks.get(name, 0) + more))
+        return granted
+
+
+def _even(total: int, parts: int) -> list[int]:
+    return [total // parts + (n < total % parts) for n in range(parts)] if parts else []
