@@ -11,11 +11,12 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from ..wire.json_text import canonical
+from ..wire.json_text import canonical, dumps
 from .packing import references
 
 CAP = 4 << 20  # bytes of JSON
@@ -83,6 +84,8 @@ def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) ->
 
     Return what was cut.
     """
+    if _surely_small((packed, payloads), cap):
+        return []
     weights = {key: size(value) for key, value in payloads.items()}
     excess = size(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []
@@ -99,6 +102,13 @@ def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) ->
         if id(o) in seqs
     ]
     return sorted(cuts, key=lambda c: (c.seq, c.field)) + dropped
+
+
+def _surely_small(value: Any, cap: int) -> bool:
+    """Return whether the canonical JSON of a value fits; a quick look, which may say no wrongly."""
+    with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+        return 2 * len(dumps(value)) < cap  # only numbers make the texts differ
+    return False
 
 
 def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
