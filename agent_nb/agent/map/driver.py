@@ -48,7 +48,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     asked, `plan` returns what is known before the first request, and `asker` makes what asks them
     (it raises UsageError where nothing may be asked). `budget` holds over all rows. `store` opens
     where they are kept (None: nowhere) and gets what takes its warnings. `trust`: records of others
-    that count (see `stored.found`).
+    that count (see `stored.found`). `known`: records of rows by key. `play` plays the record of a
+    row that touches the kernel, and returns in words how it differs now ("": it does not).
     """
 
     rows: Sequence[Row]
@@ -61,6 +62,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
+    play: Callable[[Record], Awaitable[str]] | None = None
 
 
 class MapDriver:
@@ -87,6 +89,7 @@ class MapDriver:
         self._alike = Alike()
         self._freed = asyncio.Event()
         self._error: events.Error | None = None
+        self._found: dict[int, Record] = {}  # of rows that are to be played, by index
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
@@ -151,6 +154,7 @@ class MapDriver:
         ticking = asyncio.ensure_future(self._log.tick())
         try:
             await self._all([desk.find()])
+            await self._all([self._play()])
             left = desk.left
             self._log.plan(self._job.plan(left))
             if not left or self._halted:
@@ -170,6 +174,14 @@ class MapDriver:
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
+
+    async def _play(self) -> None:
+        """Play the rows that were found and touch the kernel, in the order of the data."""
+        found, self._found = sorted(self._found.items()), {}
+        for index, record in found:
+            assert self._job.play is not None
+            if words := await self._job.play(record):
+                self._log.warn(f"Row {self._results[index].place} was found, but {words}", "drift")
 
     async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Do all of it, or stop all of it; raise the first fault."""
@@ -262,6 +274,8 @@ class MapDriver:
         index = row.place * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)
+            if self._job.play is not None and record is not None and result.origin != "live":
+                self._found[index] = record
 
 
 def _unfinished(row: Row) -> RowResult:

@@ -59,9 +59,9 @@ class MapLog:
         found = {"found": self._tally.done}
         self._log.append(events.State(kind=PLAN, payload={**payload, **found}))
 
-    def warn(self, words: str) -> None:
+    def warn(self, words: str, code: str = "store") -> None:
         """Write a remark that does not end the map."""
-        self._log.append(events.Error(code="store", message=words, retryable=True))
+        self._log.append(events.Error(code=code, message=words, retryable=True))
 
     def say(self, words: str) -> None:
         """Show what is waited for, live only; "": nothing."""

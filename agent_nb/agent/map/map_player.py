@@ -6,12 +6,14 @@ the replay of any run does; the other rows are only read.
 Rules
 - The rows are played in the order of the data, each as a run (`agent.replay`); the trust in the
   record of the map is the trust in its rows.
+- Of a map that is asked, the rows that were found are played before the others are asked; a
+  difference is a remark in its log.
 - The first difference of a row is the drift of the map. A map is never resumed after a drift.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from anyio import CancelScope
@@ -25,7 +27,7 @@ from ..configuration import Configuration
 from ..drift import Played
 from ..replay import Player
 from ..replay_check import Checked, Wish
-from ..tape import Tape
+from ..tape import Tape, lives
 from .recorded import records
 from .row import Row
 
@@ -80,6 +82,23 @@ def playing(
             if make
             else whole(scope)
         )
+
+    return play
+
+
+def again(agent: Configuration, redaction: Redaction) -> Callable[[Record], Awaitable[str]] | None:
+    """Return what plays a row that was found; None if no tool of the agent touches the kernel."""
+    if not any(t.agent is not None or lives(t) for t in agent.tools):
+        return None
+
+    async def play(record: Record) -> str:
+        tape = Tape.of(record, trust=True)  # a row that counts is the user's or trusted
+        if not tape.again(agent.tools):
+            return ""
+        log = EventLog(tape.run)
+        row = player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
+        await row.run()
+        return "" if row.played.drift is None else str(row.played.drift)
 
     return play
 

@@ -37,6 +37,7 @@ from .driver import Job
 from .estimate import estimate
 from .forgetting import origin
 from .keys import Keys, map_digest
+from .map_player import again
 from .options import MapOptions
 from .refusals import check
 from .row import Row
@@ -118,6 +119,7 @@ def planned(
         user=events.User(content=said, origin="user"),
         plan=_plan(rows, options, shared, budget, where(client)),
         asker=asker,
+        play=again(agent, redaction),
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
     return Planned(rows, job, given, redaction, askers if live else lambda: None)

@@ -368,3 +368,32 @@ def test_a_row_that_returns_something_else_now_is_the_drift_of_its_map():
 
     drift = anyio.run(main)
     assert (drift.name, drift.recorded, drift.fresh) == ("count", "0", "1")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_found_rows_that_touch_the_kernel_run_again_before_the_others_are_asked(changed):
+    seen = []
+
+    @tool(effect="kernel")
+    def keep(text: str) -> str:
+        """Keep a text."""
+        seen.append(text)
+        return f"{text} {changed and len(seen) > 2}"
+
+    cases = [
+        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
+        for text in TEXTS
+    ]
+
+    def asked(data):
+        by = Agent(Scripted(["x"], cases=cases), [keep], approve="auto", secrets={})
+        return mapped(data, "{{ text }}", by=by, concurrency=1)
+
+    asked(TEXTS[:2])
+    done = asked([TEXTS[2], *TEXTS[:2]])
+    assert seen == [*TEXTS[:2], *TEXTS[:2], TEXTS[2]]
+    assert [r.origin for r in done.results] == ["live", "store", "store"]
+    remarks = [e.message for e in done.log.of("error")]
+    assert ["Row 1 was found, but keep returned" in said for said in remarks] == [True, False][
+        : 2 * changed
+    ]
