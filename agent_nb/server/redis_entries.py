@@ -58,6 +58,8 @@ def entry_of(number: bytes, given: list[bytes], run: str) -> Entry | None:
     try:
         seq, n = parts(number)
         held = dict(zip(given[::2], given[1::2], strict=True))
+        if len(held[b"e"]) > 4 * LARGEST:
+            return None
         event = decode_event(held[b"e"])
         epoch = int(held.get(b"p", b"0"))
     except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):

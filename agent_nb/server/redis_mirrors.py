@@ -53,7 +53,10 @@ class Mirrors:
         self._asked[run] = time.monotonic()
 
     async def find(self, run: str) -> Mirror:
-        """Return the mirror of a run, with all that Redis has of it. Raises UsageError, HubAway."""
+        """Return the mirror of a run, with all that Redis has of it. Raises UsageError, HubAway.
+
+        A client that comes from another server may have seen more than was read here so far.
+        """
         mirror = self._known.get(run)
         if mirror is None:
             if run not in self._loading:
@@ -64,6 +67,7 @@ class Mirrors:
         if not mirror.ended:
             with suppress(HubAway, UsageError):  # what is known of it holds
                 self._hear(mirror, await self._index.find(run))
+                await self._catch_up(mirror)
         return mirror
 
     async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
@@ -95,20 +99,26 @@ class Mirrors:
         about = await self._index.find(run)
         mirror = Mirror(self._shared, run, about)
         self._hear(mirror, about)
-        key, after, full = self._stream(run), "0-0", True
-        while full:
-            seq, n = parts(after)
-            page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
-            if isinstance(page, Refusal):
-                raise UsageError(f"The run {run[:100]!r} cannot be read: {page.text}")
-            self._take(mirror, page)
-            after, full = page[-1][0].decode() if page else after, len(page) == PAGE
+        await self._catch_up(mirror)
         if not mirror.ended:
-            await self._reader.follow(key, after, lambda entries: self._take(mirror, entries))
+            await self._reader.follow(
+                self._stream(run), mirror.cursor, lambda entries: self._take(mirror, entries)
+            )
         with self._shared.lock:
             self.touch(run)
             self._known[run] = mirror
         return mirror
+
+    async def _catch_up(self, mirror: Mirror) -> None:
+        """Read what Redis has after what the mirror has; the reader may bring it again."""
+        key, after, full = self._stream(mirror.run), mirror.cursor, True
+        while full:
+            seq, n = parts(after)
+            page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
+            if isinstance(page, Refusal):
+                raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")
+            self._take(mirror, page)
+            after, full = page[-1][0].decode() if page else after, len(page) == PAGE
 
     def _hear(self, mirror: Mirror, about: Published) -> None:
         """Take what the publisher says of a run, and how it can be controlled."""

@@ -21,7 +21,7 @@ import msgspec
 from ..errors import HubAway
 from ..events.position import START
 from .channel import Channel, Entry, Shared
-from .redis_entries import fields, parts, stream_id
+from .redis_entries import LARGEST, fields, parts, stream_id
 from .redis_index import Index
 from .redis_link import FIRST, LOG, MOST, Command, Link, Refusal
 from .redis_mirror import Published
@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     kept: int = 24 * 3600
     deltas: float = 60.0
     runs: int = 1000
-    largest: int = 4 << 20
+    largest: int = LARGEST
 
 
 class Outgoing:

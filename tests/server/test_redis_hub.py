@@ -213,6 +213,23 @@ def test_two_servers_stream_the_same_bytes_of_one_run(redis_server):
         second.close()
 
 
+def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_less(
+    hubs, redis_server
+):
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    log = EventLog("r")
+    kernel.attach(log)
+    write(log, 2)
+    assert kernel.flush()
+    asyncio.run(server.find("r"))
+    server._reader.leave(server.place.key("run", "r", "events"))  # it is slow
+    write(log, 3)
+    assert kernel.flush()
+    assert read(server, "r", after="5") == []
+    assert server.channel("r").seq == 5
+
+
 def test_runs_of_several_kernels_are_listed_in_the_order_in_which_they_began(hubs, redis_server):
     url = redis_server.url
     kernels, server = [hubs(url) for _ in "ab"], hubs(url)
