@@ -48,12 +48,15 @@ class Link:
         self._commands = self._client(_ANSWER)
         self._reading: Any = None
 
-    async def pipe(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands in one go; return each reply or Refusal. Raises HubAway."""
+    async def pipe(self, commands: Sequence[Command], *, whole: bool = False) -> list[Any]:
+        """Send commands in one go; return each reply or Refusal. Raises HubAway.
+
+        `whole`: all or none of them are carried out.
+        """
         if not commands:
             return []
         try:
-            pipeline = self._commands.pipeline(transaction=False)
+            pipeline = self._commands.pipeline(transaction=whole)
             for command in commands:
                 pipeline.execute_command(*command)
             replies = await pipeline.execute(raise_on_error=False)
@@ -61,6 +64,9 @@ class Link:
             raise self._gone(fault) from None
         answers = [self._reply(reply) for reply in replies]
         self._met = True
+        if self.away:
+            self.away = ""
+            LOG.info("%s answers again", self.place.shown)
         return answers
 
     async def ask(self, *command: str | bytes | int) -> Any:
@@ -94,9 +100,6 @@ class Link:
                 pass
             await asyncio.sleep(wait * (0.5 + random.random() / 2))  # noqa: S311  (spreads clients)
             wait = min(wait * 2, MOST)
-        if self.away:
-            self.away = ""
-            LOG.info("%s answers again", self.place.shown)
 
     async def aclose(self) -> None:
         """Close the connections."""

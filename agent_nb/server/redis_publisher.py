@@ -3,8 +3,9 @@
 Rules
 - The buffer is the channel's own: what waits is bounded, and stored events come from the log.
 - After an outage each run goes on from what Redis has: lost entries are published again.
-- An id that Redis refuses counts as published only if the stored entry is equal, or was trimmed.
-  Else another run has this id: that is logged, and the run is published no further.
+- An id that Redis refuses counts as published only if the stored entry is equal. If another stands
+  there, another run has this id: that is logged, and the run is published no further. If none does,
+  it was trimmed; readers get a Gap.
 - A run's deltas are deleted beyond the newest `keep`, and some time after its end; its keys expire.
 """
 
@@ -196,7 +197,7 @@ class Publisher:
                 await self._list(out)
             return False
         entries, commands = self._batch(out.channel.run, found)
-        replies = await self._link.pipe(commands)
+        replies = await self._link.pipe(commands, whole=True)
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
         if refused and not await self._were_there(out, refused, replies):
             return False
@@ -234,17 +235,11 @@ class Publisher:
         """Return whether the refused stored events stand in Redis as they are here."""
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
-        asked: list[Command] = [("XRANGE", key, stream_id(e), stream_id(e)) for e in stored]
-        first, *held = await self._link.pipe([("XRANGE", key, "-", "+", "COUNT", 1), *asked])
-        begin = parts(first[0][0]) if isinstance(first, list) and first else (0, 0)
+        held = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
         for entry, there in zip(stored, held, strict=True):
-            trimmed = there == [] and (entry.seq, 0) < begin
-            equal = (
-                isinstance(there, list)
-                and bool(there)
-                and there[0][1] == fields(entry, self._limits.largest)
-            )
-            if not (trimmed or equal):
+            given = fields(entry, self._limits.largest)
+            gone = there == []
+            if not gone and not (isinstance(there, list) and there[0][1] == given):
                 said = next((r.text for r in replies if isinstance(r, Refusal)), "")
                 other = "another run has this id" if "equal or smaller" in said else said
                 self._give_up(out, f"event {entry.seq} is refused: {other}")

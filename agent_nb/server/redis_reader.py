@@ -56,10 +56,21 @@ class Reader:
             except HubAway:
                 await asyncio.sleep(FIRST)
                 await self._link.returned()
+                await self._weed()
                 continue
             for key, entries in found:
                 self._hand_over(key, entries)
             await asyncio.sleep(0)
+
+    async def _weed(self) -> None:
+        """Read no longer what is not a stream: it would keep the others from being read."""
+        keys = list(self._cursors)
+        with suppress(HubAway):
+            kinds = await self._link.pipe([("TYPE", key) for key in keys])
+            for key, kind in zip(keys, kinds, strict=True):
+                if kind not in (b"stream", b"none"):
+                    LOG.warning("%s is not a stream and is read no longer", key)
+                    self.leave(key)
 
     def _hand_over(self, key: str, entries: list[Any]) -> None:
         if key not in self._cursors or not entries:

@@ -384,6 +384,25 @@ def test_a_hole_in_the_middle_is_a_gap_for_every_reader(hubs, redis_server):
     assert [e.seq for e in got[1:]] == [7]
 
 
+def test_a_key_that_is_no_stream_keeps_nothing_else_from_being_read(hubs, redis_server):
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    logs = {name: EventLog(name) for name in ("bad", "good")}
+    for name, log in logs.items():
+        kernel.attach(log)
+        log.append(ev.User(content="x"))
+        assert kernel.flush()
+        asyncio.run(server.find(name))
+    key = server.place.key("run", "bad", "events")
+    redis_server.command("DEL", key)
+    redis_server.command("SET", key, "not a stream")
+    logs["bad"].append(ev.End())
+    logs["good"].append(ev.End())
+    until(lambda: server.channel("good").ended)
+    until(kernel.faults)
+    assert "WRONGTYPE" in kernel.faults()["bad"]
+
+
 # Outages.
 
 
