@@ -140,16 +140,23 @@ async def _opened(
     again: Callable[[Configuration, Sequence[State]], Plan],
     status: Callable[[str], object],
 ) -> Plan:
-    """Return the plan with the tools of the MCP servers that the agent refers to.
+    """Return the plan with the tools of the MCP servers; `again` makes one with further notes."""
+    return again(*await with_servers(agent, redaction, status))
 
-    `again` makes a plan with further notes. Raises UsageError and ToolError for a server that
+
+async def with_servers(
+    agent: Configuration, redaction: Redaction, status: Callable[[str], object]
+) -> tuple[Configuration, list[State]]:
+    """Return the agent with the tools of the MCP servers that it refers to, and their lists.
+
+    `status` receives what happens, in words. Raises UsageError and ToolError for a server that
     cannot be used.
     """
     from ..tools.mcp.opening import opened
 
     tools, lists = await opened(agent.tools, agent.folder, status)
     listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-    return again(agent.equipped(tools), listed)
+    return agent.equipped(tools), listed
 
 
 def player(

@@ -72,12 +72,15 @@ class Map:
             start=dict,
             user=events.User(content="{{ text }}"),
             plan=lambda left: {"rows": count},
-            asker=lambda left: self.asker,
+            asker=self.open,
             store=lambda warn: store() if store else None,
         )
         self.driver = MapDriver(
             job, self.log, self.results, clock=lambda: self.now, sleep=self.sleep
         )
+
+    async def open(self, left, say):
+        return self.asker
 
     async def sleep(self, seconds):
         await self.ticks.wait()
@@ -106,7 +109,7 @@ class Map:
 
 
 async def settled():
-    for _ in range(8):
+    for _ in range(20):
         await asyncio.sleep(0)
 
 

@@ -9,6 +9,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -57,10 +58,22 @@ class LocalRows:
     A row whose task is cancelled is returned as interrupted, so that what it has cost is counted.
     """
 
-    def __init__(self, agent: Configuration, basis: Basis, *, rpm: int | None = None) -> None:
-        """`rpm`: requests per minute at the endpoints while this is open; None: as configured."""
+    def __init__(
+        self,
+        agent: Configuration,
+        basis: Basis,
+        *,
+        rpm: int | None = None,
+        notes: Sequence[events.State] = (),
+    ) -> None:
+        """`rpm`: requests per minute at the endpoints while this is open; None: as configured.
+
+        `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
+        the `agent`, which are inputs of the runs.
+        """
         self._agent = agent
         self._basis = basis
+        self._notes = notes
         self._limits = ExitStack()
         self._limits.enter_context(tightened([model for model, _ in basis.models], rpm=rpm))
 
@@ -72,7 +85,7 @@ class LocalRows:
         )
         try:
             given = self._agent.given_of(self._basis.redaction, row.prompt, row.attachments, ())
-            made = plan(self._basis, log, given, (), ask=_nobody, context=Context())
+            made = plan(self._basis, log, given, self._notes, ask=_nobody, context=Context())
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked

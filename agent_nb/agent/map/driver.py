@@ -39,17 +39,19 @@ from .row import Row, RowResult
 from .row_result import failed, result_of
 
 Warn = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a map does: `rows` in the order in which they are asked.
 
     `start` returns the fields of `run_start`, `user` is the template. Of the rows that are to be
-    asked, `plan` returns what is known before the first request, and `asker` makes what asks them
-    (it raises UsageError where nothing may be asked). `budget` holds over all rows. `store` opens
-    where they are kept (None: nowhere) and gets what takes its warnings. `trust`: records of others
-    that count (see `stored.found`). `known`: records of rows by key. `play` plays the record of a
-    row that touches the kernel, and returns in words how it differs now ("": it does not).
+    asked, `plan` returns what is known before the first request, and `asker` makes what asks them;
+    it says what it waits for, and raises UsageError where nothing may be asked. `budget` holds over
+    all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
+    `trust`: records of others that count (see `stored.found`). `known`: records of rows by key.
+    `play` plays the record of a row that touches the kernel, and returns in words how it differs
+    now ("": it does not).
     """
 
     rows: Sequence[Row]
@@ -58,7 +60,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     start: Callable[[], Mapping[str, Any]]
     user: events.User
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
-    asker: Callable[[Sequence[Row]], RowAsker]
+    asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
@@ -154,12 +156,15 @@ class MapDriver:
         ticking = asyncio.ensure_future(self._log.tick())
         try:
             await self._all([desk.find()])
-            await self._all([self._play()])
+            if self._found:
+                await self._all([self._play()])
             left = desk.left
             self._log.plan(self._job.plan(left))
             if not left or self._halted:
                 return
-            asker = self._job.asker(left)
+            asker = await self._opened(left)
+            if asker is None:
+                return
             count = min(self._job.options.concurrency, len(left))
             serving = asyncio.ensure_future(desk.serve())
             serving.add_done_callback(self._served)
@@ -174,6 +179,16 @@ class MapDriver:
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])
+
+    async def _opened(self, left: Sequence[Row]) -> RowAsker | None:
+        """Return what asks the rows; None if the map was stopped meanwhile."""
+        found: list[RowAsker] = []
+
+        async def opens() -> None:
+            found.append(await self._job.asker(left, self._log.say))
+
+        await self._all([opens()])
+        return found[0] if found else None
 
     async def _play(self) -> None:
         """Play the rows that were found and touch the kernel, in the order of the data."""

@@ -28,12 +28,12 @@ from ...models import offline
 from ...record.fingerprint import inputs_hash
 from ...record.given import Given
 from ...wire.redact import Redaction
-from ..assembly import Basis, make_basis
+from ..assembly import Basis, make_basis, with_servers
 from ..configuration import Configuration
 from ..limits import Limits
 from .asking import LocalRows, RowAsker
 from .budget import Budget
-from .driver import Job
+from .driver import Job, Say
 from .estimate import estimate
 from .forgetting import origin
 from .keys import Keys, map_digest
@@ -96,17 +96,25 @@ def planned(
         check(agent.tools, made.policy, options.concurrency)
         return made
 
-    @cache
-    def askers() -> Callable[[], RowAsker]:
-        shared = basis()
-        if client is None:
-            return lambda: LocalRows(agent, shared, rpm=options.rpm)
-        return spread(agent, client, options, redaction)
+    async def here(say: Say) -> RowAsker:
+        if not agent.tools.late:
+            return LocalRows(agent, basis(), rpm=options.rpm)
+        whole, listed = await with_servers(agent, redaction, say)
+        say("")
+        shared = make_basis(whole, redaction)
+        check(whole.tools, shared.policy, options.concurrency)
+        return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
 
-    def asker(left: Sequence[Row]) -> RowAsker:
+    @cache
+    def elsewhere() -> Callable[[], RowAsker] | None:
+        assert basis()
+        return None if client is None else spread(agent, client, options, redaction)
+
+    async def asker(left: Sequence[Row], say: Say) -> RowAsker:
         if not live:
             raise UsageError(_unrecorded(left))
-        return askers()()
+        make = elsewhere()
+        return await here(say) if make is None else make()
 
     live = bool(asked) and (not offline.barred() or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
@@ -122,7 +130,7 @@ def planned(
         play=again(agent, redaction),
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
-    return Planned(rows, job, given, redaction, askers if live else lambda: None)
+    return Planned(rows, job, given, redaction, elsewhere if live else lambda: None)
 
 
 def _asked(

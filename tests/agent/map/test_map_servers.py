@@ -1,0 +1,67 @@
+"""Maps whose agent has tools of MCP servers: the servers are opened once, and judged at once."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from helpers import mcp_servers
+from helpers.mcp_runs import says
+
+from agent_nb import Agent, mcp_server
+from agent_nb.errors import RunFailed
+from agent_nb.tools.mcp import opening
+from agent_nb.tools.mcp.hub import HUB
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def small():
+    """The small server, made in code."""
+    yield mcp_server("small", sys.executable, [str(Path(mcp_servers.__file__))])
+    HUB.close()
+
+
+@pytest.fixture
+def times(monkeypatch):
+    """How often servers were opened."""
+    seen = []
+    opened = opening.opened
+
+    async def counted(*given):
+        seen.append(1)
+        return await opened(*given)
+
+    monkeypatch.setattr(opening, "opened", counted)
+    return seen
+
+
+def mapped(small, *, approve):
+    """Return a map of two rows that has ended."""
+    stream = Agent(says([("add", {"numbers": [2, 3]})]), [small], approve=approve, secrets={}).map(
+        ["one", "two"], "{{ text }}", store=False
+    )
+
+    async def main():
+        await stream
+
+    try:
+        anyio.run(main)
+    except RunFailed:
+        assert stream.run.status == "error"
+    return stream
+
+
+def test_servers_are_opened_once_for_all_rows_and_stand_in_the_record_of_each(small, times):
+    done = mapped(small, approve="auto")
+    assert len(times) == 1
+    for run in done.runs:
+        assert [e.kind for e in run.log.of("state")] == ["mcp"]
+        assert [e.status for e in run.log.of("result")] == ["ok"]
+
+
+def test_tools_of_servers_that_need_approval_are_an_error_before_the_first_request(small):
+    done = mapped(small, approve="ask")
+    assert "--approve" in done.run.error
+    assert [r.status for r in done.results] == ["pending", "pending"]
