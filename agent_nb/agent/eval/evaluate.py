@@ -9,13 +9,14 @@ Rules
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean, unknown_name
 from ..configuration import Configuration
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
@@ -32,6 +33,8 @@ from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
+# parameters of `map_of` that are no options here
+_OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late"})
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
 
@@ -54,6 +57,7 @@ async def evaluate(
 ) -> Evaluation:
     """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
     check_level(level)
+    _check_options(options)
     asking = MapOptions(
         repeats=repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
     ).checked()
@@ -155,6 +159,15 @@ def _value(result: RowResult, output: OutputType | None) -> Any:
         return output.validate(result.output).value
     except InvalidOutput:  # a record of another type; the plain JSON is what there is
         return result.output
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that a map does not have."""
+    known = sorted({*_OPTIONS, *inspect.signature(map_of).parameters} - _OURS)
+    unknown = next((name for name in options if name not in known), "")
+    if unknown:
+        hint = did_you_mean(unknown, known)
+        raise UsageError(unknown_name("option", unknown, known, hint=hint))
 
 
 async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:

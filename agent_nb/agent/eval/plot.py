@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtra
+from ...view.format import clip
 from .compared import Compared
 from .evaluated import Evaluated
 from .intervals import Interval
@@ -47,7 +48,7 @@ def plot_scores(of: Evaluated, ax: Axes | None = None) -> Axes:
         top = ax.get_ylim()[1] * 1.12
         ax.set_ylim(0, top * 1.06)
         _interval(ax, of.mean, of.interval, top)
-    _titled(ax, of.name or "Scores", _figure(of.mean, of.interval))
+    _titled(ax, _plain(of.name) or "Scores", _figure(of.mean, of.interval))
     _whole_rows(ax)
     return ax
 
@@ -70,7 +71,7 @@ def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
     )
     if of.difference is not None:
         _mean(ax, of.difference, of.interval, len(differences))
-    a, b = of.names
+    a, b = map(_plain, of.names)
     ax.set_ylabel(f"score of {b} − {a}")
     ax.set_xlabel(f"rows, sorted ({_counts(of)})")
     ax.set_xticks([])
@@ -118,6 +119,11 @@ def _figure(mean: float | None, interval: Interval | None, *, signed: bool = Fal
 def _counts(of: Compared) -> str:
     changes = of.changes
     return ", ".join(f"{changes[name]:,} {name}" for name in ("worse", "same", "improved"))
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is written; Matplotlib reads formulas between dollar signs."""
+    return clip(name, 40).replace("$", r"\$")
 
 
 def _titled(ax: Axes, title: str, below: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_nb import Agent, Scripted, compare
-from agent_nb.errors import UsageError
+from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, turn_of
 
 DATA = [{"text": f"text {n:02}.", "label": "good" if n % 3 else "bad"} for n in range(30)]
@@ -108,6 +108,8 @@ def test_an_evaluation_is_awaited_in_a_loop():
         ({"repeats": 0}, "repeats=0"),
         ({"sample": 0}, "sample=0"),
         ({"concurrency": 0}, "concurrency=0"),
+        ({"concurency": 5}, "no option 'concurency'. Did you mean concurrency"),
+        ({"late": True}, "no option 'late'"),
         ({"prompt": "Say {{ txt }}"}, "txt"),
         ({"data": 3}, "has no rows"),
     ],
@@ -246,3 +248,9 @@ def test_answers_and_judgements_are_kept_in_one_store(tmp_path):
     assert (len(answers), len(judgements)) == (12, 12)
     assert repr(again) == repr(first)
     assert (again.tokens, again.cost) == (first.tokens, first.cost)
+
+
+def test_an_error_may_end_the_evaluation_instead():
+    bad = {"error": {"status": 400, "message": "no such thing"}}
+    with pytest.raises(RunFailed, match="no such thing"):
+        evaluated(agent(lambda row: bad if row is DATA[4] else "good"), on_error="raise")

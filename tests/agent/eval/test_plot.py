@@ -85,3 +85,10 @@ def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", lacking)
     with pytest.raises(MissingExtra, match=r"jupyter-agent-nb\[plots\]"):
         SHORT.plot()
+
+
+def test_a_name_with_dollar_signs_is_no_formula(pyplot):
+    a = evaluation([1, 0] * 6, name=r"$\frac{ for $5")
+    b = evaluation([0, 1] * 6, name="a long name " * 20)
+    assert drawn(a.plot()).startswith(r"\$\frac{ for \$5")
+    assert len(drawn(compare(a, b).plot()).splitlines()[0]) < 100
