@@ -5,7 +5,8 @@ Rules
   A task leaves its worker's pool of threads at once (`secede`), so that a worker with two threads
   asks as many rows at once as its share allows.
 - Workers may come and go: they are looked for every `LOOK` seconds, and the shares follow. A row
-  whose worker went away is asked again by another one, `MOST` times at most.
+  whose worker went away is asked again by another one, `MOST` times at most. While there is no
+  worker, an empty task waits for one, so that a cluster that adapts starts one.
 - A worker gets rows when it has said that it has this package, in this version: a worker that reads
   a function it cannot import loses its connection to the scheduler.
 - Just before a row is asked, its worker reports it to the scheduler and waits until the scheduler
@@ -88,6 +89,7 @@ class DaskRows:
         self._dropped: list[tuple[str, str]] = []  # rows that are wanted no longer, their workers
         self._stopping: asyncio.Task[None] | None = None
         self._unfit: dict[str, str] = {}  # why a worker gets no rows; "" for those that do
+        self._wish: Future[int] | None = None  # the task that waits for a first worker
         self._down = ""  # why no row can be asked
 
     async def ask(self, row: Row) -> Answered:
@@ -192,6 +194,7 @@ class DaskRows:
             try:
                 workers = await self._client.nthreads()
                 fit = await self._fit(workers)
+                self._wish_for(not workers)
                 heard = time.monotonic()
                 self._down = "" if fit or not workers else self._unfit[next(iter(workers))]
             except Exception as fault:  # the scheduler does not answer
@@ -207,6 +210,14 @@ class DaskRows:
                 self._moved.clear()
                 self._freed.set()
             await asyncio.sleep(LOOK)
+
+    def _wish_for(self, wanted: bool) -> None:
+        """Hold an empty task while a worker is wanted."""
+        if wanted and self._wish is None:
+            self._wish = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
+        elif not wanted and self._wish is not None:
+            self._wish.release()
+            self._wish = None
 
     async def _fit(self, workers: Iterable[str]) -> list[str]:
         """Return the workers that have this package, in this version."""
@@ -234,6 +245,7 @@ class DaskRows:
         if self._looking is None:
             return
         self._looking.cancel()
+        self._wish_for(False)
         if self._stopping is not None:
             await self._stopping
         if self._client.status == "running":

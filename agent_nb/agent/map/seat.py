@@ -83,6 +83,8 @@ class Seat:
         if self._tasks:
             await asyncio.wait(self._tasks.values())
         self._limits.close()
+        if self._rows is not None:
+            await self._rows.aclose()
         if self._agent is not None:
             await self._agent.aclose()
 

@@ -135,6 +135,33 @@ def test_killed_workers_lose_no_row_and_every_row_asked_twice_is_counted(server,
     assert server.total == len(WORDS) + again
 
 
+def test_workers_that_are_threads_of_this_process_ask_too(server):
+    with cluster(processes=False, protocol="tcp") as client:
+        frame = agent().map_sync(WORDS, "{{ text }}", store=False, client=client)
+    assert {row["_status"] for row in frame} == {"ok"}
+
+
+def test_all_workers_together_keep_the_limit_per_minute(server, client):
+    async def main():
+        stream = agent().map(WORDS, "{{ text }}", store=False, client=client, rpm=7)
+        stream.start()
+        await asyncio.to_thread(server.wait_for, 7)
+        await asyncio.sleep(2)
+        stream.cancel()
+        await asyncio.wait([stream._task], timeout=30)
+
+    asyncio.run(main())
+    assert server.total == 7
+
+
+def test_a_cluster_that_adapts_starts_a_worker_for_a_map(server):
+    with cluster(n_workers=0) as client:
+        adapting = client.cluster.adapt(minimum=0, maximum=1, interval="100 ms")
+        frame = agent().map_sync(WORDS, "{{ text }}", store=False, client=client)
+        adapting.stop()
+    assert {row["_status"] for row in frame} == {"ok"}
+
+
 def test_stop_ends_the_requests_in_the_workers(server, client):
     server.open_.clear()
 
