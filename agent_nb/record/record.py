@@ -102,6 +102,7 @@ def run_record(
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [pack_event(event, place, run, packer) for place, event in enumerate(closed(log), 1)]
     cuts = shorten(packed, packer.payloads, cap)
+    kept = reachable(packed, packer.payloads) if packer.payloads else ()
     record = RecordFields(
         id=run,
         cell=cell,
@@ -116,7 +117,7 @@ def run_record(
         status=status_of(log),
         events=packed,
         cut=cuts,
-        payloads={key: packer.payloads[key] for key in sorted(reachable(packed, packer.payloads))},
+        payloads={key: packer.payloads[key] for key in sorted(kept)},
     )
     made: dict[str, Any] = {"format": FORMAT, **msgspec.to_builtins(record)}
     return {**made, "hash": record_hash(made)}

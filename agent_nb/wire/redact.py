@@ -122,17 +122,22 @@ def redact_value(
 
     The base64 of media, and fields named in `opaque`, stay unchanged.
     """
+    if not isinstance(value, str | dict | list | tuple):
+        return value
+    alert = search_for(secrets).alert
+
+    def clean(text: str) -> str:
+        return text if alert(text) is None else redact_text(text, secrets)
+
     root: list[Any] = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:
         holder, key = todo.pop()
         held = holder[key]
         if isinstance(held, str):
-            holder[key] = held if key in opaque or _media(held) else redact_text(held, secrets)
+            holder[key] = held if key in opaque or _media(held) else clean(held)
         elif isinstance(held, dict):
-            copy = holder[key] = {
-                redact_text(k, secrets) if isinstance(k, str) else k: v for k, v in held.items()
-            }
+            copy = holder[key] = {clean(k) if isinstance(k, str) else k: v for k, v in held.items()}
             todo.extend((copy, k) for k in copy)
         elif isinstance(held, list | tuple):
             items = holder[key] = list(held)
