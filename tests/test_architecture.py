@@ -175,7 +175,14 @@ def test_cards_draw_nothing():
 
 
 HOMES = {
-    "httpx": {"models.http.client", "models.http.network_errors", "external"},
+    "httpx": {
+        "models.http.client",
+        "models.http.direct",
+        "models.http.network_errors",
+        "models.http.way",
+        "external",
+    },
+    "h11": {"models.http.direct"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

@@ -1,13 +1,10 @@
 """The HTTP edge of the models: a POST whose answer streams in as bytes, and a small GET.
 
 Why one file: time limits, proxies, certificates and connections are decided once for all providers.
-With `network_errors` and the room `external` it is the only place that imports httpx, and only when
-the first request is made. `connections` says how many connections there are.
+`way` says how a server is reached, `connections` by how many connections.
 
 Rules
 - A client left open is closed when its event loop ends.
-- A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
-  ALL_PROXY and NO_PROXY.
 - Certificates are checked against SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE if set; TLS
   errors name these.
 - Three time limits, in seconds: to connect, to the first byte of the answer, and between bytes. No
@@ -41,6 +38,7 @@ from .errors import scrub
 from .network_errors import fault_of
 from .patience import within
 from .reply import Reply, Timeouts
+from .way import Response, Way, way_to
 
 if TYPE_CHECKING:
     import httpx
@@ -92,8 +90,8 @@ class Http:
     ) -> AsyncGenerator[Reply, None]:
         connections = await self._open()
         deadline = anyio.current_time() + self.timeouts.first_byte
-        with connections.client() as client:
-            response = await self._send(client, self._request(method, path, headers, body))
+        with connections.way() as way:
+            response = await self._send(way, method, path, headers, body)
             try:
                 yield Reply(response, self.timeouts, deadline, self.host)
             finally:
@@ -123,19 +121,13 @@ class Http:
         if connections is not None and connections.here:
             await connections.aclose()
 
-    def _request(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> httpx.Request:
-        import httpx
-
-        if (url := self._urls.get(path)) is None:
-            url = self._urls[path] = httpx.URL(self.base_url + path)
-        return httpx.Request(method, url, headers={**_ALWAYS, **headers}, content=body)
-
-    async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    async def _send(
+        self, way: Way, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> Response:
         seconds = self.timeouts.first_byte
+        sent = {**_ALWAYS, **headers}
         try:
-            return await within(seconds, client.send(request, stream=True))
+            return await within(seconds, way.send(method, self._url(path), sent, body))
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
@@ -149,28 +141,19 @@ class Http:
         if self._connections is None or not self._connections.here:
             # no TLS: reading the certificates would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")
-            verify = False if plain else certificates()
-            self._connections = Connections(partial(self._new_client, verify))
+            tls = None if plain else certificates()
+            connect, url = self.timeouts.connect, self._url("")
+            make = partial(way_to, url, tls, connect, loopback=self.loopback)
+            self._connections = Connections(make)
             await self._connections.keep()
         return self._connections
 
-    def _new_client(self, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
+    def _url(self, path: str) -> httpx.URL:
         import httpx
 
-        try:
-            return httpx.AsyncClient(
-                timeout=httpx.Timeout(None, connect=self.timeouts.connect, write=60.0),
-                trust_env=not self.loopback,
-                verify=verify,
-            )
-        except ImportError:
-            raise UsageError(
-                "A SOCKS proxy is set. Install its support with: pip install 'httpx[socks]'"
-            ) from None
-        except ValueError as error:
-            raise UsageError(
-                f"The proxy of the environment cannot be used: {scrub(str(error))}."
-            ) from None
+        if (found := self._urls.get(path)) is None:
+            found = self._urls[path] = httpx.URL(self.base_url + path)
+        return found
 
 
 def checked_url(url: str) -> str:

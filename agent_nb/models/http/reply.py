@@ -5,9 +5,8 @@ Rules: every fault is a ModelError; leaving `chunks` closes the response.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -16,10 +15,7 @@ from ...errors import ModelError, WireError
 from ...wire.compression import decoded
 from .network_errors import fault_of
 from .patience import within
-
-if TYPE_CHECKING:
-    import httpx
-
+from .way import Response
 
 ERROR_BODY = 64 * 1024  # bytes of an error body that are read
 LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
@@ -36,11 +32,9 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Reply:
     """An answer in progress: status, headers (names in lower case), bytes as they arrive."""
 
-    def __init__(
-        self, response: httpx.Response, timeouts: Timeouts, deadline: float, host: str
-    ) -> None:
+    def __init__(self, response: Response, timeouts: Timeouts, deadline: float, host: str) -> None:
         self.status = response.status_code
-        self.headers: Mapping[str, str] = response.headers
+        self.headers = response.headers
         self._response = response
         self._timeouts = timeouts
         self._deadline = deadline
@@ -64,9 +58,7 @@ class Reply:
 
     async def _raw(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as the server sent it."""
-        stream = self._response.stream
-        assert isinstance(stream, AsyncIterable)
-        following = aiter(stream).__anext__
+        following = aiter(self._response.stream).__anext__
         limit = max(0.0, self._deadline - anyio.current_time())
         words = f"said nothing for {self._timeouts.first_byte:g} s"
         while True:

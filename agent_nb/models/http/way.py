@@ -1,0 +1,100 @@
+"""The ways of a request to a server: direct, or by httpx where a proxy or a password is set.
+
+Rules
+- A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
+  ALL_PROXY and NO_PROXY.
+- Redirects are not followed, and no cookies are kept.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.request import getproxies
+
+from ...errors import UsageError
+from .direct import WRITING, Direct
+from .errors import scrub
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class Response(Protocol):
+    """The beginning of an answer; `headers` have names in lower case."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers."""
+
+    @property
+    def stream(self) -> AsyncIterable[bytes] | Any:
+        """The body as it arrives."""
+
+    async def aclose(self) -> None:
+        """End the exchange; close the connection unless the body was read to its end."""
+
+
+class Way(Protocol):
+    """A kept connection for one request at a time."""
+
+    async def send(
+        self, method: str, url: Any, headers: Mapping[str, str], body: bytes
+    ) -> Response:
+        """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+
+
+class Proxied:
+    """The way by httpx, with the proxies of the environment."""
+
+    def __init__(self, tls: ssl.SSLContext | None, connect: float) -> None:
+        import httpx
+
+        try:
+            self._client = httpx.AsyncClient(
+                timeout=httpx.Timeout(None, connect=connect, write=WRITING),
+                verify=tls if tls is not None else False,
+            )
+        except ImportError:
+            raise UsageError(
+                "A SOCKS proxy is set. Install its support with: pip install 'httpx[socks]'"
+            ) from None
+        except ValueError as error:
+            raise UsageError(
+                f"The proxy of the environment cannot be used: {scrub(str(error))}."
+            ) from None
+
+    async def send(
+        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes
+    ) -> Response:
+        """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
+        import httpx
+
+        request = httpx.Request(method, url, headers=dict(headers), content=body)
+        return await self._client.send(request, stream=True)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._client.aclose()
+
+
+def way_to(url: httpx.URL, tls: ssl.SSLContext | None, connect: float, *, loopback: bool) -> Way:
+    """Return a way to the server of `url`.
+
+    `tls` checks its certificate; `connect` is the time limit in seconds. Raises UsageError for a
+    proxy that cannot be used.
+    """
+    proxied = not loopback and any(getproxies().get(name) for name in ("http", "https", "all"))
+    if proxied or url.userinfo:
+        return Proxied(tls, connect)
+    secure = url.scheme == "https"
+    port = url.port or (443 if secure else 80)
+    return Direct(url.raw_host.decode("ascii"), port, tls if secure else None, connect)
