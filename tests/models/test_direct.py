@@ -1,0 +1,234 @@
+"""The way of a request to a server without a proxy, against servers that misbehave."""
+
+import asyncio
+import socket
+
+import httpx
+import pytest
+
+from agent_nb.errors import ModelError
+from agent_nb.models.http import direct, way
+from agent_nb.models.http.client import Http
+from agent_nb.models.http.direct import Direct
+from agent_nb.models.http.reply import Timeouts
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+class Lines:
+    """A server that answers each request of a connection with the next bytes; None closes."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.connections = list(answers), [], 0
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.talk, "127.0.0.1", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+        self.url = httpx.URL(f"http://127.0.0.1:{self.port}/v1/x?y=%C3%A4")
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        await self.server.wait_closed()
+
+    async def talk(self, reader, writer):
+        self.connections += 1
+        try:
+            while self.answers:
+                head = await reader.readuntil(b"\r\n\r\n")
+                size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+                self.asked.append(head + await reader.readexactly(size))
+                answer = self.answers.pop(0)
+                if answer is None:
+                    break
+                writer.write(answer)
+                if b"connection: close" in answer.lower():
+                    break
+            else:
+                await reader.read()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def talk(*answers, requests=1, body=b"{}", between=None):
+    """Ask so many times over one way; return the server, the statuses and the bodies."""
+
+    async def main():
+        async with Lines(*answers) as server:
+            one, said = Direct("127.0.0.1", server.port, None, 5.0), []
+            try:
+                for _ in range(requests):
+                    answer = await one.send("POST", server.url, {"x-a": "1"}, body)
+                    said.append((answer.status_code, b"".join([b async for b in answer.stream])))
+                    await answer.aclose()
+                    if between is not None:
+                        await between(server)
+            finally:
+                await one.aclose()
+                await asyncio.sleep(0)
+        return server, said
+
+    return asyncio.run(main())
+
+
+def test_a_request_is_written_as_http_says():
+    server, said = talk(OK)
+    assert said == [(200, b"ok")]
+    head, _, body = server.asked[0].partition(b"\r\n\r\n")
+    first, *lines = head.lower().split(b"\r\n")
+    assert (first, body) == (b"post /v1/x?y=%c3%a4 http/1.1", b"{}")
+    assert {f"host: 127.0.0.1:{server.port}".encode(), b"x-a: 1", b"content-length: 2"} == {*lines}
+
+
+def test_the_connection_is_kept_while_answers_are_read_to_their_end():
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n"
+    server, said = talk(OK, chunked, OK, requests=3)
+    assert said == [(200, b"ok"), (200, b"abc"), (200, b"ok")]
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\nconnection: close\r\n\r\nok",
+    ],
+)
+def test_a_connection_that_the_server_ends_is_opened_anew(answer):
+    server, said = talk(answer, answer, requests=2)
+    assert (said, server.connections) == ([(200, b"ok")] * 2, 2)
+
+
+def test_a_connection_that_was_free_for_long_is_opened_anew(monkeypatch):
+    monkeypatch.setattr(direct, "EXPIRY", -1.0)
+    server, said = talk(OK, OK, requests=2)
+    assert (said, server.connections) == ([(200, b"ok")] * 2, 2)
+
+
+def test_an_answer_that_is_left_closes_its_connection():
+    async def main():
+        async with Lines(OK, OK) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            for _ in range(2):
+                await (await one.send("POST", server.url, {}, b"")).aclose()
+            await one.aclose()
+            await asyncio.sleep(0)
+            return server.connections
+
+    assert asyncio.run(main()) == 2
+
+
+def test_a_word_in_between_is_skipped():
+    _, said = talk(b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK)
+    assert said == [(200, b"ok")]
+
+
+def test_headers_of_one_name_are_joined():
+    async def main():
+        async with Lines(OK.replace(b"\r\n\r\n", b"\r\nA: 1\r\na: \xe4\r\n\r\n")) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            answer = await one.send("GET", server.url, {}, b"")
+            await one.aclose()
+            await asyncio.sleep(0)
+            return answer.headers
+
+    assert asyncio.run(main())["a"] == "1, ä"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (None, httpx.RemoteProtocolError),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n", httpx.RemoteProtocolError),
+        (b"nonsense\r\n\r\n", httpx.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 300_000, httpx.RemoteProtocolError),
+        (
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 9\r\n\r\nok",
+            httpx.RemoteProtocolError,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab",
+            httpx.RemoteProtocolError,
+        ),
+    ],
+)
+def test_what_is_no_answer_is_an_error_of_the_protocol(answer, kind):
+    with pytest.raises(kind):
+        talk(answer)
+
+
+def test_a_header_that_cannot_be_sent_is_an_error_before_anything_is_sent():
+    async def main():
+        async with Lines(OK) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            try:
+                await one.send("POST", server.url, {"x": "a\nb"}, b"")
+            finally:
+                await one.aclose()
+                await asyncio.sleep(0)
+
+    with pytest.raises(httpx.LocalProtocolError):
+        asyncio.run(main())
+
+
+def test_a_refusal_is_read_though_the_body_was_not_taken_whole():
+    async def refuse(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 No\r\ncontent-length: 3\r\n\r\nbig")
+        left.append(writer)
+
+    async def main():
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            one = Direct("127.0.0.1", port, None, 5.0)
+            answer = await one.send(
+                "POST", httpx.URL(f"http://127.0.0.1:{port}/"), {}, b"x" * 10**5
+            )
+            said = answer.status_code
+            await one.aclose()
+            for writer in left:
+                writer.transport.abort()
+            await asyncio.sleep(0)
+            return said
+
+    left = []
+    assert asyncio.run(main()) == 413
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_a_host_with_several_addresses_says_why_none_of_them_answers(monkeypatch):
+    port = free_port()
+
+    async def both(*_, **__):
+        return [
+            (socket.AF_INET, 1, 6, "", ("127.0.0.1", port)),
+            (socket.AF_INET, 1, 6, "", ("127.0.0.2", port)),
+        ]
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "getaddrinfo", both)
+        http = Http(f"http://localhost:{port}/v1", Timeouts(connect=5))
+        async with http.post("/x", b"{}", {}):
+            pass
+
+    with pytest.raises(ModelError, match="could not be reached: Connection refused"):
+        asyncio.run(main())
+
+
+def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):
+    def kind(url, *, loopback=False):
+        return type(way.way_to(httpx.URL(url), None, 5.0, loopback=loopback))
+
+    assert kind("http://lab.example/v1") is Direct
+    assert kind("http://me:word@lab.example/v1") is way.Proxied
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert kind("http://lab.example/v1") is way.Proxied
+    assert kind("http://127.0.0.1/v1", loopback=True) is Direct
