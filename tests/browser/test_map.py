@@ -109,15 +109,19 @@ def test_axe_finds_nothing_in_the_card(held, axe, theme):
 
 def test_a_narrow_window_shows_everything(held, axe):
     notebook, cell = held
-    notebook.page.set_viewport_size({"width": 620, "height": 1100})
+    notebook.page.set_viewport_size({"width": 560, "height": 1100})
+    notebook.command("application:toggle-left-area")
     try:
+        notebook.output(cell).locator("table").scroll_into_view_if_needed()
         notebook.shots("map-midway-400")
         assert found(notebook.page, axe, ".jp-OutputArea-output .agent-nb") == []
         open_gate(notebook)
         notebook.wait(cell)
+        notebook.output(cell).locator("table").scroll_into_view_if_needed()
         notebook.shots("map-end-400")
         assert found(notebook.page, axe, ".jp-OutputArea-output .agent-nb") == []
     finally:
+        notebook.command("application:toggle-left-area")
         notebook.page.set_viewport_size({"width": 1200, "height": 1500})
 
 
