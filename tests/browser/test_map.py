@@ -149,3 +149,24 @@ def test_a_reload_shows_the_same_and_so_does_an_export(opened, server):
     assert "57 of 60 rows" in page
     notebook.page.set_content(page)
     notebook.shot("map-export")
+
+
+def test_a_replayed_map_shows_the_same_and_runs_live_at_the_press_of_its_button(notebook):
+    open_gate(notebook)
+    cell = notebook.run(CELL)
+    notebook.sees(cell, "57 of 60 rows answered")
+    table = notebook.output(cell).locator("table").inner_text()
+    first = notebook.value("_agent.id")
+    notebook.start(cell)
+    notebook.wait(cell)
+    notebook.sees(cell, "replayed")
+    assert notebook.output(cell).locator("table").inner_text() == table
+    assert notebook.value("[_agent.id, _map.results[0].origin]") == [first, "record"]
+    notebook.shots("map-replayed")
+    notebook.button(cell, "↻ Run live").click()
+    notebook.page.wait_for_function(
+        "([i]) => !window.jupyterapp.shell.currentWidget.content.widgets[i].node.innerText.includes('replayed')",
+        arg=[cell],
+    )
+    notebook.sees(cell, "57 of 60 rows answered")
+    assert notebook.value(f"[_agent.id == {first!r}, _map.results[0].origin]") == [False, "live"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -10,7 +12,7 @@ from agent_nb.agent.runs import Runs
 from agent_nb.events.mapped import is_map
 from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.record import KEY
+from agent_nb.record.record import KEY, record_hash
 
 ASK = "Classify {{ text }}"
 
@@ -290,3 +292,28 @@ def test_the_runs_of_a_large_map_are_in_its_store(nb, model, df, empty_store, mo
     runs = nb.shell.user_ns["_map"].runs
     assert [r.answer for r in runs] == ["yes", "no", "other"]
     assert runs[-1].answer == "other"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        "words",
+        {},
+        {"id": 5, "events": "none"},
+        {"id": "x", "status": "ok", "events": [{"type": "respond", "content": ["x"]}, 7, None]},
+        {"events": [{"type": "end", "status": "ok", "ts": "late"}, {"type": "metric", "total": 1}]},
+    ],
+)
+def test_a_strangers_record_with_broken_rows_is_played_and_its_frame_is_made(
+    nb, model, df, empty_store, row
+):
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    record = json.loads(json.dumps(nb.record))
+    (state,) = (e for e in record["events"] if e.get("kind") == "map.rows")
+    state["payload"]["rows"] = dict.fromkeys(state["payload"]["rows"], row)
+    record |= {"hash": record_hash(record), "signature": ""}
+    nb.restart()
+    nb.cell(ASK, "-m model --map df -o out", sent=strict(record))
+    assert len(nb.shell.user_ns["out"]) == 3
+    assert len(model.asked) == 3
