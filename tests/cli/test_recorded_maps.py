@@ -37,7 +37,9 @@ MAGIC = "%%agent -m shout --map df -o out\nSay {{ text }}"
 SEEN = "assert list(out['answer']) == [t.upper() for t in df['text']]"
 AWAITED = "frame = await Agent(shout).map(df, 'Shout {{ text }}')"
 SEEN_TOO = "assert list(frame['answer']) == [t.upper() for t in df['text']]"
-SHARED = "shared = await Agent(shout).map(df, 'Cry {{ text }}', store='rows.sqlite')"
+LARGE = "df = pd.DataFrame({'text': [f'n{n}' for n in range(1010)]})"
+STORED = "%%agent -m shout --map df -o out --store rows.sqlite\nSay {{ text }}"
+SHARED = "frame = await Agent(shout).map(df, 'Cry {{ text }}', store='cries.sqlite')"
 SOURCES = (SETUP, MAGIC, SEEN, AWAITED, SEEN_TOO)
 
 
@@ -173,3 +175,26 @@ def test_rows_that_touch_the_kernel_run_again_if_the_record_is_trusted(
     capsys.readouterr()
     assert main(["test", str(path)]) == 1
     assert "This code comes from a record that you have not signed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_large_map_replays_from_the_store_beside_the_notebook(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = write(tmp_path / "large.ipynb", SETUP, LARGE, STORED, SEEN, SHARED, SEEN_TOO)
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    assert len(asked(path)) == 2020
+    assert path.stat().st_size < 100_000
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "another"))
+    for options in ((), ("--trust-record",)):
+        capsys.readouterr()
+        assert main(["test", *options, str(path)]) == 0, capsys.readouterr().out
+        assert "2 runs replayed" in capsys.readouterr().out
+    (tmp_path / "rows.sqlite").unlink()
+    (tmp_path / "cries.sqlite").unlink()
+    assert main(["test", "--keep-going", str(path)]) == 1
+    said = capsys.readouterr().out
+    listed = "rows 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 1000 more"
+    assert f"1,010 of 1,010 rows have no record: {listed} (row 0 asks “Say n0”)" in said
+    assert f"1,010 of 1,010 rows have no record: {listed} (row 0 asks “Cry n0”)" in said
+    assert len(asked(path)) == 2020

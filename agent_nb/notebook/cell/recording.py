@@ -64,7 +64,7 @@ class Recorder:
         self._call = current_call()
         self._ordinal = self.execution.ordinal()
         self._record: Record | None = None  # the played one
-        self._scripted = False
+        self._scripted = self._refused = False
         self._differences: list[str] = []  # from the next record that could have matched
         self._context = contextvars.copy_context()
         if barred():
@@ -86,12 +86,10 @@ class Recorder:
     def leave(self, log: EventLog) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the record and the numbers of an ended run; keep the record for this kernel."""
         run = Run(log, cell=self.cell.id)
+        differences = {"differences": self._differences} if self._differences else {}
         if self._record is not None:
-            return dict(self._record), {
-                **summary(run),
-                **self._place,
-                **replayed(self._stream.played),
-            }
+            how = differences if self._refused else replayed(self._stream.played)
+            return dict(self._record), {**summary(run), **self._place, **how}
         made = run_record(
             log,
             cell=self.cell.id,
@@ -104,7 +102,6 @@ class Recorder:
         record = self.session.sign(made) if self.session is not None else sign(made, user_key())
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
-        differences = {"differences": self._differences} if self._differences else {}
         return record, {**summary(run), **self._place, **scripted, **differences}
 
     @property
@@ -142,6 +139,7 @@ class Recorder:
             else:
                 raise self._nothing([], asked.given)
         except AgentError as fault:
+            self._refused = True
             self._differences = list(getattr(fault, "differences", ()))
             self._stream.refuse(str(fault))
 
