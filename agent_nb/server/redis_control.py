@@ -2,7 +2,7 @@
 
 Rules
 - A message does no more than a local call: the channel's own `cancel` and `approve`, whose policy
-  judges edited arguments again. The arguments that the sender saw must be those of the question.
+  judges edited arguments again. The question that the sender saw must be the one that is open.
 - A message that does not count (`redis_messages`) changes nothing, and is logged, up to `SAID`
   times a run.
 - Servers say that they listen, so that a run waits for answers only while someone can give one.
@@ -90,10 +90,10 @@ class Control:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _refuse(self, run: str, why: str) -> None:
-        count = self._refusals[run] = self._refusals.get(run, 0) + 1
+    def _refuse(self, whose: str, why: str) -> None:
+        count = self._refusals[whose] = self._refusals.get(whose, 0) + 1
         if count <= SAID:
-            LOG.warning("a control message for run %s does not count: %s", run, why)
+            LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, found: Message) -> None:
         done, words = True, ""
@@ -175,7 +175,7 @@ class Control:
                 if reply.kind == "said" and waiting is not None and not waiting.done():
                     waiting.set_result(reply)
             except Refused as why:
-                LOG.warning("a reply to this server does not count: %s", why)
+                self._refuse("this server", str(why))
 
     def _key(self, run: str) -> str:
         return self._link.place.key("run", run, "control")
@@ -184,7 +184,7 @@ class Control:
 async def _act(channel: Channel, found: Message) -> bool:
     """Do what a message asks; return whether there was something to do.
 
-    Raises UsageError, and Refused if the sender saw other arguments than the question has.
+    Raises UsageError, and Refused if the sender saw another question.
     """
     if found.kind == "cancel" and channel.cancel is not None and not channel.ended:
         result = channel.cancel()
@@ -193,7 +193,7 @@ async def _act(channel: Channel, found: Message) -> bool:
         return True
     if found.kind == "approve" and channel.approve is not None:
         if found.asked != question(channel.stored(), found.call):
-            raise Refused("the arguments it is about are not those of the question")
+            raise Refused("what it answers is not the question that is open")
         answer = {"args": found.args, "scope": found.scope, "reason": found.reason}
         said: Any = channel.approve(found.call, allow=found.allow, **answer)
         return bool(await said if inspect.isawaitable(said) else said)

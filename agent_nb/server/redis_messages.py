@@ -3,8 +3,8 @@
 Why signed: whoever can write to Redis could else approve calls. The key never goes to Redis.
 
 Rules
-- HMAC-SHA256 over the whole message: run, call id, hash of the arguments as the sender saw them,
-  the answer, expiry and nonce. It is checked before anything in the message is read.
+- HMAC-SHA256 over the whole message: run, call id, hash of the question as the sender saw it (call,
+  arguments, preview), the answer, expiry and nonce. It is checked before the message is read.
 - A message counts once, for one run, for `LIFE` seconds; clocks may differ by `SKEW`.
 - The key comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not
   share. Without a key runs can only be followed.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import time
@@ -24,9 +23,10 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import UsageError
-from ..events import Approval, Event
+from ..events import Approval, Call, Event
 from ..models import keys
 from ..record.signing import user_key
+from .redis_entries import encoded
 
 VARIABLE = "AGENT_NB_HUB_KEY"
 SHORTEST = 16  # characters
@@ -36,7 +36,7 @@ _PURPOSE = b"agent_nb hub control 1\n"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One message. `asked`: hash of the arguments of the question. `back`: where the reply goes.
+    """One message. `asked`: hash of the question (`question`). `back`: where the reply goes.
 
     `expires`: epoch s. A reply (`said`) has the nonce of its message, and `words` if it was
     refused.
@@ -121,18 +121,19 @@ def message(kind: Any, run: str, **values: Any) -> Message:
 
 
 def question(events: Iterable[Event], call_id: str) -> str:
-    """Return the hash of the arguments that the newest question about a call shows.
-
-    "" if there is none.
+    """Return the hash of what the newest question about a call shows: the call, its arguments and
+    the preview. "" if there is none.
     """
-    asked = None
+    call = asked = None
     for event in events:
-        if isinstance(event, Approval) and event.call_id == call_id and event.stage == "requested":
+        if isinstance(event, Call) and event.call_id == call_id:
+            call = event
+        elif isinstance(event, Approval) and (event.call_id, event.stage) == (call_id, "requested"):
             asked = event
     if asked is None:
         return ""
-    text = json.dumps(asked.args, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    shown = b"\n".join(encoded(event) for event in (call, asked) if event is not None)
+    return hashlib.sha256(shown).hexdigest()
 
 
 def _signature(data: bytes, key: bytes) -> bytes:
