@@ -9,6 +9,7 @@ import threading
 import nbformat
 import pytest
 from helpers.paths import python_path
+from helpers.redis_server import HUBS, Apart
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb import events as ev
@@ -27,14 +28,19 @@ TOKEN = "test-token-123"
 
 
 class Remote:
-    """A server of somebody else, with one run that the test drives."""
+    """A server of somebody else, with one run that the test drives.
 
-    def __init__(self):
-        self.hub, self.log = Hub(), EventLog("far")
+    `apart`: two hubs over Redis, of which one publishes what the other serves.
+    """
+
+    def __init__(self, apart=None):
+        self.apart, self.log = apart, EventLog("far")
+        self.hub = apart.kernel if apart else Hub()
         self.cancelled = threading.Event()
         self.answers = []
         self.hub.attach(self.log, cancel=self.cancelled.set, approve=self._approve)
-        self.server = Server(self.hub, token=TOKEN, settings=Settings(keepalive=0)).start()
+        hub = apart.server if apart else self.hub
+        self.server = Server(hub, token=TOKEN, settings=Settings(keepalive=0)).start()
         self.url = f"{self.server.url}/runs/far"
 
     def _approve(self, call_id, **answer):
@@ -44,6 +50,8 @@ class Remote:
     def feed(self, *events):
         for event in events:
             self.log.append(event)
+        if self.apart:
+            self.apart.settle()
         return self
 
     def whole(self):
@@ -55,14 +63,18 @@ class Remote:
         )
 
 
-@pytest.fixture
-def remote(tmp_path, monkeypatch):
+@pytest.fixture(params=HUBS)
+def remote(tmp_path, monkeypatch, request):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    remote = Remote()
+    over = request.param == "redis"
+    apart = Apart(request.getfixturevalue("redis_server").url) if over else None
+    remote = Remote(apart)
     left = tokens.leave(remote.server.url, TOKEN)
     yield remote
     left.close()
     remote.server.stop()
+    if apart:
+        apart.stop()
 
 
 @pytest.fixture
