@@ -19,7 +19,9 @@ Rules
 from __future__ import annotations
 
 import os
+import stat
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -77,13 +79,27 @@ class RowFile:
 
     def _refuse_links(self) -> None:
         for path in (self.path, *(Path(f"{self.path}{end}") for end in _COMPANIONS)):
-            if path.is_symlink() or (path.exists() and not path.is_file()):
-                raise self._fault(f"{path.name} is not a regular file", "Name another file.")
+            with suppress(FileNotFoundError):  # companions come and go
+                if not stat.S_ISREG(os.lstat(path).st_mode):
+                    raise self._fault(f"{path.name} is not a regular file", "Name another file.")
         journal = Path(f"{self.path}-journal")
         if _tail(journal) == _SUPER_JOURNAL:
             raise self._fault(f"{journal.name} names another file", f"Delete {tilde(journal)}.")
 
     def _open(self) -> Connection:
+        """Return the connection; wait while others switch the journal, as SQLite does not."""
+        import sqlite3
+
+        until = time.monotonic() + BUSY
+        while True:
+            try:
+                return self._opened()
+            except sqlite3.OperationalError as fault:
+                if _code(fault) not in _LOCKED or time.monotonic() >= until:
+                    raise
+                time.sleep(0.01)
+
+    def _opened(self) -> Connection:
         private = not self.read_only and os.stat(self.path).st_mode & 0o077
         if private:
             with suppress(OSError):  # somebody else's file keeps its mode
@@ -141,11 +157,19 @@ class RowFile:
             yield self._open_connection()
 
     def shrink(self) -> None:
-        """Rewrite the file without free pages, and empty its write-ahead log."""
+        """Rewrite the file without free pages, and empty its write-ahead log.
+
+        Raises UsageError if a reader in another process keeps the log.
+        """
         with self._lock, self._words():
             connection = self._open_connection()
             connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            todo = (
+                "What was removed is still there: forget it again when the other process has ended."
+            )
+            raise self._fault("another process reads its log", todo)
 
     def close(self) -> None:
         """Close the file; the last to close leaves one file without companions."""
@@ -174,7 +198,7 @@ class RowFile:
         try:
             yield
         except sqlite3.DatabaseError as fault:
-            why, todo = str(fault), _TODO.get(getattr(fault, "sqlite_errorcode", 0) & 0xFF, "")
+            why, todo = str(fault), _TODO.get(_code(fault), "")
             raise self._fault(
                 why, todo or "Move it away; the rows in it are asked again."
             ) from fault
@@ -198,15 +222,20 @@ def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
+_LOCKED = (5, 6)
 _TODO = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
-    5: "Another process is writing it: wait, then run the cell again.",
-    6: "Another process is writing it: wait, then run the cell again.",
+    **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
     8: _WRITABLE,
     10: _WRITABLE,
     13: _WRITABLE,
     14: _WRITABLE,
     26: "It is not a store: name another file.",
 }
+
+
+def _code(fault: Exception) -> int:
+    """Return the primary result code of an error of SQLite, 0 without one."""
+    return int(getattr(fault, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _connect(path: Path, mode: str) -> Connection:

@@ -144,7 +144,7 @@ class RowStore:
         """Return the maps of the file: their words and how many rows they have, by id."""
         with self._file.reading() as connection:
             rows = connection.execute(
-                "SELECT map, said, (SELECT count(*) FROM rows WHERE rows.map = maps.map) FROM maps"
+                "SELECT map, substr(said, 1, 200), (SELECT count(*) FROM rows WHERE rows.map = maps.map) FROM maps"
             ).fetchall()
         return {str(map_id): (str(said), int(count)) for map_id, said, count in rows}
 

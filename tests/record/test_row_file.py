@@ -255,6 +255,24 @@ def test_a_file_that_another_process_holds_is_waited_for_and_then_named(path, mo
     other.close()
 
 
+def test_a_reader_elsewhere_keeps_removed_text_and_that_is_said(path, local, monkeypatch):
+    monkeypatch.setattr(row_file, "BUSY", 0.01)
+    one, other = RowFile(path), RowFile(path)
+    write(one)
+    with other.reading() as reading:
+        reading.execute("BEGIN")
+        reading.execute("SELECT * FROM rows").fetchall()
+        with one.transaction() as connection:
+            connection.execute("DELETE FROM rows")
+        with pytest.raises(UsageError, match=r"another process reads its log.*forget it again"):
+            one.shrink()
+        reading.execute("ROLLBACK")
+    one.shrink()
+    assert not path.with_name(f"{path.name}-wal").read_bytes()
+    one.close()
+    other.close()
+
+
 def test_an_error_inside_a_transaction_leaves_the_file_as_it_was(path):
     file = RowFile(path)
     with (

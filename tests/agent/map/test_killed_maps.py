@@ -161,6 +161,44 @@ def test_more_rows_ask_only_the_new_ones(tmp_path):
     assert server.asked == dict.fromkeys(prompts(30), 1)
 
 
+FULL = """
+import asyncio, json, resource, signal, sys
+from agent_nb import Agent
+from agent_nb.errors import RunFailed
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))  # as a full disk
+
+async def main():
+    data = [f"row number {n}" for n in range(500)]
+    stream = Agent("openai/rows").map(data, "Classify {{ text }}", store=sys.argv[1], view=None)
+    try:
+        await stream
+    except RunFailed as fault:
+        print(json.dumps([str(fault), [r.answer for r in stream.results if r.status == "ok"]]))
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_ends_the_map_which_shows_every_answer_that_came(tmp_path):
+    store = tmp_path / "rows.sqlite"
+    with RowServer() as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-x"}
+        done = subprocess.run(
+            [sys.executable, "-c", FULL, str(store)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    words, answers = json.loads(done.stdout)
+    assert "rows.sqlite cannot be used" in words
+    assert "make room" in words
+    assert 0 < len(stored(store)) <= len(answers) <= server.total < 500
+    assert set(answers) <= {answer_of(p) for p in server.asked}
+
+
 CELL = """%%agent --map rows -o frame --concurrency 20 --store rows.sqlite
 Classify {{ text }}"""
 SETUP = f"""
