@@ -47,7 +47,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     `start` returns the fields of `run_start`, `user` is the template. Of the rows that are to be
     asked, `plan` returns what is known before the first request, and `asker` makes what asks them;
-    it says what it waits for, and raises UsageError where nothing may be asked. `budget` holds over
+    it says what it waits for, and raises UsageError where nothing may be asked. `whole` returns a
+    row with the data of its pictures. `budget` holds over
     all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
     `trust`: records of others that count (see `stored.found`). `known`: records of rows by key.
     `play` plays the record of a row that touches the kernel, and returns in words how it differs
@@ -61,6 +62,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     user: events.User
     plan: Callable[[Sequence[Row]], Mapping[str, Any]]
     asker: Callable[[Sequence[Row], Say], Awaitable[RowAsker]]
+    whole: Callable[[Row], Row] = lambda row: row
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
@@ -232,11 +234,11 @@ class MapDriver:
         while not task.cancelling() and (row := await self._next(desk)) is not None:
             self._log.begin()
             try:
-                answered = await asker.ask(row)
+                answered = await asker.ask(self._job.whole(row))
             except asyncio.CancelledError:
                 self._over(desk, row, Answered(_unfinished(row)))
                 raise
-            except Exception as fault:  # of a foreign asker: the other rows are asked
+            except Exception as fault:  # of this row: the others are asked
                 answered = Answered(failed(fault, place=row.place, key=row.key))
             self._over(desk, row, answered)
 

@@ -35,8 +35,9 @@ from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .driver import Job, Say
 from .estimate import estimate
+from .filling import Filling
 from .forgetting import origin
-from .keys import Keys, map_digest
+from .keys import map_digest
 from .map_player import again
 from .options import MapOptions
 from .refusals import check
@@ -84,7 +85,8 @@ def planned(
     template.check(rows)
     redaction = agent.redaction()
     alone = agent.given_of(redaction, "", (), ())
-    asked = _asked(rows, template, redaction, alone, options.repeats)
+    filling = Filling(rows, template, redaction)
+    asked = filling.all(alone, options.repeats)
     said = redaction.value(prompt)
     id_ = map_id(alone.inputs, said)
     settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
@@ -127,34 +129,11 @@ def planned(
         user=events.User(content=said, origin="user"),
         plan=_plan(rows, options, shared, budget, where(client)),
         asker=asker,
+        whole=filling.whole,
         play=again(agent, redaction),
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
     return Planned(rows, job, given, redaction, elsewhere if live else lambda: None)
-
-
-def _asked(
-    rows: Rows, template: Template, redaction: Redaction, alone: Given, repeats: int
-) -> list[Row]:
-    """Return the rows in the order in which they are asked."""
-    keys = Keys(alone.inputs)
-    asked = []
-    for place in range(len(rows)):
-        filled = template.fill(rows.values(place))
-        prompt = redaction.value(filled.prompt)
-        if not prompt.strip() and not filled.pictures:
-            raise UsageError(f"The prompt of row {place} is empty. Leave the row out of the data.")
-        asked += [
-            Row(
-                place=place,
-                prompt=prompt,
-                key=keys.next(prompt, filled.pictures, repeat=repeat),
-                attachments=filled.pictures,
-                repeat=repeat,
-            )
-            for repeat in range(repeats)
-        ]
-    return asked
 
 
 def _start(

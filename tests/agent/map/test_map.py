@@ -1,14 +1,16 @@
 """`agent.map`: one prompt asked for each row, its frame, its rows as they finish, its log."""
 
 import asyncio
+import base64
 
 import anyio
 import pytest
 from helpers.maps import until
+from helpers.pictures import png
 from helpers.scripts import calling
 
 from agent_nb import RUNS, Agent, Scripted, tool
-from agent_nb.agent.map import sample
+from agent_nb.agent.map import filling, sample
 from agent_nb.agent.map.recorded import records
 from agent_nb.agent.replay_check import Wish
 from agent_nb.agent.tape import Tape
@@ -17,6 +19,7 @@ from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.record.record import log_of, run_record
 
 TEXTS = ["good", "bad", "ugly"]
+PNG = base64.b64encode(png()).decode()
 
 
 def model(**answers):
@@ -225,6 +228,47 @@ def test_a_secret_of_a_row_is_not_sent_and_not_kept():
 def test_a_wrong_option_is_an_error_at_once(options, words):
     with pytest.raises(UsageError, match=words):
         agent().map(TEXTS, "Classify {{ text }}", **options)
+
+
+def test_pictures_beyond_a_bound_are_read_again_when_their_row_is_asked(monkeypatch):
+    picture = {"media_type": "image/png", "data": PNG}
+    data = [{"text": "one", "image": picture}, {"text": "two", "image": picture}]
+
+    def asked():
+        done = mapped(data, "See {{ text }}", attachments="image", store=False)
+        return done, [run.log.of("user")[0].attachments[0]["data"] for run in done.runs]
+
+    held, said = asked()
+    monkeypatch.setattr(filling, "HELD", len(PNG))
+    bounded, again = asked()
+    assert [row.attachments[0]["data"] for row in bounded.rows] == [PNG, ""]
+    assert [row.key for row in bounded.rows] == [row.key for row in held.rows]
+    assert again == said
+
+
+def test_rows_without_a_record_are_named_where_nothing_runs_live(monkeypatch):
+    monkeypatch.setenv("AGENT_NB_RERUN", "replay")
+    by = Agent("openai/any", secrets={}, late=True)
+    with pytest.raises(RunFailed, match="Rows 0, 1, 2 have no record here"):
+        mapped(by=by)
+
+
+class Broken(Scripted):
+    """A model that cannot begin some runs."""
+
+    begun = 0
+
+    def start(self):
+        self.begun += 1
+        if self.begun == 2:
+            raise RuntimeError("no memory")
+        return super().start()
+
+
+def test_a_row_that_cannot_begin_has_the_error_and_the_others_are_asked():
+    done = mapped(by=Agent(Broken(["said"]), secrets={}), concurrency=1)
+    assert [r.status for r in done.results] == ["ok", "error", "ok"]
+    assert (done.results[1].kind, done.results[1].error) == ("internal", "RuntimeError: no memory")
 
 
 @tool(effect="outside")
