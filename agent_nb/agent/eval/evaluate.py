@@ -146,6 +146,7 @@ def candidates_of(
             result=result,
             row=rows.values(row.place),
             prompt=row.prompt,
+            pictures=row.attachments,
             value=_value(result, output),
         )
         for row, result in zip(asked, results, strict=True)

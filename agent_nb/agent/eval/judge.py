@@ -7,6 +7,7 @@ Rules
   counts. A judge with an output type of its own keeps it; the type has a field `score`.
 - What it reads was written by others. Each part stands between marks made of the parts themselves,
   which an answer cannot forge, and the judge is asked to follow nothing in it.
+- Pictures of the prompt go to the judge too.
 - Answers that failed are not judged. An answer that the judge gave no score is an error of scoring.
 """
 
@@ -62,12 +63,14 @@ class JudgeScore:
         if not candidates:
             return Scores([], True)
         rows = [self._row(c) for c in candidates]
+        pictures = [c.pictures for c in candidates]
         stream = map_of(
             self._judge,
             rows,
             question(rows[0]),
             self._options,
             output=self._output,
+            attachments=(lambda row: pictures[row.place]) if any(pictures) else None,
             **self._beside,
         )
         await stream

@@ -6,10 +6,12 @@ from typing import Literal
 
 import anyio
 import pytest
+from helpers.pictures import png
 from pydantic import BaseModel
 
 from agent_nb import Agent, Scripted, compare
 from agent_nb.errors import RunFailed, UsageError
+from agent_nb.models.messages import ImageBlock
 from agent_nb.models.script_turn import Case, turn_of
 
 DATA = [{"text": f"text {n:02}.", "label": "good" if n % 3 else "bad"} for n in range(30)]
@@ -154,32 +156,49 @@ def test_a_judge_scores_with_a_reason_and_its_tokens_count():
     assert found.scored_by.startswith("judge")
 
 
+class Reader(Scripted):
+    """A judge that keeps the messages it reads."""
+
+    def __init__(self):
+        super().__init__(['{"score": 1, "reason": ""}'])
+        self.read = []
+
+    def start(self):
+        return self
+
+    async def stream(self, request):
+        self.read.append(request.messages[-1])
+        self._next = 0
+        async for batch in super().stream(request):
+            yield batch
+
+
 def test_a_judge_reads_prompt_answer_and_expected_answer():
-    read = []
+    def said(**options):
+        model = Reader()
+        evaluated(score=Agent(model, secrets={}), **options)
+        (message,) = model.read
+        return message.text
 
-    class Reader(Scripted):
-        def start(self):
-            return self
+    full = said(limit=1, expected="label")
+    assert "Say: text 00." in full
+    assert "\ngood\n" in full
+    assert "\nbad\n" in full
+    assert "expected answer" not in said(limit=1)
+    assert "\ngreat\n" in said(data=[{"text": "text 00.", "expected": "great"}])
 
-        async def stream(self, request):
-            read.append(request.messages[-1].text)
-            self._next = 0
-            async for batch in super().stream(request):
-                yield batch
 
-    by = Agent(Reader(['{"score": 1, "reason": ""}']), secrets={})
-    evaluated(score=by, limit=1, expected="label")
-    (said,) = read
-    assert "Say: text 00." in said
-    assert "\ngood\n" in said
-    assert "\nbad\n" in said
-    read.clear()
-    evaluated(score=by, limit=1)
-    assert "expected answer" not in read[0]
-    named = [{"text": "text 00.", "expected": "great"}]
-    read.clear()
-    evaluated(score=by, data=named)
-    assert "\ngreat\n" in read[0]
+def test_a_judge_sees_the_pictures_of_the_prompt():
+    model = Reader()
+    pictures = {"text 00.": [png()], "text 01.": []}
+    evaluated(
+        score=Agent(model, secrets={}),
+        limit=2,
+        attachments=lambda row: pictures[row["text"]],
+        concurrency=1,
+    )
+    seen = [[b for b in m.blocks if isinstance(b, ImageBlock)] for m in model.read]
+    assert [len(blocks) for blocks in seen] == [1, 0]
 
 
 def test_a_judge_that_fails_leaves_its_row_without_a_score():
