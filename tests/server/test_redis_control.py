@@ -185,6 +185,27 @@ async def asked(server, answer, *, script=(CALL, "Done."), **options):
 
 
 @pytest_extra
+def test_a_cell_of_the_kernel_is_read_from_a_server_that_did_not_make_the_run(
+    agent, server, kernel
+):
+    done = agent(model=Scripted(["<think>hm</think>Hello."]))
+    assert kernel._hub.flush(PATIENCE)
+    with httpx.Client(
+        base_url=server.url, headers={"Authorization": f"Bearer {server.token}"}, trust_env=False
+    ) as http:
+        listed = http.get("/runs").json()["runs"]
+        text = http.get(
+            f"/runs/{done.id}/events",
+            params={"internal": "1", "deltas": "0"},
+            headers={"Accept": "application/x-ndjson"},
+        ).text
+    assert [(info["run"], info["status"], info["prompt"]) for info in listed] == [
+        (done.id, "ok", "hello")
+    ]
+    assert text == done.log.to_ndjson()
+
+
+@pytest_extra
 def test_a_question_is_answered_from_a_server_that_did_not_make_the_run(server):
     async def yes(attached, event):
         await attached.approve(event.call_id, allow=True, args={"name": "b"})
