@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import events
 from ..events import Event
-from .packing import Home, digest
+from .packing import digest, home_at
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
 OUTPUT = "output"  # the input that most runs lack
@@ -46,7 +46,7 @@ def inputs_of(
     history: the earlier runs, oldest first.
     home: the folder that does not count (default: the user's).
     """
-    hide = Home(os.path.expanduser("~") if home is None else home).hide
+    hide = home_at(os.path.expanduser("~") if home is None else home).hide
     given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
     values: tuple[Any, ...] = (
         _prompt(prompt, attachments, hide),
@@ -65,7 +65,7 @@ def prompt_digest(
     prompt: str, attachments: Sequence[Mapping[str, Any]] = (), home: str | None = None
 ) -> str:
     """Return the digest of the input `prompt` alone, as `inputs_of` does."""
-    hide = Home(os.path.expanduser("~") if home is None else home).hide
+    hide = home_at(os.path.expanduser("~") if home is None else home).hide
     return digest(_prompt(prompt, attachments, hide))
 
 
@@ -73,7 +73,7 @@ def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> lis
     """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
     return [
         digest(turn)
-        for turn in _turns(history, Home(os.path.expanduser("~") if home is None else home).hide)
+        for turn in _turns(history, home_at(os.path.expanduser("~") if home is None else home).hide)
     ]
 
 

@@ -26,6 +26,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -91,6 +92,12 @@ class Home:
     def show(self, text: str) -> str:
         """Return the text that `hide` received, with this home."""
         return _MARKED.sub(lambda m: self._shown[m[1]], text) if SIGN in text else text
+
+
+@lru_cache(16)
+def home_at(path: str) -> Home:
+    """Return what hides the home folder `path`; the same object each time."""
+    return Home(path)
 
 
 class Payloads(dict[str, Any]):

@@ -28,7 +28,7 @@ from ..events.completion import closed
 from ..events.log import EventLog
 from ..wire.json_text import as_list, canonical
 from .packed_events import in_written_order, pack_event, unpack_event
-from .packing import EXACT, Home, Packer, Payloads, Unpacker, reachable, sha256
+from .packing import EXACT, Packer, Payloads, Unpacker, reachable, sha256
 from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1
@@ -98,7 +98,7 @@ def run_record(
     home: the folder to hide (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
-    packer = Packer(Home(_home(home)))
+    packer = Packer(home_at(_home(home)))
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [pack_event(event, place, run, packer) for place, event in enumerate(closed(log), 1)]
     cuts = shorten(packed, packer.payloads, cap)
@@ -150,7 +150,7 @@ def events_of(
     """
     if not isinstance(record, Mapping):
         return []
-    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), Home(_home(home)))
+    unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
     run = str(record.get("id", ""))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     found = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
