@@ -28,7 +28,7 @@ from ..events.completion import closed
 from ..events.log import EventLog
 from ..wire.json_text import as_list, canonical
 from .packed_events import in_written_order, pack_event, unpack_event
-from .packing import EXACT, Packer, Payloads, Unpacker, reachable, sha256
+from .packing import EXACT, Packer, Payloads, Unpacker, home_at, reachable, sha256
 from .size_limit import CAP, Cut, shorten
 
 FORMAT = 1
