@@ -170,9 +170,9 @@ class DaskRows:
         else:
             return _outcome(getting) if getting.done() else None
         finally:
-            getting.cancel()
             leaving.cancel()
-            future.release()
+            future.release()  # ends `getting`; a cancellation would reach what others gather
+            getting.add_done_callback(_heard)
 
     async def _free(self) -> str:
         """Return the worker for a row, as soon as one may ask; "" if the cluster is gone."""
@@ -259,6 +259,12 @@ class DaskRows:
                 await self._client.run(
                     function, self._sending.name, *args, on_error="ignore", **where
                 )
+
+
+def _heard(getting: asyncio.Future[bytes]) -> None:
+    """Take note of the outcome of a task that is wanted no longer."""
+    if not getting.cancelled():
+        getting.exception()
 
 
 def _count(begun: Counter[str], event: tuple[float, str]) -> None:

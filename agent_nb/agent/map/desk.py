@@ -242,7 +242,7 @@ class StoreDesk:
 
     def _put(self, kept: Sequence[Done]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
-        if ended := [(d.row.key, d.record, 1) for d in kept if d.record and _ended(d)]:
+        if ended := [(d.row.key, d.record, _times(d)) for d in kept if d.record and _ended(d)]:
             self._attempts |= self._store.put(ended)
         if rest := [d.row.key for d in kept if not _ended(d)]:
             self._store.release(rest, asked=True)
@@ -305,6 +305,11 @@ class StoreDesk:
     async def _visit(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Use the store in its thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+
+def _times(done: Done) -> int:
+    """Return how often a row was asked by this map: workers that die leave rows to others."""
+    return max(done.result.attempts, 1)
 
 
 def _ended(done: Done) -> bool:

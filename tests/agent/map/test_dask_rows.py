@@ -116,7 +116,7 @@ def test_killed_workers_lose_no_row_and_every_row_asked_twice_is_counted(server,
     server.open_.clear()
 
     async def main():
-        stream = agent().map(WORDS, "{{ text }}", store=False, client=client, concurrency=10)
+        stream = agent().map(WORDS, "{{ text }}", client=client, concurrency=10)
         stream.start()
         asked = 10
         for _ in range(2):
@@ -133,6 +133,8 @@ def test_killed_workers_lose_no_row_and_every_row_asked_twice_is_counted(server,
     assert asked == dict(server.counts)
     assert again >= 10
     assert server.total == len(WORDS) + again
+    assert untimed(agent().map_sync(WORDS, "{{ text }}", client=client)) == here
+    assert server.total == len(WORDS) + again  # every row was stored
 
 
 def test_workers_that_are_threads_of_this_process_ask_too(server):
