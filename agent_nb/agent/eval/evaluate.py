@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,7 +68,7 @@ async def evaluate(
     scorer = scorer_of(score, rows, output=kind, expected=expected, options=asking, beside=beside)
     stream = map_of(agent, rows.data, prompt, asking, output=output, **options)
     await stream
-    candidates = candidates_of(rows, stream.rows, stream.results, kind)
+    candidates = candidates_of(rows, stream.rows, stream.results, kind, stream.pictures)
     scores = await scored(scorer, candidates)
     return Evaluation.of(
         scored_rows(candidates, scores.each, failed),
@@ -136,9 +137,16 @@ def _items(items: Sequence[Any], places: list[int]) -> list[Any]:
 
 
 def candidates_of(
-    rows: Rows, asked: Sequence[Row], results: Sequence[RowResult], output: OutputType | None
+    rows: Rows,
+    asked: Sequence[Row],
+    results: Sequence[RowResult],
+    output: OutputType | None,
+    pictures: Callable[[Row], Sequence[Any]],
 ) -> list[Candidate]:
-    """Return the answers with their rows, in the order of the results."""
+    """Return the answers with their rows, in the order of the results.
+
+    `pictures` reads those of a row, which may be too many to be held.
+    """
     return [
         Candidate(
             place=row.place,
@@ -146,7 +154,7 @@ def candidates_of(
             result=result,
             row=rows.values(row.place),
             prompt=row.prompt,
-            pictures=row.attachments,
+            pictures=partial(pictures, row),
             value=_value(result, output),
         )
         for row, result in zip(asked, results, strict=True)

@@ -63,14 +63,13 @@ class JudgeScore:
         if not candidates:
             return Scores([], True)
         rows = [self._row(c) for c in candidates]
-        pictures = [c.pictures for c in candidates]
         stream = map_of(
             self._judge,
             rows,
             question(rows[0]),
             self._options,
             output=self._output,
-            attachments=(lambda row: pictures[row.place]) if any(pictures) else None,
+            attachments=lambda row: candidates[row.place].pictures(),
             **self._beside,
         )
         await stream

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -27,7 +27,7 @@ SCORE = "scoring"  # the kind of error of an answer that could not be scored
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An answer to be scored: its run's result, the row it is about, the prompt as it was asked.
 
-    `value` is the typed answer, else its text; `pictures` went with the prompt.
+    `value` is the typed answer, else its text. `pictures` returns what went with the prompt.
     """
 
     place: int
@@ -35,7 +35,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     result: RowResult
     row: Mapping[str, Any]
     prompt: str = ""
-    pictures: tuple[Mapping[str, Any], ...] = ()
+    pictures: Callable[[], Sequence[Any]] = tuple
     value: Any = None
 
 

@@ -159,6 +159,10 @@ class MapStream(Stream):
         """The rows as they are asked, with their prompts, in the order of `results`."""
         return self._plan.job.rows
 
+    def pictures(self, row: Row) -> Sequence[Mapping[str, Any]]:
+        """Return the pictures of a row, read again if there were too many to be held."""
+        return self._plan.job.whole(row).attachments
+
     @property
     def runs(self) -> Runs:
         """The runs of the rows that are over, by place and repeat; each is read when it is wanted.
