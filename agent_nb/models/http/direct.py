@@ -202,9 +202,17 @@ def _joined(headers: Any) -> dict[str, str]:
     """Return headers by their names in lower case."""
     found: dict[str, str] = {}
     for raw, value in headers:
-        name, text = raw.decode("latin-1"), value.decode("latin-1")
+        name, text = raw.decode("latin-1"), _text(value)
         found[name] = f"{found[name]}, {text}" if name in found else text
     return found
+
+
+def _text(value: bytes) -> str:
+    """Return the text of a header: a secret is recognised only if its letters are read as sent."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _words(error: OSError) -> str:
