@@ -47,6 +47,7 @@ MOST = 5  # attempts of a row whose workers go away
 PATIENCE = 10.0  # s without an answer of the scheduler after which the rows end
 NAME = "agent_nb_row"  # how the dashboard calls a row
 VERSION = f"{__name__}:__version__"  # what a worker is asked for
+ANSWERS = (str, ImportError, AttributeError)  # to it; anything else is a broken connection
 
 
 def is_dask(client: object) -> bool:
@@ -192,11 +193,12 @@ class DaskRows:
         heard = time.monotonic()
         while True:
             try:
-                workers = await self._client.nthreads()
+                async with asyncio.timeout(PATIENCE):
+                    workers = await self._client.nthreads()
                 fit = await self._fit(workers)
                 self._wish_for(not workers)
                 heard = time.monotonic()
-                self._down = "" if fit or not workers else self._unfit[next(iter(workers))]
+                self._down = next(iter(self._unfit.values()), "") if not fit else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
                 if self._client.status == "running" and time.monotonic() - heard < PATIENCE:
@@ -223,10 +225,13 @@ class DaskRows:
         """Return the workers that have this package, in this version."""
         self._unfit = {name: self._unfit[name] for name in workers if name in self._unfit}
         if fresh := [name for name in workers if name not in self._unfit]:
-            found = await self._client.run(
-                pkgutil.resolve_name, VERSION, workers=fresh, on_error="return"
-            )
-            self._unfit |= {name: _unfit(name, said) for name, said in found.items()}
+            with suppress(Exception):  # a worker that goes away, or is busy: it is asked again
+                async with asyncio.timeout(PATIENCE):
+                    found = await self._client.run(
+                        pkgutil.resolve_name, VERSION, workers=fresh, on_error="return"
+                    )
+                answered = {n: s for n, s in found.items() if isinstance(s, ANSWERS)}
+                self._unfit |= {name: _unfit(name, said) for name, said in answered.items()}
         return [name for name in workers if self._unfit.get(name) == ""]
 
     def _drop(self, ticket: str, name: str) -> None:
