@@ -48,14 +48,16 @@ THOUGHT_TAGS = ("think", "thinking")
 class Basis(msgspec.Struct, frozen=True):
     """What the runs of one agent share: made for each run, or once for all rows of a map.
 
-    `models`: each with its dialect, the preferred one first. `start`: the fields of `run_start`
-    that do not depend on the prompt. `tariffs`: by the name of the model.
+    `models`: each with its dialect, the preferred one first. `fallback`: the dialect where a server
+    takes no tools. `start`: the fields of `run_start` that do not depend on the prompt. `tariffs`:
+    by the name of the model.
     """
 
     agent: Configuration
     redaction: Redaction
     policy: Policy
     models: Sequence[tuple[Model, Dialect]]
+    fallback: Dialect
     start: Mapping[str, Any]
     tariffs: Mapping[str, Tariff]
 
@@ -68,7 +70,15 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
     """
     models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
     tariffs = {model.name: tariff_of(model) for model, _ in models}
-    return Basis(agent, redaction, agent.policy(), models, _start_fields(agent, redaction), tariffs)
+    return Basis(
+        agent,
+        redaction,
+        agent.policy(),
+        models,
+        _thinking(agent, plugins.load("dialects", FALLBACK)),
+        _start_fields(agent, redaction),
+        tariffs,
+    )
 
 
 def plan(
@@ -99,7 +109,7 @@ def plan(
         model=model,
         dialect=dialect,
         spares=tuple(spares),
-        fallback=_thinking(agent, plugins.load("dialects", FALLBACK)),
+        fallback=basis.fallback,
         tools=agent.tools.specs,
         runner=_runner(agent, approver, log, redaction),
         limits=agent.limits,

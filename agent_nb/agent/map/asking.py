@@ -71,7 +71,7 @@ class LocalRows:
         `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
         the `agent`, which are inputs of the runs.
         """
-        self._agent = agent
+        self._alone = agent.given_of(basis.redaction, "", (), ())
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
@@ -84,7 +84,9 @@ class LocalRows:
             content=row.prompt, attachments=without_text(row.attachments), origin="user"
         )
         try:
-            given = self._agent.given_of(self._basis.redaction, row.prompt, row.attachments, ())
+            given = msgspec.structs.replace(
+                self._alone, prompt=row.prompt, attachments=row.attachments
+            )
             made = plan(self._basis, log, given, self._notes, ask=_nobody, context=Context())
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
