@@ -198,7 +198,8 @@ class DaskRows:
                 fit = await self._fit(workers)
                 self._wish_for(not workers)
                 heard = time.monotonic()
-                self._down = next(iter(self._unfit.values()), "") if not fit else ""
+                hopeless = not fit and len(self._unfit) == len(workers)
+                self._down = next(iter(self._unfit.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
                 if self._client.status == "running" and time.monotonic() - heard < PATIENCE:
