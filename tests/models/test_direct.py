@@ -223,6 +223,25 @@ def test_a_host_with_several_addresses_says_why_none_of_them_answers(monkeypatch
         asyncio.run(main())
 
 
+def test_an_event_loop_of_another_package_is_enough(monkeypatch):
+    class Other(asyncio.SelectorEventLoop):
+        async def create_connection(self, factory, host=None, port=None, *, ssl=None, **other):
+            assert set(other) <= {"server_hostname"}
+            return await super().create_connection(factory, host, port, ssl=ssl, **other)
+
+    async def main():
+        async with Lines(OK) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            answer = await one.send("GET", server.url, {}, b"")
+            await one.aclose()
+            await asyncio.sleep(0)
+            return answer.status_code
+
+    monkeypatch.setattr(direct.asyncio, "BaseEventLoop", int)
+    with asyncio.Runner(loop_factory=Other) as runner:
+        assert runner.run(main()) == 200
+
+
 def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):
     def kind(url, *, loopback=False):
         return type(way.way_to(httpx.URL(url), None, 5.0, loopback=loopback))

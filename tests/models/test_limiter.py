@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import threading
+import types
 
 import anyio
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import Agent
+from agent_nb.agent.retry import retry_of
+from agent_nb.errors import ModelError
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
 from agent_nb.models.http.limiter import Limiter, reporting
@@ -437,6 +440,44 @@ def test_a_place_that_becomes_free_is_taken_at_once_whatever_the_loop():
         thread.join()
     assert len(order) == 12
     assert limiter.places.inside == 0
+
+
+def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
+    limiter = Limiter("lab", Places())
+
+    async def main():
+        async with limiter.admit("m") as one, limiter.admit("m") as other:
+            faults = [ModelError("x", status=429, retryable=True) for _ in range(2)]
+            for place, fault in zip((one, other), faults, strict=True):
+                place.refused(fault)
+            return faults
+
+    first, second = wait(main)
+    assert (first.shared, second.shared) == (False, True)
+    plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, spares=())
+    assert [retry_of(fault, 3, plan, None).counted for fault in (first, second)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ModelError("x", status=500, retryable=True),
+        ModelError("x", status=503, retryable=True),
+        ModelError("x", status=429, retryable=False, retry_after=5.0),
+        ModelError("x", status=429, retryable=True, retry_after=3600.0),
+    ],
+)
+def test_faults_that_are_of_one_request_or_too_long_close_nothing(fault):
+    limiter = Limiter("lab", Places())
+
+    async def main():
+        async with limiter.admit("m") as place:
+            place.refused(fault)
+        async with limiter.admit("m"):
+            return limiter.places.inside
+
+    assert wait(main) == 1
+    assert not fault.shared
 
 
 def test_the_strictest_of_several_limits_holds_while_they_last():

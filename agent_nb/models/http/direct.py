@@ -69,12 +69,15 @@ class Direct:
     async def _open(self) -> Link:
         import httpx
 
+        # loops of other packages do not take the delay
+        own = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+        more: dict[str, Any] = {"happy_eyeballs_delay": HAPPY} if own else {}
         opening = asyncio.open_connection(
             self._host,
             self._port,
             ssl=self._tls,
             server_hostname=self._host if self._tls is not None else None,
-            happy_eyeballs_delay=HAPPY,
+            **more,
         )
         try:
             return Link(*await within(self._connect, opening))
