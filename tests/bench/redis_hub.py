@@ -32,8 +32,8 @@ from agent_nb import events as ev
 from agent_nb.events.log import EventLog
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
-from agent_nb.server.redis_hub import RedisHub
-from agent_nb.server.redis_place import place_of
+from agent_nb.server.redis.hub import RedisHub
+from agent_nb.server.redis.place import place_of
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again."
 PACED = 400  # deltas

@@ -6,7 +6,7 @@ from agent_nb.agent.eval.evaluate import scored_rows
 from agent_nb.agent.eval.evaluation import Evaluation
 from agent_nb.agent.eval.scores import Candidate, Score
 from agent_nb.agent.map.row import RowResult
-from agent_nb.agent.map.rows import rows_of
+from agent_nb.agent.map.table.rows import rows_of
 
 
 def result(place, answer="yes", **fields):

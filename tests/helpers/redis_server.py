@@ -19,9 +19,9 @@ import pytest
 from helpers.lacking import lacking
 
 from agent_nb.server.hub import Hub
-from agent_nb.server.redis_hub import RedisHub
-from agent_nb.server.redis_place import place_of
-from agent_nb.server.redis_publisher import Limits
+from agent_nb.server.redis.hub import RedisHub
+from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.publisher import Limits
 
 KEY = b"the key of the tests"
 PATIENCE = 20.0  # s

@@ -13,8 +13,8 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
-from agent_nb.agent.map.rows import rows_of
-from agent_nb.agent.map.template import Template
+from agent_nb.agent.map.table.rows import rows_of
+from agent_nb.agent.map.table.template import Template
 from agent_nb.notebook.cell import approvals, mapped
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb import Scripted
-from agent_nb.agent.map.stored import folder
+from agent_nb.agent.map.kept.stored import folder
 from agent_nb.record.record import KEY
 from agent_nb.record.signing import sign
 

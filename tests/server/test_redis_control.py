@@ -19,8 +19,8 @@ from agent_nb.external import tokens
 from agent_nb.external.attach import attach
 from agent_nb.server import serve
 from agent_nb.server.app import Server, Settings
-from agent_nb.server.redis_hub import RedisHub
-from agent_nb.server.redis_messages import (
+from agent_nb.server.redis.hub import RedisHub
+from agent_nb.server.redis.messages import (
     LIFE,
     SKEW,
     Gate,
@@ -30,7 +30,7 @@ from agent_nb.server.redis_messages import (
     question,
     seal,
 )
-from agent_nb.server.redis_place import place_of
+from agent_nb.server.redis.place import place_of
 
 CALL = calling("touch", name="a")
 ASKED = ev.Approval(seq=1, call_id="c", stage="requested", args={"name": "a", "n": 1})
@@ -308,7 +308,7 @@ def test_events_forged_in_redis_make_nobody_approve_what_was_not_asked(
 
 @pytest_extra
 def test_a_server_with_another_key_can_only_follow(kernel, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis_control.PATIENCE", 0.3)
+    monkeypatch.setattr("agent_nb.server.redis.control.PATIENCE", 0.3)
     log = EventLog("r")
     stopped = []
     kernel._hub.attach(log, cancel=lambda: stopped.append(1))

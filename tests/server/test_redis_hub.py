@@ -22,10 +22,10 @@ from agent_nb.external.connect import Backoff
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
-from agent_nb.server.redis_entries import encoded, entry_of, fields, parts, stream_id
-from agent_nb.server.redis_hub import RedisHub, hub_at
-from agent_nb.server.redis_place import place_of
-from agent_nb.server.redis_publisher import Limits
+from agent_nb.server.redis.entries import encoded, entry_of, fields, parts, stream_id
+from agent_nb.server.redis.hub import RedisHub, hub_at
+from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.publisher import Limits
 
 pytestmark = pytest.mark.extra
 ALL = Filter(internal=True)
@@ -270,8 +270,8 @@ def test_the_same_run_from_two_kernels_is_one_and_another_run_with_its_id_is_not
 
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
-    monkeypatch.setattr("agent_nb.server.redis_mirrors.IDLE", 0.05)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")
@@ -303,7 +303,7 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
 
 
 def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")
@@ -329,7 +329,7 @@ def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, mo
 def test_deltas_go_beyond_the_buffer_and_after_the_end_and_everything_expires(
     hubs, redis_server, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url
     kernel = hubs(url, keep=40, limits=Limits(deltas=0.0, kept=500))
     log = EventLog("r")
@@ -571,7 +571,7 @@ def test_a_redis_that_lost_everything_is_filled_again_and_readers_go_on(redis_fo
 
 
 def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis_hub.TEND", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")

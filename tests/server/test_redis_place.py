@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
-from agent_nb.server.redis_place import configured, place_of
+from agent_nb.server.redis.place import configured, place_of
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from ...errors import UsageError, did_you_mean, unknown_name
 from ..configuration import Configuration
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
-from ..map.rows import Rows, rows_of
 from ..map.stream import map_of
+from ..map.table.rows import Rows, rows_of
 from ..typed.output_type import InvalidOutput, OutputType
 from .evaluated import Spent
 from .evaluation import Evaluation

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ..map.rows import Rows
+from ..map.table.rows import Rows
 from ..typed.output_type import OutputType
 from .intervals import Interval
 from .scores import ScoredRow, failures, total

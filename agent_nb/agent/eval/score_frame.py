@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...wire.json_text import dumps
-from ..map.answer_fields import Kind, Shape
-from ..map.frame_out import Column, beside, frame_out
 from ..map.row import RowResult
+from ..map.table.answer_fields import Kind, Shape
+from ..map.table.frame_out import Column, beside, frame_out
 from .compared import Compared
 from .evaluated import Evaluated
 from .pairing import Pair

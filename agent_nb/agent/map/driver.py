@@ -31,7 +31,7 @@ from ...record.row_store import RowStore
 from .alike import Alike
 from .asking import Answered, RowAsker
 from .budget import Budget
-from .desk import Desk, Done, PlainDesk, StoreDesk
+from .kept.desk import Desk, Done, PlainDesk, StoreDesk
 from .map_log import MapLog
 from .options import MapOptions
 from .results import Results

@@ -21,7 +21,7 @@ from ... import events
 from ...errors import Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
-from .recorded import COUNTS, KIND
+from .kept.recorded import COUNTS, KIND
 from .row import Row, RowResult
 from .sample import Sample
 from .tally import Tally

@@ -35,17 +35,17 @@ from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .driver import Job, Say
 from .estimate import estimate
-from .filling import Filling
-from .forgetting import origin
+from .kept.forgetting import origin
+from .kept.map_player import again
+from .kept.stored import Store, map_id, opened
 from .keys import map_digest
-from .map_player import again
 from .options import MapOptions
 from .refusals import check
 from .row import Row
-from .rows import Rows, rows_of
-from .spread import spread, where
-from .stored import Store, map_id, opened
-from .template import Template
+from .spread.executor_rows import spread, where
+from .table.filling import Filling
+from .table.rows import Rows, rows_of
+from .table.template import Template
 
 TOKENS = "tokens"  # the limit
 NAMED = 10  # rows that an error names

@@ -13,7 +13,7 @@ import msgspec
 
 from ...record.record import Record
 from ...wire.text_limits import cut_end
-from .recorded import folded
+from .kept.recorded import folded
 from .row import Row, RowResult
 from .tally import RowLine
 

@@ -30,15 +30,15 @@ from ..runs import Runs
 from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
 from .driver import MapDriver
-from .frame_out import frame_out
-from .map_player import MapPlayer, playing
+from .kept.map_player import MapPlayer, playing
+from .kept.recorded import earlier, recorded, records, unanswered
+from .kept.row_runs import RowRuns
+from .kept.stored import FoundRow, Store, found
 from .options import MapOptions
 from .planning import Planned, planned
-from .recorded import earlier, recorded, records, unanswered
 from .results import Results
 from .row import Row, RowResult
-from .row_runs import RowRuns
-from .stored import FoundRow, Store, found
+from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
     from ...record.given import Given

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...agent.map import forgetting
-from ...agent.map.stored import folder
+from ...agent.map.kept import forgetting
+from ...agent.map.kept.stored import folder
 from ...agent.run import Run
 from ...errors import UsageError
 from ...host.paths import tilde

@@ -194,7 +194,7 @@ def test_nothing_is_left_in_the_cluster(server, client):
 
 
 def _seats():
-    from agent_nb.agent.map import worker
+    from agent_nb.agent.map.spread.executor_rows import worker
 
     return len(worker.place()._seats)
 
@@ -257,9 +257,9 @@ def hide_package():
 
 def age_package():
     """Make this process one that has an older version of the package."""
-    import agent_nb.agent.map.dask_rows
+    import agent_nb.agent.map.spread.dask_rows
 
-    agent_nb.agent.map.dask_rows.__version__ = "0.0.9"
+    agent_nb.agent.map.spread.dask_rows.__version__ = "0.0.9"
 
 
 @pytest.mark.parametrize(

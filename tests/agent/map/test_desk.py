@@ -8,7 +8,7 @@ from helpers.maps import BAD, OK, Map, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_nb.agent.map.desk import LEASE, RENEW
+from agent_nb.agent.map.kept.desk import LEASE, RENEW
 from agent_nb.errors import Cancelled, UsageError
 from agent_nb.record.row_store import RowStore
 

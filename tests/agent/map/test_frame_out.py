@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agent_nb.agent.map.answer_fields import fields
-from agent_nb.agent.map.frame_out import frame_out
 from agent_nb.agent.map.row import RowResult
-from agent_nb.agent.map.rows import rows_of
+from agent_nb.agent.map.table.answer_fields import fields
+from agent_nb.agent.map.table.frame_out import frame_out
+from agent_nb.agent.map.table.rows import rows_of
 from agent_nb.agent.typed.output_type import OutputType
 
 META = ["_run", "_status", "_error", "_tokens", "_cost", "_seconds"]
@@ -342,8 +342,8 @@ def test_half_a_character_in_an_answer_breaks_no_column():
 
 def test_dicts_need_no_pandas():
     code = (
-        "import sys\nfrom agent_nb.agent.map.rows import rows_of\n"
-        "from agent_nb.agent.map.frame_out import frame_out\n"
+        "import sys\nfrom agent_nb.agent.map.table.rows import rows_of\n"
+        "from agent_nb.agent.map.table.frame_out import frame_out\n"
         "frame_out(rows_of(['a']), [])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -34,7 +34,7 @@ LEASE = 2.0  # seconds that the next process waits for rows of a killed one
 SCRIPT = f"""
 import json, os, sys
 from agent_nb import Agent
-from agent_nb.agent.map import desk
+from agent_nb.agent.map.kept import desk
 
 store, out, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
 desk.LEASE, desk.RENEW, desk.POLL = float(sys.argv[4]), 0.5, 0.1
@@ -203,7 +203,7 @@ CELL = """%%agent --map rows -o frame --concurrency 20 --store rows.sqlite
 Classify {{ text }}"""
 SETUP = f"""
 %load_ext agent_nb
-from agent_nb.agent.map import desk
+from agent_nb.agent.map.kept import desk
 desk.LEASE, desk.RENEW, desk.POLL = {LEASE}, 0.5, 0.1
 rows = [{{"text": f"row number {{n}}"}} for n in range(200)]
 """

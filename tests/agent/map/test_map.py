@@ -10,8 +10,9 @@ from helpers.pictures import png
 from helpers.scripts import calling
 
 from agent_nb import RUNS, Agent, Scripted, tool
-from agent_nb.agent.map import filling, sample
-from agent_nb.agent.map.recorded import records
+from agent_nb.agent.map import sample
+from agent_nb.agent.map.kept.recorded import records
+from agent_nb.agent.map.table import filling
 from agent_nb.agent.replay_check import Wish
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError

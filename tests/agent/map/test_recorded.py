@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.map.recorded import KIND, folded, records
+from agent_nb.agent.map.kept.recorded import KIND, folded, records
 from agent_nb.events import State
 
 values = st.recursive(

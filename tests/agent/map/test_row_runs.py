@@ -3,7 +3,8 @@
 import pytest
 
 from agent_nb import RUNS, Agent, Scripted
-from agent_nb.agent.map import row_runs, sample
+from agent_nb.agent.map import sample
+from agent_nb.agent.map.kept import row_runs
 
 TEXTS = ["one", "two", "three"]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.map.rows import rows_of
+from agent_nb.agent.map.table.rows import rows_of
 from agent_nb.errors import UsageError
 
 HOSTILE = ["__class__", "a b", "{{", "}}", "__builtins__", "len", "print", "row", "class", "", "é"]
@@ -183,7 +183,7 @@ def test_there_is_no_row_before_the_first_and_after_the_last(place):
 
 def test_no_library_is_imported_for_it():
     code = (
-        "import sys\nfrom agent_nb.agent.map.rows import rows_of\n"
+        "import sys\nfrom agent_nb.agent.map.table.rows import rows_of\n"
         "rows_of([{'a': 1}]).values(0)['a']\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

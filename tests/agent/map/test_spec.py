@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from agent_nb import Agent, Scripted, tool
-from agent_nb.agent.map.spec import Spec, agent_of, spec_of
-from agent_nb.agent.map.tool_reference import found, references
+from agent_nb.agent.map.spread.spec import Spec, agent_of, spec_of
+from agent_nb.agent.map.spread.tool_reference import found, references
 from agent_nb.errors import UsageError
 from agent_nb.tools.toolset import Toolset, resolve
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.counting_server import CountingServer
 
 from agent_nb import Agent
-from agent_nb.agent.map import work, worker
+from agent_nb.agent.map.spread.executor_rows import work, worker
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
 from agent_nb.record.record import events_of
@@ -132,7 +132,7 @@ def test_no_more_rows_are_asked_at_once_than_wanted(server, threads):
 
 
 def test_each_row_leaves_the_record_of_its_run(server, threads):
-    from agent_nb.agent.map.recorded import records
+    from agent_nb.agent.map.kept.recorded import records
 
     found = records(mapped(threads).log)
     answers = {e.content for r in found.values() for e in events_of(r) if e.type == "respond"}

@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from agent_nb import Agent, Scripted
-from agent_nb.agent.map import forgetting
+from agent_nb.agent.map.kept import forgetting
+from agent_nb.agent.map.kept.recorded import records
+from agent_nb.agent.map.kept.stored import folder, found, map_id, opened
 from agent_nb.agent.map.options import MapOptions
 from agent_nb.agent.map.planning import planned
-from agent_nb.agent.map.recorded import records
-from agent_nb.agent.map.stored import folder, found, map_id, opened
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.events import RunStart
 from agent_nb.host import launch

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from agent_nb.agent.attachments import pictures_of
 from agent_nb.agent.interpolate import interpolate
-from agent_nb.agent.map.rows import rows_of
-from agent_nb.agent.map.template import Template
+from agent_nb.agent.map.table.rows import rows_of
+from agent_nb.agent.map.table.template import Template
 from agent_nb.errors import UsageError
 
 HOSTILE = ["__class__", "a b", "{{", "}}", "__builtins__", "__import__", "class", "é", '"']

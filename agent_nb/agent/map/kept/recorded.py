@@ -1,0 +1,118 @@
+"""The rows that stand in the log of a map, in its state `map.rows`: `{"shared": …, "rows": …}`.
+
+Rules
+- `rows` is `{key: record}`. What the first events of all records have in common (model, limits, the
+  schema of the answer) stands once, in `shared`; a record that is read is whole again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from ....events import Event, State
+from ....record.record import Record, events_of
+from ....wire.json_text import as_list
+from ..row import Row, RowResult
+from ..row_result import result_of
+
+COUNTS = "map"  # of the event that holds the counts
+KIND = "map.rows"  # of the event that holds the records
+
+
+def folded(records: Mapping[str, Record]) -> dict[str, Any]:
+    """Return records as the payload of the state."""
+    firsts = {key: events[0] for key, record in records.items() if (events := _events(record))}
+    shared = reduce(_common, firsts.values()) if firsts else {}
+    rows = {
+        key: {**record, "events": [_without(firsts[key], shared), *_events(record)[1:]]}
+        if key in firsts
+        else record
+        for key, record in records.items()
+    }
+    return {"shared": shared, "rows": rows}
+
+
+def _events(record: Record) -> list[Any]:
+    """Return the events of a record, none if the first of them is no object."""
+    events = as_list(record.get("events"))
+    return events if events and isinstance(events[0], Mapping) else []
+
+
+def records(log: Sequence[Event]) -> dict[str, Record]:
+    """Return the records of the rows in the log of a map, by key."""
+    found: dict[str, Record] = {}
+    for event in log:
+        if isinstance(event, State) and event.kind == KIND and isinstance(event.payload, Mapping):
+            rows = event.payload.get("rows")
+            for key, record in rows.items() if isinstance(rows, Mapping) else ():
+                if isinstance(record, Mapping):
+                    found[str(key)] = _whole(record, event.payload.get("shared"))
+    return found
+
+
+def _whole(record: Record, shared: Any) -> Record:
+    events = _events(record)
+    if not (events and isinstance(shared, Mapping)):
+        return record
+    return {**record, "events": [_merged(shared, events[0]), *events[1:]]}
+
+
+def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that two objects share, at any depth."""
+    found: dict[str, Any] = {}
+    for key in one.keys() & other.keys():
+        a, b = one[key], other[key]
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            found[key] = _common(a, b)
+        elif type(a) is type(b) and a == b:
+            found[key] = a
+    return found
+
+
+def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `whole` without what `shared` has of it."""
+    left: dict[str, Any] = {}
+    for key, value in whole.items():
+        if key not in shared:
+            left[key] = value
+        elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
+            left[key] = rest
+    return left
+
+
+def _merged(shared: Mapping[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `rest` with the fields that it shares with others."""
+    merged = {**shared, **rest}
+    for key in shared.keys() & rest.keys():
+        if isinstance(shared[key], Mapping) and isinstance(rest[key], Mapping):
+            merged[key] = _merged(shared[key], rest[key])
+    return merged
+
+
+def earlier(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
+    """Return the records of the rows in the logs of several maps, by key; the first log counts."""
+    found: dict[str, Record] = {}
+    for log in logs:
+        found = {**records(log), **found}
+    return found
+
+
+def unanswered(log: Sequence[Event]) -> int:
+    """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
+    counts = next(
+        (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
+    )
+    said = counts if isinstance(counts, Mapping) else {}
+    total, done = said.get("total"), said.get("done")
+    return total - done if type(total) is int and type(done) is int else 0
+
+
+def recorded(log: Sequence[Event], rows: Sequence[Row]) -> Iterator[tuple[int, RowResult]]:
+    """Yield index and result of each of the `rows` that the log of a map has a record of."""
+    known = records(log)
+    for index, row in enumerate(rows):
+        if (record := known.get(row.key)) is not None:
+            events = events_of(record)
+            yield index, result_of(events, place=row.place, key=row.key, origin="record")

@@ -1,0 +1,50 @@
+"""The runs of the rows of a map, read from its log or its store when they are wanted.
+
+Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
+
+Rules: nothing is kept. A row whose record is in neither place has no run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import overload
+
+from ....record.record import Record, log_of
+from ...run import Run
+from ...typed.output_type import OutputType
+
+BATCH = 100  # rows that are read at once
+
+Read = Callable[[Sequence[str]], Mapping[str, Record]]
+
+
+class RowRuns(Sequence[Run]):
+    """The runs of the rows with these `keys`, in their order.
+
+    `read` returns the records of some keys; `output` is the type of the answers.
+    """
+
+    def __init__(self, keys: Sequence[str], read: Read, output: OutputType | None) -> None:
+        self._keys, self._read, self._output = keys, read, output
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> RowRuns: ...
+    def __getitem__(self, index: int | slice) -> Run | RowRuns:
+        if isinstance(index, slice):
+            return RowRuns(self._keys[index], self._read, self._output)
+        key = self._keys[index]
+        return Run(log_of(self._read([key])[key]), output=self._output)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Run]:
+        left = iter(self._keys)
+        while some := list(islice(left, BATCH)):
+            found = self._read(some)
+            for key in some:
+                yield Run(log_of(found[key]), output=self._output)

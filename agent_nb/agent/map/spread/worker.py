@@ -1,0 +1,129 @@
+"""What runs in a worker: it asks the rows that it is sent, in one event loop for the process.
+
+Why one loop: a pool calls `ask` in many threads, but connections, the limiter of an endpoint and
+the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
+
+Rules
+- Keys come from the worker's own environment.
+- `ask` returns a result for every row and raises nothing. A row that is stopped is returned as
+  interrupted.
+- The loop ends with the last map (`forget`). Where no one forgets, as in a pool of processes, the
+  `KEPT` latest maps without rows under way keep their connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+
+from .... import __version__
+from ..asking import Answered
+from ..row import RowResult
+from .seat import Begun, Seat
+from .work import Returned, Skew, Work, encode, read_work
+
+KEPT = 4
+
+
+class Place:
+    """The event loop of this process, and the maps whose rows it asks."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._seats: dict[str, Seat] = {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def ask(self, work: Work, begun: Begun | None) -> Answered:
+        """Ask a row and wait for it; see `Seat.ask`."""
+        with self._lock:
+            loop = self._loop = self._loop or _started()
+            seat = self._seats.pop(work.map, None) or Seat(work.spec)
+            self._seats[work.map] = seat
+            asking = asyncio.run_coroutine_threadsafe(seat.ask(work, begun), loop)
+            for name in [n for n, s in self._seats.items() if s.idle and s is not seat][:-KEPT]:
+                asyncio.run_coroutine_threadsafe(self._seats.pop(name).aclose(), loop)
+        return asking.result()
+
+    def stop(self, name: str, tickets: Collection[str] | None) -> None:
+        """Stop rows of a map, all if None; return at once."""
+        seat, loop = self._seats.get(name), self._loop
+        if seat is not None and loop is not None:
+            loop.call_soon_threadsafe(seat.stop, tickets)
+
+    def forget(self, name: str) -> None:
+        """Stop a map and close its connections; without maps, end the loop. Return at once."""
+        with self._lock:
+            seat, loop = self._seats.pop(name, None), self._loop
+            if seat is None or loop is None:
+                return
+            last = not self._seats
+            self._loop = None if last else loop
+        asyncio.run_coroutine_threadsafe(_closed(seat, loop, last=last), loop)
+
+
+async def _closed(seat: Seat, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
+    with suppress(Exception):  # a connection that does not close
+        await seat.aclose()
+    if last:
+        loop.call_soon(loop.stop)
+
+
+def _started() -> asyncio.AbstractEventLoop:
+    """Return an event loop that runs in a thread of its own until it is stopped."""
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        try:
+            loop.run_forever()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            loop.close()
+
+    threading.Thread(target=run, name="agent_nb worker", daemon=True).start()
+    return loop
+
+
+_places: dict[int, Place] = {}  # by process: one that was forked has a place of its own
+_making = threading.Lock()
+
+
+def place() -> Place:
+    """Return the place of this process."""
+    with _making:
+        return _places.setdefault(os.getpid(), Place())
+
+
+def ask(message: bytes, begun: Begun | None = None) -> bytes:
+    """Ask the row of a message and return what came of it, as a message; see `Seat.ask`."""
+    try:
+        work = read_work(message)
+    except Skew as skew:
+        return encode(Returned(result=_skewed(skew)))
+    answered = place().ask(work, begun)
+    record = None if answered.record is None else dict(answered.record)
+    return encode(Returned(result=answered.result, record=record))
+
+
+def stop(name: str, tickets: Collection[str] | None = None) -> None:
+    """Stop rows of a map in this process, all if None."""
+    place().stop(name, tickets)
+
+
+def forget(name: str) -> None:
+    """Stop a map in this process and close what it holds."""
+    place().forget(name)
+
+
+def _skewed(skew: Skew) -> RowResult:
+    return RowResult(
+        place=0,
+        key="",
+        status="error",
+        kind="version",
+        error=f"The worker has jupyter-agent-nb {__version__}, and the map comes from {skew.version}. Install the same version on both sides.",
+    )

@@ -1,0 +1,72 @@
+"""The rows of a map with their prompts, pictures and keys, made before the first request.
+
+Rules
+- Prompts are filled in and redacted once. Rows hold pictures up to `HELD` characters in all; of the
+  others only the kind and the name are kept, and the data is read again when the row is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ....errors import UsageError
+from ....record.given import Given
+from ....wire.redact import Redaction
+from ..keys import Keys
+from ..row import Row
+from .rows import Rows
+from .template import Template
+
+HELD = 64_000_000  # characters of base64
+
+
+class Filling:
+    """Fills in the prompts of `rows`."""
+
+    def __init__(self, rows: Rows, template: Template, redaction: Redaction) -> None:
+        self._rows, self._template, self._redaction = rows, template, redaction
+        self._held = 0
+
+    def all(self, alone: Given, repeats: int) -> list[Row]:
+        """Return the rows in the order in which they are asked; `alone`: a run without a prompt.
+
+        Raises UsageError for a row that cannot be filled in, and for an empty prompt.
+        """
+        keys = Keys(alone.inputs)
+        made = []
+        for place in range(len(self._rows)):
+            filled = self._template.fill(self._rows.values(place))
+            prompt = self._redaction.value(filled.prompt)
+            if not prompt.strip() and not filled.pictures:
+                raise UsageError(
+                    f"The prompt of row {place} is empty. Leave the row out of the data."
+                )
+            pictures = self._kept(filled.pictures)
+            made += [
+                Row(
+                    place=place,
+                    prompt=prompt,
+                    key=keys.next(prompt, filled.pictures, repeat=repeat),
+                    attachments=pictures,
+                    repeat=repeat,
+                )
+                for repeat in range(repeats)
+            ]
+        return made
+
+    def whole(self, row: Row) -> Row:
+        """Return a row with the data of its pictures. Raises UsageError."""
+        if all(picture["data"] for picture in row.attachments):
+            return row
+        filled = self._template.fill(self._rows.values(row.place))
+        return msgspec.structs.replace(row, attachments=filled.pictures)
+
+    def _kept(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+        size = sum(len(picture["data"]) for picture in pictures)
+        if self._held + size > HELD:
+            return tuple({**picture, "data": ""} for picture in pictures)
+        self._held += size
+        return tuple(pictures)

@@ -1,0 +1,82 @@
+"""The columns of a map's results beside those of a pandas frame.
+
+Rules
+- By position: the index, duplicates and levels included, is that of the frame, and its own columns
+  keep their types.
+- Types do not depend on the answers: whole numbers are `Int64`, truth values `boolean`, numbers
+  `float64`, texts pandas' own; a value that does not fit (a number beyond 64 bits) makes its column
+  one of objects, so that nothing is lost.
+- A frame with levels of columns gets the names at the first level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .answer_fields import Kind, Shape
+
+_TYPES: dict[Kind, tuple[Any, tuple[type, ...]]] = {
+    "int": ("Int64", (int, float)),
+    "float": ("float64", (int, float)),
+    "bool": ("boolean", (bool,)),
+    "count": ("int64", (int,)),
+}
+
+
+def taken(frame: Any) -> set[str]:
+    """Return the names that a frame has."""
+    labels = frame.columns.get_level_values(0) if frame.columns.nlevels > 1 else frame.columns
+    return set(map(str, labels))
+
+
+def extended(
+    frame: Any, places: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
+) -> Any:
+    """Return the rows at `places` (None: all) of a frame with columns at its right."""
+    import pandas as pd
+
+    held = frame.copy() if places is None else frame.iloc[list(places)].copy()
+    made = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
+    # with their types: of an array of objects, pandas would make a column of texts
+    series = {n: pd.Series(a, index=held.index, dtype=a.dtype) for n, a in made.items()}
+    added = pd.DataFrame(series, index=held.index)
+    levels = held.columns.nlevels
+    if levels > 1:
+        added.columns = pd.MultiIndex.from_tuples([(name, *[""] * (levels - 1)) for name in made])
+    out = pd.concat([held, added], axis=1)
+    out.columns.names = held.columns.names
+    out.attrs = held.attrs
+    return out
+
+
+def _array(kind: Kind, values: list[Any]) -> Any:
+    """Return the values as a column of their kind, else as objects."""
+    try:
+        return _text(values) if kind == "text" else _typed(kind, values)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return _objects(values)
+
+
+def _typed(kind: Kind, values: list[Any]) -> Any:
+    """Return numbers or truth values as a column. Raises as pandas does, and TypeError."""
+    import pandas as pd
+
+    dtype, types = _TYPES[kind]
+    if not all(v is None or type(v) in types for v in values):
+        raise TypeError(kind)  # pandas would read numbers out of texts
+    return pd.array(values, dtype=dtype)
+
+
+def _text(values: list[Any]) -> Any:
+    from ....events.event_frame import text_array
+
+    if not all(v is None or isinstance(v, str) for v in values):
+        raise TypeError
+    return text_array(_objects(values))
+
+
+def _objects(values: list[Any]) -> Any:
+    import numpy as np
+
+    return np.fromiter(values, object, len(values))

@@ -1,0 +1,1 @@
+"""The hub over Redis: kernels publish their runs, and any number of servers serve them."""

@@ -1,0 +1,200 @@
+"""Stop runs and answer their questions through Redis: one stream a run, read only by its kernel.
+
+Rules
+- A message does no more than a local call: the channel's own `cancel` and `approve`, whose policy
+  judges edited arguments again. The question that the sender saw must be the one that is open.
+- A message that does not count (`redis_messages`) changes nothing, and is logged, up to `SAID`
+  times a run.
+- Servers say that they listen, so that a run waits for answers only while someone can give one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from contextlib import suppress
+from typing import Any
+
+from ...errors import AgentError, HubAway, UsageError
+from ..channel import Channel
+from .link import LOG, Command, Link, Refusal
+from .messages import Gate, Message, Refused, message, question, seal
+from .mirror import Mirror
+from .reader import KEPT, Reader
+
+PATIENCE = 8.0  # s for the reply of a kernel
+HEARD = 25.0  # s that a listening server counts
+SAID = 20
+_UNREAD = 600  # s that a message nobody reads stays
+
+
+class Control:
+    """Both ends: `attend` for the runs of this process, `cancel` and `approve` for others'."""
+
+    def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
+        self.key = key
+        self._link, self._reader = link, reader
+        self._replies = Gate(None, key)
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._attended: dict[str, tuple[Channel, Gate]] = {}
+        self._refusals: dict[str, int] = {}
+        self._heard: dict[str, dict[str, float]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        reader.answers(self._replied)
+
+    # The kernel's end.
+
+    def listeners(self, run: str) -> int:
+        """Return how many other servers have readers of a run of ours."""
+        now = time.monotonic()
+        return sum(end > now for end in list(self._heard.get(run, {}).values()))
+
+    async def attend(self, channel: Channel) -> None:
+        """Read the control messages of a run of this process."""
+        if not self.key or channel.run in self._attended:
+            return
+        self._attended[channel.run] = (channel, Gate(channel.run, self.key))
+
+        def deliver(entries: list[Any]) -> None:
+            for _, given in entries:
+                self._open(channel.run, given)
+
+        await self._reader.follow(self._key(channel.run), "0-0", deliver)
+
+    async def tend(self) -> None:
+        """Let go of the runs that have ended. Raises HubAway."""
+        over = [run for run, (channel, _) in self._attended.items() if channel.ended]
+        for run in over:
+            self._reader.leave(self._key(run))
+            for known in (self._attended, self._refusals, self._heard):
+                known.pop(run, None)
+            await self._link.ask("UNLINK", self._key(run))
+
+    def _open(self, run: str, given: list[bytes]) -> None:
+        if run not in self._attended:
+            return
+        channel, gate = self._attended[run]
+        try:
+            found = gate.open(given or [])
+            if not found.back.startswith(self._link.place.key("inbox", "")):
+                raise Refused("it names no inbox for the reply")  # noqa: TRY301
+        except Refused as why:
+            self._refuse(run, str(why))
+            return
+        if found.kind in ("listening", "gone"):
+            until = time.monotonic() + HEARD if found.kind == "listening" else 0.0
+            self._heard.setdefault(run, {})[found.back] = until
+            return
+        task = asyncio.get_running_loop().create_task(self._obey(channel, found))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _refuse(self, whose: str, why: str) -> None:
+        count = self._refusals[whose] = self._refusals.get(whose, 0) + 1
+        if count <= SAID:
+            LOG.warning("a control message for %s does not count: %s", whose, why)
+
+    async def _obey(self, channel: Channel, found: Message) -> None:
+        done, words = True, ""
+        try:
+            done = await _act(channel, found)
+        except Refused as why:
+            done, words = False, str(why)
+            self._refuse(channel.run, words)
+        except AgentError as fault:
+            done, words = False, str(fault)
+        except Exception as fault:  # of the run's own function; the sender learns of it
+            done, words = False, f"{type(fault).__name__} in the kernel of the run"
+            LOG.exception("%s of run %s", found.kind, channel.run)
+        reply = message("said", channel.run, nonce=found.nonce, done=done, words=words[:2000])
+        fields = seal(reply, self.key)
+        with suppress(HubAway):  # the sender gives up by itself
+            added: Command = ("XADD", found.back, "MAXLEN", "~", 1000, "*", *fields)
+            await self._link.pipe([added, ("EXPIRE", found.back, KEPT)])
+
+    # The server's end.
+
+    async def cancel(self, mirror: Mirror) -> None:
+        """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
+        await self._ask(message("cancel", mirror.run, back=self._reader.inbox))
+
+    async def approve(
+        self,
+        mirror: Mirror,
+        call_id: str,
+        *,
+        allow: bool,
+        args: dict[str, Any] | None = None,
+        scope: Any = "once",
+        reason: str = "",
+    ) -> bool:
+        """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
+        answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
+        asked = question(mirror.stored(), call_id)
+        back = self._reader.inbox
+        said = message("approve", mirror.run, call=call_id, asked=asked, back=back, **answer)
+        return await self._ask(said)
+
+    async def listen(self, run: str, *, here: bool) -> None:
+        """Tell the kernel of a run that this server has readers of it, or none. Raises HubAway."""
+        if self.key:
+            kind = "listening" if here else "gone"
+            await self._send(message(kind, run, back=self._reader.inbox))
+
+    async def _ask(self, said: Message) -> bool:
+        waiting = self._waiting[said.nonce] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send(said)
+            async with asyncio.timeout(PATIENCE):
+                reply = await waiting
+        except TimeoutError:
+            raise UsageError(
+                "The kernel of this run does not answer. It has ended, or its AGENT_NB_HUB_KEY is another one."
+            ) from None
+        finally:
+            self._waiting.pop(said.nonce, None)
+        if reply.words:
+            raise UsageError(reply.words)
+        return bool(reply.done)
+
+    async def _send(self, said: Message) -> None:
+        key = self._key(said.run)
+        added: Command = ("XADD", key, "MAXLEN", "~", 1000, "*", *seal(said, self.key))
+        reply, _ = await self._link.pipe([added, ("EXPIRE", key, _UNREAD)])
+        if isinstance(reply, Refusal):
+            raise UsageError(f"The hub's store refuses the message: {reply.text}")
+
+    def _replied(self, entries: list[Any]) -> None:
+        for _, given in entries:
+            if not given or given[0] != b"m":
+                continue  # it only wakes the reader
+            try:
+                reply = self._replies.open(given)
+                waiting = self._waiting.get(reply.nonce)
+                if reply.kind == "said" and waiting is not None and not waiting.done():
+                    waiting.set_result(reply)
+            except Refused as why:
+                self._refuse("this server", str(why))
+
+    def _key(self, run: str) -> str:
+        return self._link.place.key("run", run, "control")
+
+
+async def _act(channel: Channel, found: Message) -> bool:
+    """Do what a message asks; return whether there was something to do.
+
+    Raises UsageError, and Refused if the sender saw another question.
+    """
+    if found.kind == "cancel" and channel.cancel is not None and not channel.ended:
+        result = channel.cancel()
+        if inspect.isawaitable(result):
+            await result
+        return True
+    if found.kind == "approve" and channel.approve is not None:
+        if found.asked != question(channel.stored(), found.call):
+            raise Refused("what it answers is not the question that is open")
+        answer = {"args": found.args, "scope": found.scope, "reason": found.reason}
+        said: Any = channel.approve(found.call, allow=found.allow, **answer)
+        return bool(await said if inspect.isawaitable(said) else said)
+    raise UsageError("This run is over, or it cannot be controlled from here.")

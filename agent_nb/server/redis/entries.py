@@ -1,0 +1,100 @@
+"""Entries of a run as entries of a Redis stream, and back.
+
+Rules
+- The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it. The epoch of a
+  delta is a field, so that every server gives readers the same ids.
+- An event is at most `LARGEST` bytes: a larger one loses its pictures and displays, then its text
+  is clipped, then an error event stands in its place. The result depends on the event alone, so
+  that publishing it again is equal.
+- What stands in Redis may be anything: an entry that cannot be read is None, and no hole is hidden
+  (see `redis_mirror`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ...events import Call, Error, Event, Unknown
+from ...events.event_json import decode_event, encode_event
+from ...wire.text_limits import cut_end
+from ..channel import Entry
+
+LARGEST = 4 << 20  # bytes
+_SHORT = 20_000  # characters of a clipped text
+_HEAVY: dict[str, Any] = {
+    "attachments": (),
+    "display": None,
+    "opaque": None,
+    "data": None,
+    "payload": None,
+    "extra": None,
+    "chunks": "",
+}  # fields of events, and what stands in their place
+
+
+def stream_id(entry: Entry) -> str:
+    """Return the id of an entry in the stream of its run."""
+    return f"{entry.seq}-{entry.n}"
+
+
+def parts(number: bytes | str) -> tuple[int, int]:
+    """Return (seq, n) of an id that Redis gave."""
+    text = number.decode() if isinstance(number, bytes) else number
+    seq, _, n = text.partition("-")
+    return int(seq), int(n)
+
+
+def fields(entry: Entry, largest: int = LARGEST) -> list[bytes]:
+    """Return the fields of an entry: the event as JSON and, for a delta, the epoch."""
+    data = encoded(entry.event, largest)
+    return [b"e", data, b"p", str(entry.epoch).encode()] if entry.n else [b"e", data]
+
+
+def entry_of(number: bytes, given: list[bytes], run: str) -> Entry | None:
+    """Return the entry that Redis holds under an id, None if it cannot be read."""
+    try:
+        seq, n = parts(number)
+        held = dict(zip(given[::2], given[1::2], strict=True))
+        if len(held[b"e"]) > 4 * LARGEST:
+            return None
+        event = decode_event(held[b"e"])
+        epoch = int(held.get(b"p", b"0"))
+    except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):
+        return None
+    if (event.type == "delta") is not bool(n):
+        return None
+    right = {"run": run if event.run else "", "seq": 0 if n else seq}
+    if (event.run, event.seq) != (right["run"], right["seq"]):
+        event = msgspec.structs.replace(event, **right)
+    return Entry(event, seq, epoch=epoch if n else 0, n=n)
+
+
+def encoded(event: Event, largest: int = LARGEST) -> bytes:
+    """Return the JSON of an event, of at most `largest` bytes."""
+    data = encode_event(event)
+    if len(data) <= largest:
+        return data
+    for lighter in _lighter(event, len(data), largest):
+        if len(found := encode_event(lighter)) <= largest:
+            return found
+    words = f"An event of type {event.type} has {len(data)} bytes and is too large for the hub. The record of the run holds it."
+    envelope = {k: getattr(event, k) for k in ("seq", "ts", "run", "turn", "span", "parent")}
+    return encode_event(Error(**envelope, code="too_large", message=words))
+
+
+def _lighter(event: Event, size: int, largest: int) -> Iterator[Event]:
+    """Yield lighter forms of an event, the best first."""
+    if isinstance(event, Unknown):
+        return
+    has = set(event.__struct_fields__)
+    less = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
+    yield less
+    if "content" in has:
+        text = getattr(event, "content", "")
+        text = cut_end(text if isinstance(text, str) else "", min(_SHORT, largest // 8))
+        yield msgspec.structs.replace(less, content=f"{text} ({size} bytes: too large for the hub)")
+    elif isinstance(less, Call):
+        yield msgspec.structs.replace(less, args={}, raw_args="")

@@ -1,0 +1,260 @@
+"""A hub that shares its runs through Redis: kernels publish, any number of servers serve.
+
+    serve(store="redis://127.0.0.1:6379/0")           # in a kernel: its runs go to Redis too
+    jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
+
+Runs of this process are published as in `Hub`, and to Redis; runs of others are read from Redis
+when they are asked for (`find`), fanned out to local subscriptions, and let go when nobody reads.
+
+Rules
+- A run never waits for Redis, and goes on without it; subscribers resume when it is back.
+- Ids of entries are those of the publisher, so every server gives readers the same bytes.
+- All connections live on one thread of the process; all methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from ...errors import HubAway, UsageError
+from ...events.log import EventLog
+from ...host.background import Background
+from ...models.offline import barred
+from ..channel import Channel, Info
+from ..hub import KEEP, RUNS, Hub
+from ..subscription import Subscription
+from .control import Control
+from .index import Index
+from .link import LOG, Link, Refusal
+from .messages import hub_key
+from .mirrors import Mirrors
+from .place import Place, configured, place_of
+from .publisher import Limits, Publisher
+from .reader import Reader
+
+T = TypeVar("T")
+TEND = 8.0  # s
+DOOR = 5.0  # s for the first connection
+LAST = 2.0  # s without progress in what is published last
+END = 30.0  # s that the end of the process waits at most
+
+
+class RedisHub(Hub):
+    """A hub over the Redis at `place`; see `Hub`. `key`: of control messages, b"" for none.
+
+    Raises UsageError if Redis does not answer, MissingExtra without the extra `redis`.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        keep: int = KEEP,
+        runs: int = RUNS,
+        epoch: int | None = None,
+        key: bytes = b"",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(keep=keep, runs=runs, epoch=epoch)
+        self.place, self.where = place, place.shown
+        limits = limits or Limits()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._link = Link(place)
+        self._reader = Reader(self._link)
+        self._index = Index(self._link)
+        self._control = Control(self._link, self._reader, key)
+        self._mirrors = Mirrors(self._link, self._reader, self._control, self.shared, _THREAD.run)
+        self._publisher = Publisher(self._link, self._index, self.shared, limits, keep)
+        self._start()
+        _HUBS.add(self)
+
+    # Publishing.
+
+    def open(self, run: str, *, conversation: str = "", log: EventLog | None = None) -> Channel:
+        """Return the channel of a run of this process, new if there is none; see `Hub.open`."""
+        with self.shared.lock:
+            new = run not in self._channels
+            channel = super().open(run, conversation=conversation, log=log)
+            if new:
+                self._publisher.keep_only(self._channels)
+                self._publisher.add(channel)
+            return channel
+
+    def attach(
+        self,
+        log: EventLog,
+        *,
+        conversation: str = "",
+        cancel: Callable[[], Any] | None = None,
+        approve: Callable[..., Any] | None = None,
+    ) -> Channel:
+        """Publish a run here and to Redis; see `Hub.attach`."""
+        channel = super().attach(log, conversation=conversation, cancel=cancel, approve=approve)
+        if (channel.cancel or channel.approve) and not channel.ended:
+            _THREAD.submit(self._control.attend(channel))
+        return channel
+
+    def faults(self) -> dict[str, str]:
+        """Return why runs are not published to Redis, by run."""
+        return self._publisher.faults()
+
+    def listeners(self, run: str = "") -> int:
+        """Return the number of subscriptions here, and of servers that have some for `run`."""
+        return super().listeners(run) + (self._control.listeners(run) if run else 0)
+
+    def flush(self, seconds: float = LAST) -> bool:
+        """Wait until everything is published; return whether it is.
+
+        Gives up after `seconds` in which nothing was published.
+        """
+        return _THREAD.submit(self._publisher.drained(seconds)).result()
+
+    # Reading.
+
+    def channel(self, run: str) -> Channel:
+        """Return the channel of a run that is published or read here; see `find`."""
+        with self.shared.lock:
+            mirror = None if run in self._channels else self._mirrors.get(run)
+            return mirror or super().channel(run)
+
+    async def find(self, run: str) -> Channel:
+        """Return the channel of a run, ready to be read. Raises UsageError, HubAway."""
+        if run in self._channels:
+            return self.channel(run)
+        return await _THREAD.run(self._mirrors.find(run))
+
+    async def listed(self) -> list[Info]:
+        """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
+        own = {info.run: info for info in self.runs()}
+        try:
+            known = [found.info for found in await _THREAD.run(self._index.listed())]
+        except HubAway:
+            if not own:
+                raise
+            return list(own.values())
+        here = [own.pop(info.run, info) for info in known]
+        return [*here, *own.values()]
+
+    def forget(self, subscription: Subscription) -> None:
+        """Drop a subscription."""
+        super().forget(subscription)
+        if not super().listeners(subscription.run):
+            self._listen(subscription.run, here=False)
+
+    def _listening(self, found: Subscription) -> Subscription:
+        subscription = super()._listening(found)
+        if not found.closed:
+            self._listen(found.run, here=True)
+        return subscription
+
+    def _listen(self, run: str, *, here: bool) -> None:
+        """Tell the kernel of a run of elsewhere that it has readers here, or none."""
+        mirror = None if run in self._channels else self._mirrors.get(run)
+        if mirror is None:
+            return
+        self._mirrors.touch(run)
+        if not mirror.ended:
+            _THREAD.submit(_quietly(self._control.listen(run, here=here)))
+
+    def _wake(self, channel: Channel) -> None:
+        super()._wake(channel)
+        self._publisher.notify(channel.run)
+
+    # The thread.
+
+    def _start(self) -> None:
+        try:
+            _THREAD.submit(asyncio.wait_for(self._begin(), DOOR)).result()
+        except (TimeoutError, HubAway) as fault:
+            _THREAD.submit(self._link.aclose())
+            why = self._link.away or str(fault) or "it does not answer in time"
+            raise UsageError(
+                f"The Redis at {self.place.shown} cannot be used: {why} Start redis-server there, or correct the address."
+            ) from None
+
+    async def _begin(self) -> None:
+        if isinstance(said := await self._link.ask("PING"), Refusal):
+            raise HubAway(said.text)
+        for work in (self._publisher.run, self._reader.run, self._tend):
+            self._tasks.add(asyncio.ensure_future(self._kept_up(work)))
+
+    async def _kept_up(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do endless work; after a fault of ours begin it again."""
+        while True:
+            try:
+                await work()
+            except Exception:  # runs and readers must not suffer from it
+                LOG.exception("the hub at %s", self.place.shown)
+                await asyncio.sleep(1)
+
+    async def _tend(self) -> None:
+        """Keep up what has a time limit, and let go of what nobody uses."""
+        while True:
+            await asyncio.sleep(TEND)
+            try:
+                await self._publisher.tend()
+                await self._control.tend()
+                await self._mirrors.tend(super().listeners, self._end)
+            except (HubAway, UsageError):
+                continue
+
+    def _end(self, run: str) -> None:
+        with self.shared.lock:
+            listening = list(self._subscriptions.get(run, ()))
+        for subscription in listening:
+            subscription.finish()
+
+    def stop(self) -> None:
+        """Publish what is left, while Redis takes it, and close the connections."""
+        if self in _HUBS:
+            _HUBS.discard(self)
+            with suppress(TimeoutError):
+                _THREAD.submit(self._finish()).result(END)
+
+    async def _finish(self) -> None:
+        await self._publisher.drained(0.0 if self._link.away else LAST)
+        left = self._tasks
+        for _ in range(3):  # a client of Redis may lose a cancellation
+            for task in left:
+                task.cancel()
+            if left:
+                _, left = await asyncio.wait(left, timeout=LAST / 4)
+        if not self._link.away:
+            with suppress(HubAway):
+                await self._publisher.leave()
+                await self._link.ask("UNLINK", self._reader.inbox)
+        await self._link.aclose()
+
+    def __repr__(self) -> str:
+        return f"<hub over {self.place.shown}>"
+
+
+async def _quietly(work: Coroutine[Any, Any, T]) -> None:
+    with suppress(HubAway, UsageError):
+        await work
+
+
+_HUBS: weakref.WeakSet[RedisHub] = weakref.WeakSet()
+
+
+async def _finish_all() -> None:
+    await asyncio.gather(*(hub._finish() for hub in list(_HUBS)))  # noqa: SLF001  (of this file)
+
+
+_THREAD = Background("agent_nb hub", _finish_all, END)
+
+
+def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:
+    """Return a hub over the Redis at an address, given or configured; without one, or where only
+    records are played, one of this process alone.
+
+    Raises UsageError, MissingExtra.
+    """
+    place = place_of(url) if (url := configured(store)) else None
+    if place is None or barred():
+        return Hub(keep=keep)
+    return RedisHub(place, keep=keep, key=hub_key())

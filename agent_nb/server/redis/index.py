@@ -1,0 +1,122 @@
+"""The index of runs in Redis: which there are, in order, and what is known of each.
+
+Rules
+- A sorted set holds the ids, ordered by a counter of Redis: clocks of machines differ. Beyond its
+  limit the oldest ended runs go, never one that goes on.
+- A run that goes on and whose publisher has not been heard of for `HEARD` seconds is `away`, and
+  cannot be controlled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...errors import UsageError
+from ..channel import Info
+from .link import Command, Link
+from .mirror import Published
+
+AWAY = "away"  # the status
+HEARD = 30  # s
+LARGEST = 64 << 10  # bytes
+LONGEST = 500  # characters of a run's id
+_decoder = msgspec.json.Decoder(Published)
+
+
+class Index:
+    """The index at one Redis."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._key = link.place.key
+
+    def about(self, run: str, about: Published, kept: int) -> list[Command]:
+        """Return the commands that write down what is known of a run."""
+        said = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
+        return [said, *self.alive(run, kept)]
+
+    def alive(self, run: str, kept: int) -> list[Command]:
+        """Return the commands that say that the publisher of a run is there."""
+        beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
+        return [beat, ("EXPIRE", self._key("run", run, "info"), kept)]
+
+    def gone(self, run: str) -> Command:
+        """Return the command that says that the publisher of a run is gone."""
+        return ("UNLINK", self._key("run", run, "alive"))
+
+    async def add(self, run: str, most: int) -> None:
+        """Add a run, as the newest if it is new; beyond `most` ended ones drop the oldest.
+
+        Raises HubAway.
+        """
+        place = self._key("runs")
+        if await self._link.ask("ZSCORE", place, run) is None:
+            number = await self._link.ask("INCR", self._key("count"))
+            await self._link.ask("ZADD", place, "NX", number, run)
+            await self._trim(run, most)
+
+    async def _trim(self, new: str, most: int) -> None:
+        known = await self._known()
+        ended = [
+            r for r, found in known if r != new and (not found or found.info.status != "running")
+        ]
+        gone = ended[: max(len(ended) - most + 1, 0)]
+        commands: list[Command] = [
+            (
+                "UNLINK",
+                *(self._key("run", r, what) for what in ("events", "info", "alive", "control")),
+            )
+            for r in gone
+        ]
+        if gone:
+            await self._link.pipe([("ZREM", self._key("runs"), *gone), *commands])
+
+    async def _known(self) -> list[tuple[str, Published | None]]:
+        names = [n.decode("utf-8", "replace") for n in await self._list()]
+        if not names:
+            return []
+        found = await self._link.ask("MGET", *(self._key("run", n, "info") for n in names))
+        return [(n, _read(data)) for n, data in zip(names, found, strict=True)]
+
+    async def _list(self) -> list[bytes]:
+        found = await self._link.ask("ZRANGE", self._key("runs"), 0, -1)
+        return found if isinstance(found, list) else []
+
+    async def listed(self) -> list[Published]:
+        """Return what is known of all runs, the newest last. Raises HubAway."""
+        known = [found for _, found in await self._known() if found is not None]
+        beats = await self._link.pipe(
+            [("EXISTS", self._key("run", found.info.run, "alive")) for found in known]
+        )
+        return [_now(found, beat) for found, beat in zip(known, beats, strict=True)]
+
+    async def find(self, run: str) -> Published:
+        """Return what is known of a run. Raises UsageError if it is not here, HubAway."""
+        if len(run) > LONGEST:
+            raise UsageError(f"There is no run {run[:100]!r} here.")
+        data, beat = await self._link.pipe(
+            [("GET", self._key("run", run, "info")), ("EXISTS", self._key("run", run, "alive"))]
+        )
+        if (found := _read(data)) is None or found.info.run != run:
+            raise UsageError(f"There is no run {run[:100]!r} here.")
+        return _now(found, beat)
+
+
+def _read(data: Any) -> Published | None:
+    if not isinstance(data, bytes) or len(data) > LARGEST:
+        return None
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _now(found: Published, beat: Any) -> Published:
+    info: Info = found.info
+    if info.status != "running" or beat == 1:
+        return found
+    return msgspec.structs.replace(
+        found, info=msgspec.structs.replace(info, status=AWAY, controls=())
+    )

@@ -1,0 +1,182 @@
+"""The connection of a hub to Redis. Only here is the package `redis` imported (extra `redis`).
+
+Rules
+- Two faults: Redis does not answer, or not now (`HubAway`), and Redis refuses one command
+  (`Refusal`, a value). Texts of both come scrubbed of user and password.
+- Replies are raw (protocol 2, no callbacks), so that they are the same in every version.
+- An outage is logged once, and its end. Waiting grows from `FIRST` to `MOST` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...errors import HubAway, MissingExtra
+from .place import Place
+
+LOG = logging.getLogger("agent_nb.hub")
+FIRST, MOST = 0.05, 5.0  # s
+_ANSWER = 10.0  # s for the answer to a command
+_QUIET = 60.0  # s between warnings
+_NOT_NOW = ("OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "CLUSTERDOWN")
+
+Command = Sequence[str | bytes | int]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What Redis said to a command that it refuses."""
+
+    text: str
+
+
+class Link:
+    """The connections to one Redis, for one event loop."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.away = ""
+        self._quiet_until = 0.0
+        self._met = False  # Redis has answered once; before, the error says what is wrong
+        self._redis = _library()
+        self._commands = self._client(_ANSWER)
+        self._reading: Any = None
+
+    async def pipe(self, commands: Sequence[Command], *, whole: bool = False) -> list[Any]:
+        """Send commands in one go; return each reply or Refusal. Raises HubAway.
+
+        `whole`: all or none of them are carried out.
+        """
+        if not commands:
+            return []
+        try:
+            pipeline = self._commands.pipeline(transaction=whole)
+            for command in commands:
+                pipeline.execute_command(*command)
+            replies = await pipeline.execute(raise_on_error=False)
+        except (self._redis.RedisError, OSError, TimeoutError) as fault:
+            raise self._gone(fault) from None
+        answers = [self._reply(reply) for reply in replies]
+        self._met = True
+        if self.away:
+            self.away = ""
+            LOG.info("%s answers again", self.place.shown)
+        return answers
+
+    async def ask(self, *command: str | bytes | int) -> Any:
+        """Send one command; return its reply or Refusal. Raises HubAway."""
+        return (await self.pipe([command]))[0]
+
+    async def read(
+        self, places: Mapping[str, str], *, count: int, block: float
+    ) -> list[tuple[str, list[Any]]]:
+        """Return what follows in streams, up to `count` entries of each, within `block` seconds.
+
+        `places`: the id after which each is read. Raises HubAway.
+        """
+        if self._reading is None:
+            self._reading = self._client(block + _ANSWER)
+        command = ["XREAD", "COUNT", count, "BLOCK", round(block * 1000), "STREAMS"]
+        try:
+            found = await self._reading.execute_command(*command, *places, *places.values())
+        except (self._redis.RedisError, OSError, TimeoutError) as fault:
+            raise self._gone(fault) from None
+        return [(key.decode("utf-8", "replace"), entries) for key, entries in found or ()]
+
+    async def returned(self) -> None:
+        """Wait until Redis answers again."""
+        wait = FIRST
+        while True:
+            try:
+                if not isinstance(await self.ask("PING"), Refusal):
+                    break
+            except HubAway:
+                pass
+            await asyncio.sleep(wait * (0.5 + random.random() / 2))  # noqa: S311  (spreads clients)
+            wait = min(wait * 2, MOST)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for client in (self._commands, self._reading):
+            if client is not None:
+                await client.aclose()
+
+    def _client(self, answer: float) -> Any:
+        place, library = self.place, self._redis
+        options: dict[str, Any] = {
+            "db": place.db,
+            "username": place.user or None,
+            "password": place.password or None,
+            "protocol": 2,
+            "socket_connect_timeout": 5.0,
+            "socket_timeout": answer,
+            "health_check_interval": 30,
+            "retry": library.Retry(library.NoBackoff(), 0),
+        }
+        if place.scheme == "unix":
+            client = library.Redis(unix_socket_path=place.path, **options)
+        else:
+            secure = place.scheme == "rediss"
+            tls = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **place.files}
+            options |= tls if secure else {}
+            client = library.Redis(host=place.host, port=place.port, ssl=secure, **options)
+        client.response_callbacks.clear()
+        return client
+
+    def _reply(self, reply: Any) -> Any:
+        if not isinstance(reply, Exception):
+            return reply
+        if isinstance(reply, self._redis.busy) or str(reply).startswith(_NOT_NOW):
+            raise self._gone(reply)
+        return Refusal(self.place.scrub(str(reply)))
+
+    def _gone(self, fault: BaseException) -> HubAway:
+        why = self.place.scrub(str(fault)) or type(fault).__name__
+        now = time.monotonic()
+        if self._met and not self.away and now > self._quiet_until:
+            self._quiet_until = now + _QUIET
+            LOG.warning(
+                "The hub's store %s does not answer (%s). Runs go on, and are published when it is back.",
+                self.place.shown,
+                why,
+            )
+        self.away = why
+        return HubAway(f"The hub's store {self.place.shown} does not answer: {why}")
+
+
+class _Library:
+    """What is used of the package `redis`."""
+
+    def __init__(self) -> None:
+        from redis import exceptions
+        from redis.asyncio import Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+
+        self.Redis: Any = Redis
+        self.Retry: Any = Retry
+        self.NoBackoff: Any = NoBackoff
+        self.RedisError: Any = exceptions.RedisError
+        self.busy: Any = (
+            exceptions.ConnectionError,
+            exceptions.OutOfMemoryError,
+            exceptions.ReadOnlyError,
+            exceptions.MasterDownError,
+        )
+
+
+def _library() -> _Library:
+    try:
+        return _Library()
+    except ModuleNotFoundError as fault:
+        if fault.name != "redis":  # installed, but broken
+            raise
+        raise MissingExtra(
+            "The client of Redis (redis)", "pip install 'jupyter-agent-nb[redis]'"
+        ) from None

@@ -1,0 +1,140 @@
+"""Signed messages between servers and the kernel of a run: stop it, answer a question, I listen.
+
+Why signed: whoever can write to Redis could else approve calls. The key never goes to Redis.
+
+Rules
+- HMAC-SHA256 over the whole message: run, call id, hash of the question as the sender saw it (call,
+  arguments, preview), the answer, expiry and nonce. It is checked before the message is read.
+- A message counts once, for one run, for `LIFE` seconds; clocks may differ by `SKEW`.
+- The key comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not
+  share. Without a key runs can only be followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from ...errors import UsageError
+from ...events import Approval, Call, Event
+from ...models import keys
+from ...record.signing import user_key
+from .entries import encoded
+
+VARIABLE = "AGENT_NB_HUB_KEY"
+SHORTEST = 16  # characters
+LIFE, SKEW = 30.0, 30.0  # s
+LARGEST = 1 << 20  # bytes
+_PURPOSE = b"agent_nb hub control 1\n"
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One message. `asked`: hash of the question (`question`). `back`: where the reply goes.
+
+    `expires`: epoch s. A reply (`said`) has the nonce of its message, and `words` if it was
+    refused.
+    """
+
+    kind: Literal["cancel", "approve", "listening", "gone", "said"]
+    run: str
+    nonce: str
+    expires: float
+    back: str = ""
+    call: str = ""
+    asked: str = ""
+    allow: bool = False
+    args: dict[str, Any] | None = None
+    scope: Literal["once", "tool", "run"] = "once"
+    reason: str = ""
+    done: bool = False
+    words: str = ""
+
+
+class Refused(Exception):  # noqa: N818  (a message, not a fault)
+    """A message that does not count; the text says why."""
+
+
+def hub_key() -> bytes:
+    """Return the key of control messages, b"" if there is none. Raises UsageError if too short."""
+    given = os.environ.get(VARIABLE, "")
+    if not given:
+        secret = user_key()
+    elif len(given) < SHORTEST:
+        raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
+    else:
+        keys.hide(given)
+        secret = given.encode()
+    return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
+
+
+def seal(message: Message, key: bytes) -> list[bytes]:
+    """Return the fields of a message in a stream."""
+    data = msgspec.json.encode(message)
+    return [b"m", data, b"s", _signature(data, key)]
+
+
+class Gate:
+    """Opens the messages for one run, or of any run (None), each once."""
+
+    def __init__(self, run: str | None, key: bytes) -> None:
+        self._run, self._key = run, key
+        self._seen: dict[str, float] = {}
+
+    def open(self, given: list[bytes]) -> Message:
+        """Return the message in the fields of a stream's entry. Raises Refused."""
+        try:
+            held = dict(zip(given[::2], given[1::2], strict=True))
+            data, signature = held[b"m"], held[b"s"]
+        except (ValueError, KeyError):
+            raise Refused("it is not a message") from None
+        if len(data) > LARGEST:
+            raise Refused("it is too large")
+        if not self._key or not hmac.compare_digest(signature, _signature(data, self._key)):
+            raise Refused("its signature is wrong: it was forged or altered, or the keys differ")
+        try:
+            message = msgspec.json.decode(data, type=Message)
+        except (msgspec.DecodeError, RecursionError):
+            raise Refused("it cannot be read: its sender is of another version") from None
+        now = time.time()
+        if self._run is not None and message.run != self._run:
+            raise Refused("it is for another run")
+        if not now - SKEW < message.expires < now + LIFE + SKEW:
+            raise Refused("it has expired, or the clocks of the machines differ")
+        self._seen = {n: end for n, end in self._seen.items() if end > now - SKEW}
+        if message.nonce in self._seen:
+            raise Refused("it came before")
+        self._seen[message.nonce] = message.expires
+        return message
+
+
+def message(kind: Any, run: str, **values: Any) -> Message:
+    """Return a new message, which counts from now."""
+    nonce = values.pop("nonce", "") or secrets.token_urlsafe(18)
+    return Message(kind=kind, run=run, nonce=nonce, expires=time.time() + LIFE, **values)
+
+
+def question(events: Iterable[Event], call_id: str) -> str:
+    """Return the hash of what the newest question about a call shows: the call, its arguments and
+    the preview. "" if there is none.
+    """
+    call = asked = None
+    for event in events:
+        if isinstance(event, Call) and event.call_id == call_id:
+            call = event
+        elif isinstance(event, Approval) and (event.call_id, event.stage) == (call_id, "requested"):
+            asked = event
+    if asked is None:
+        return ""
+    shown = b"\n".join(encoded(event) for event in (call, asked) if event is not None)
+    return hashlib.sha256(shown).hexdigest()
+
+
+def _signature(data: bytes, key: bytes) -> bytes:
+    return hmac.new(key, data, hashlib.sha256).hexdigest().encode()

@@ -1,0 +1,91 @@
+"""A run that another process publishes, as a channel of this one.
+
+Rules
+- Entries come in the order of their ids, each once; what comes again is dropped.
+- Stored events are kept beyond the buffer, so that a late reader gets them all, as from a log.
+- A hole (events that Redis no longer had when they were read) drops what is before it: readers that
+  lack it get a Gap, as for evicted events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ...events import Event
+from ...events.position import Position
+from ..channel import Channel, Entry, Gap, Info, Shared
+
+MOST = 100_000  # stored events
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What is known of a run without reading it. `earlier`: see `Channel`."""
+
+    info: Info
+    earlier: int = 0
+    epoch: int = 0
+
+
+class Mirror(Channel):
+    """A run as it comes from Redis; `about` is the newest that its publisher says of it."""
+
+    def __init__(self, shared: Shared, run: str, about: Published) -> None:
+        super().__init__(shared, run)
+        self.about = about
+        self.epoch = about.epoch
+        self.join(about.info.conversation, about.earlier)
+        self._kept: list[Entry] = []
+
+    def take_in(self, entries: Sequence[Entry]) -> None:
+        """Take the next entries of the run, and wake its readers."""
+        with self._shared.lock:
+            for entry in entries:
+                self._take_in(entry)
+        if entries:
+            self._shared.wake(self)
+
+    def _take_in(self, entry: Entry) -> None:
+        if self.ended or (entry.seq, entry.n) <= (self.seq, self._n):
+            return
+        if entry.seq > (self.seq if entry.n else self.seq + 1):
+            self._entries.clear()
+            self._kept.clear()
+        self.seq, self._n = entry.seq, entry.n
+        if entry.n:
+            self.epoch = entry.epoch
+        else:
+            self._note(entry.event)
+            self._kept.append(entry)
+            if len(self._kept) > MOST * 5 // 4:
+                del self._kept[:-MOST]
+        self._hold(entry)
+
+    @property
+    def cursor(self) -> str:
+        """The id in Redis of the newest entry."""
+        return f"{self.seq}-{self._n}"
+
+    def stored(self) -> Sequence[Event]:
+        """Return the stored events that are at hand, in order."""
+        with self._shared.lock:
+            return [entry.event for entry in self._kept]
+
+    def info(self) -> Info:
+        """Return the entry for the list of runs: what its publisher says, and what came since."""
+        about = self.about.info
+        changes = {"events": max(self.seq, about.events)}
+        if self.ended:
+            return msgspec.structs.replace(about, **changes, status=self.status, controls=())
+        return msgspec.structs.replace(about, **changes)
+
+    def _before(self, place: Position, first: Entry, limit: int) -> tuple[list[Entry], Gap | None]:
+        if not self._kept or self._kept[-1].seq <= place[0]:
+            return super()._before(place, first, limit)
+        begin = self._kept[0].seq
+        start = max(place[0] + 1 - begin, 0)
+        older = [e for e in self._kept[start : start + limit] if e.position < first.position]
+        missed = begin - 1 - place[0]
+        gap = Gap(self.run, "evicted", str(place[0]), missed) if missed > 0 else None
+        return older or self._entries[:limit], gap

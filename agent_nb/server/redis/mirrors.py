@@ -1,0 +1,142 @@
+"""The runs of other processes that this one reads: loaded when asked for, then followed.
+
+Rules
+- A run is loaded once for all who ask at the same time; its whole stream is read, then it is
+  followed by the one reader.
+- A run that nobody reads for `IDLE` seconds is let go. Readers of a run whose kernel is gone are
+  let go too, as when its server dies: they come back, and give up in their own time.
+- Its `cancel` and `approve` send signed messages, if its publisher offers them and there is a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from ...errors import HubAway, UsageError
+from ..channel import Shared
+from .control import Control
+from .entries import entry_of, parts
+from .index import AWAY, Index
+from .link import Link, Refusal
+from .mirror import Mirror, Published
+from .reader import Reader
+
+PAGE = 128  # entries
+IDLE = 60.0  # s
+Run = Callable[[Coroutine[Any, Any, Any]], Coroutine[Any, Any, Any]]
+
+
+class Mirrors:
+    """The mirrors of a hub, by run. `on_loop`: does work on the hub's loop for another one."""
+
+    def __init__(
+        self, link: Link, reader: Reader, control: Control, shared: Shared, on_loop: Run
+    ) -> None:
+        self._link, self._reader, self._control = link, reader, control
+        self._index = Index(link)
+        self._shared, self._on_loop = shared, on_loop
+        self._known: dict[str, Mirror] = {}
+        self._asked: dict[str, float] = {}  # when, monotonic s
+        self._away: set[str] = set()
+        self._loading: dict[str, asyncio.Future[Mirror]] = {}
+
+    def get(self, run: str) -> Mirror | None:
+        """Return the mirror of a run, None if it is not read here."""
+        return self._known.get(run)
+
+    def touch(self, run: str) -> None:
+        """Keep a run for another while."""
+        self._asked[run] = time.monotonic()
+
+    async def find(self, run: str) -> Mirror:
+        """Return the mirror of a run, with all that Redis has of it. Raises UsageError, HubAway.
+
+        A client that comes from another server may have seen more than was read here so far.
+        """
+        mirror = self._known.get(run)
+        if mirror is None:
+            if run not in self._loading:
+                self._loading[run] = asyncio.ensure_future(self._load(run))
+                self._loading[run].add_done_callback(lambda _: self._loading.pop(run, None))
+            return await asyncio.shield(self._loading[run])
+        self.touch(run)
+        if not mirror.ended:
+            with suppress(HubAway, UsageError):  # what is known of it holds
+                self._hear(mirror, await self._index.find(run))
+                await self._catch_up(mirror)
+        return mirror
+
+    async def tend(self, listeners: Callable[[str], int], end: Callable[[str], None]) -> None:
+        """Tell kernels that their runs are read, and let go of runs that are not.
+
+        `listeners` counts a run's readers; `end` ends their subscriptions, once the run's kernel
+        has been away twice in a row. Raises HubAway.
+        """
+        away, self._away = self._away, set()
+        for run, mirror in list(self._known.items()):
+            if listeners(run):
+                if mirror.ended:
+                    continue
+                with suppress(UsageError):  # of this run; the others are tended
+                    await self._control.listen(run, here=True)
+                    self._hear(mirror, await self._index.find(run))
+                if mirror.about.info.status == AWAY:
+                    self._away.add(run)
+                    if run in away:
+                        end(run)
+            elif time.monotonic() - self._asked[run] > IDLE:
+                with self._shared.lock:
+                    if not listeners(run):
+                        self._reader.leave(self._stream(run))
+                        del self._known[run]
+                        del self._asked[run]
+
+    async def _load(self, run: str) -> Mirror:
+        about = await self._index.find(run)
+        mirror = Mirror(self._shared, run, about)
+        self._hear(mirror, about)
+        await self._catch_up(mirror)
+        if not mirror.ended:
+            await self._reader.follow(
+                self._stream(run), mirror.cursor, lambda entries: self._take(mirror, entries)
+            )
+        with self._shared.lock:
+            self.touch(run)
+            self._known[run] = mirror
+        return mirror
+
+    async def _catch_up(self, mirror: Mirror) -> None:
+        """Read what Redis has after what the mirror has; the reader may bring it again."""
+        key, after, full = self._stream(mirror.run), mirror.cursor, True
+        while full:
+            seq, n = parts(after)
+            page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
+            if isinstance(page, Refusal):
+                raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")
+            self._take(mirror, page)
+            after, full = page[-1][0].decode() if page else after, len(page) == PAGE
+
+    def _hear(self, mirror: Mirror, about: Published) -> None:
+        """Take what the publisher says of a run, and how it can be controlled."""
+        mirror.about = about
+        offered = about.info.controls if self._control.key else ()
+        control, on_loop = self._control, self._on_loop
+        ways: dict[str, Callable[..., Any]] = {
+            "cancel": lambda: on_loop(control.cancel(mirror)),
+            "approve": lambda call, **said: on_loop(control.approve(mirror, call, **said)),
+        }
+        mirror.cancel = ways["cancel"] if "cancel" in offered else None
+        mirror.approve = ways["approve"] if "approve" in offered else None
+
+    def _take(self, mirror: Mirror, entries: list[Any]) -> None:
+        found = [entry_of(number, given or [], mirror.run) for number, given in entries]
+        mirror.take_in([entry for entry in found if entry is not None])
+        if mirror.ended:
+            self._reader.leave(self._stream(mirror.run))
+
+    def _stream(self, run: str) -> str:
+        return self._link.place.key("run", run, "events")

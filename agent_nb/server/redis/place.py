@@ -1,0 +1,112 @@
+"""Where the Redis of a hub is: its address, read, checked, and shown without its secrets.
+
+    redis://127.0.0.1:6379/0?prefix=team      unix:///run/redis.sock      rediss://USER:…@host/0
+
+Rules
+- Off loopback only `rediss://` (TLS, certificates checked): runs hold prompts and results.
+- User and password are shown nowhere: not in `repr`, not in an error; the password is hidden from
+  runs too.
+- Only the options of `OPTIONS` are read: no address switches a check off.
+"""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from ...errors import UsageError
+from ...models import keys
+from ...models.http.client import is_loopback
+
+VARIABLE = "AGENT_NB_HUB"
+OPTIONS = ("prefix", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+PORT = 6379
+PREFIX = "agent_nb"
+_SCHEMES = ("redis", "rediss", "unix")
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A database of one Redis. `path`: of a Unix socket. `files`: of TLS, by option."""
+
+    scheme: str
+    host: str = ""
+    port: int = PORT
+    path: str = ""
+    db: int = 0
+    user: str = ""
+    password: str = ""
+    prefix: str = PREFIX
+    files: dict[str, str] = {}
+
+    @property
+    def shown(self) -> str:
+        """The address for people, without user, password and options."""
+        if self.scheme == "unix":
+            return f"unix://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}/{self.db}"
+
+    def __repr__(self) -> str:
+        return f"Place({self.shown})"
+
+    def scrub(self, text: str) -> str:
+        """Return a text, such as an error's, without user and password."""
+        for secret in sorted({self.password, self.user} - {"", "default"}, key=len, reverse=True):
+            text = text.replace(secret, "…")
+        return text
+
+    def key(self, *parts: str) -> str:
+        """Return the name of a key in Redis."""
+        return ":".join((self.prefix, *parts))
+
+
+def place_of(url: str) -> Place:
+    """Return where `url` points. Raises UsageError, without the secrets of the URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or PORT
+    except ValueError:
+        raise UsageError("The address of Redis is malformed. Write redis://HOST:PORT/0.") from None
+    scheme, host = parts.scheme, parts.hostname or ""
+    if scheme not in _SCHEMES or not (parts.path if scheme == "unix" else host):
+        raise UsageError(
+            "That is not an address of Redis. Write redis://HOST:PORT/0, rediss://… for TLS, or unix:///PATH."
+        )
+    if scheme == "redis" and not is_loopback(host):
+        raise UsageError(
+            f"{host} is another machine: runs and answers would cross the network in the clear. Use rediss://, which needs TLS at the server."
+        )
+    options = _options(parts.query)
+    database = "0" if scheme == "unix" else parts.path.strip("/") or "0"
+    if not (database.isascii() and database.isdecimal() and len(database) < 6):
+        raise UsageError("The database of Redis is a number: redis://HOST:PORT/0.")
+    password = unquote(parts.password or "")
+    if password:
+        keys.hide(password)
+    return Place(
+        scheme=scheme,
+        host=host,
+        port=port,
+        path=unquote(parts.path) if scheme == "unix" else "",
+        db=int(database),
+        user=unquote(parts.username or ""),
+        password=password,
+        prefix=options.pop("prefix", PREFIX),
+        files=options,
+    )
+
+
+def _options(query: str) -> dict[str, str]:
+    options = dict(parse_qsl(query))
+    if unknown := sorted(options.keys() - set(OPTIONS)):
+        raise UsageError(
+            f"The address of Redis has an unknown option {unknown[0][:40]!r}. Known: {', '.join(OPTIONS)}."
+        )
+    return options
+
+
+def configured(store: str | None) -> str:
+    """Return the address given, else that of the environment (AGENT_NB_HUB), else ""."""
+    return store if store is not None else os.environ.get(VARIABLE, "")

@@ -1,0 +1,287 @@
+"""Publish the runs of this process to Redis: each entry once, in order, when Redis is there.
+
+Rules
+- The buffer is the channel's own: what waits is bounded, and stored events come from the log.
+- After an outage each run goes on from what Redis has: lost entries are published again.
+- An id that Redis refuses counts as published only if the stored entry is equal. If another stands
+  there, another run has this id: that is logged, and the run is published no further. If none does,
+  it was trimmed; readers get a Gap.
+- A run's deltas are deleted beyond the newest `keep`, and some time after its end; its keys expire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from ...errors import HubAway
+from ...events.position import START
+from ..channel import Channel, Entry, Shared
+from .entries import LARGEST, fields, parts, stream_id
+from .index import Index
+from .link import FIRST, LOG, MOST, Command, Link, Refusal
+from .mirror import Published
+
+BATCH = 256  # entries
+AT_ONCE = 8  # runs
+BYTES = 4 << 20  # of a batch
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much Redis keeps of a run, and how long.
+
+    `entries`: of a stream, about. `kept`: seconds after the last news. `deltas`: seconds that
+    deltas stay after the end. `runs`: ended runs in the index. `largest`: bytes of an entry.
+    """
+
+    entries: int = 100_000
+    kept: int = 24 * 3600
+    deltas: float = 60.0
+    runs: int = 1000
+    largest: int = LARGEST
+
+
+class Outgoing:
+    """One run on its way: where publishing is, and the deltas that are in Redis."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.place = START
+        self.listed = False
+        self.fault = ""
+        self.deltas: deque[str] = deque()
+        self.ended = 0.0  # monotonic s, once the end is published
+
+    def back_to(self, top: tuple[int, int]) -> None:
+        """Go on after the newest entry that Redis has, if it lost some."""
+        seq, n = top
+        self.place = min(self.place, (seq, self.channel.epoch if n else 0, n))
+
+
+class Publisher:
+    """Publishes channels. `add`, `notify` and `keep_only` may be called from any thread."""
+
+    def __init__(self, link: Link, index: Index, shared: Shared, limits: Limits, keep: int) -> None:
+        self._link, self._index, self._shared = link, index, shared
+        self._limits, self._keep = limits, keep
+        self._runs: dict[str, Outgoing] = {}
+        self._due: set[str] = set()
+        self._sent_count = 0
+        self._news = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle = asyncio.Event()
+
+    def add(self, channel: Channel) -> None:
+        """Publish a channel from its beginning."""
+        self._runs[channel.run] = Outgoing(channel)
+        self.notify(channel.run)
+
+    def keep_only(self, runs: Collection[str]) -> None:
+        """Forget the other runs; what is in Redis stays."""
+        for run in set(self._runs) - set(runs):
+            self._runs.pop(run, None)
+
+    def notify(self, run: str) -> None:
+        """Publish what is new in a run."""
+        if run in self._due or run not in self._runs:
+            return
+        self._due.add(run)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    def faults(self) -> dict[str, str]:
+        """Return why runs are not published, by run."""
+        return {run: out.fault for run, out in list(self._runs.items()) if out.fault}
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        self._due.update(self._runs)
+        self._news.set()
+        wait = FIRST
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            self._idle.clear()
+            try:
+                while self._due:
+                    await self._round()
+                wait = FIRST
+            except HubAway:
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, MOST)
+                await self._resume()
+            if not self._due:
+                self._idle.set()
+
+    async def drained(self, patience: float) -> bool:
+        """Wait until everything that has happened is published; return whether it is.
+
+        Gives up after `patience` seconds in which nothing was published.
+        """
+        count, since = self._sent_count, time.monotonic()
+        while self._due or not self._idle.is_set():
+            if self._sent_count != count:
+                count, since = self._sent_count, time.monotonic()
+            if time.monotonic() - since > patience:
+                return False
+            await asyncio.sleep(0.002)
+        return True
+
+    async def tend(self) -> None:
+        """Delete deltas, renew expiries, and fill a stream that was deleted; called every few
+        seconds. Raises HubAway.
+        """
+        now = time.monotonic()
+        for run, out in list(self._runs.items()):
+            if out.ended and out.deltas and now - out.ended > self._limits.deltas:
+                await self._delete(out, 0)
+            if not out.listed or out.channel.ended:
+                continue
+            renewed, *_ = await self._link.pipe(
+                [
+                    ("EXPIRE", self._key(run), self._limits.kept),
+                    *self._index.alive(run, self._limits.kept),
+                ]
+            )
+            if renewed == 0 and out.place > START:
+                out.back_to((0, 0))
+                out.listed = False
+                self.notify(run)
+
+    async def leave(self) -> None:
+        """Say that the publisher of the runs that go on is gone. Raises HubAway."""
+        await self._link.pipe(
+            [self._index.gone(o.channel.run) for o in self._runs.values() if not o.channel.ended]
+        )
+
+    async def _round(self) -> None:
+        """Publish a batch of every run that has news, `AT_ONCE` at a time."""
+        named = list(self._due)
+        self._due.difference_update(run for run in named if run not in self._runs)
+        due = [self._runs[run] for run in named if run in self._runs]
+        for start in range(0, len(due), AT_ONCE):
+            some = due[start : start + AT_ONCE]
+            done = await asyncio.gather(*map(self._sent, some), return_exceptions=True)
+            for fault in done:
+                if isinstance(fault, BaseException):
+                    raise fault
+
+    async def _sent(self, out: Outgoing) -> None:
+        """Publish a batch of one run; its own faults end its publishing. Raises HubAway."""
+        self._due.discard(out.channel.run)
+        try:
+            if not out.fault and await self._send(out):
+                self._due.add(out.channel.run)
+        except HubAway:
+            raise
+        except Exception as fault:  # of one run; the others are published
+            self._give_up(out, f"{type(fault).__name__}: {fault}")
+
+    def _give_up(self, out: Outgoing, why: str) -> None:
+        out.fault = why
+        where = self._link.place.shown
+        LOG.warning("run %s is not published at %s: %s", out.channel.run, where, why)
+
+    async def _send(self, out: Outgoing) -> bool:
+        """Publish a batch of one run; return whether there may be more."""
+        with self._shared.lock:
+            found, _ = out.channel.read(out.place, BATCH)
+        if not found:
+            if not out.listed:
+                await self._list(out)
+            return False
+        entries, commands = self._batch(out.channel.run, found)
+        replies = await self._link.pipe(commands, whole=True)
+        refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
+        if refused and not await self._were_there(out, refused, replies):
+            return False
+        out.place = entries[-1].position
+        self._sent_count += len(entries)
+        out.deltas.extend(stream_id(e) for e in entries if e.n)
+        if not out.listed or not all(e.n for e in entries):
+            await self._list(out)
+        if len(out.deltas) > self._keep * 5 // 4:
+            await self._delete(out, self._keep)
+        if out.channel.ended and out.place == out.channel.newest:
+            out.ended = out.ended or time.monotonic()
+        return True
+
+    async def _list(self, out: Outgoing) -> None:
+        """Write down what is known of a run, and add it to the index."""
+        await self._link.pipe(self._about(out.channel))
+        if not out.listed:
+            await self._index.add(out.channel.run, self._limits.runs)
+            out.listed = True
+
+    def _batch(self, run: str, found: list[Entry]) -> tuple[list[Entry], list[Command]]:
+        commands: list[Command] = []
+        size = 0
+        for entry in found:
+            given = fields(entry, self._limits.largest)
+            size += len(given[1])
+            if commands and size > BYTES:
+                break
+            most = ("MAXLEN", "~", self._limits.entries)
+            commands.append(("XADD", self._key(run), *most, stream_id(entry), *given))
+        return found[: len(commands)], commands
+
+    async def _were_there(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
+        """Return whether the refused stored events stand in Redis as they are here."""
+        key = self._key(out.channel.run)
+        stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
+        held = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
+        for entry, there in zip(stored, held, strict=True):
+            given = fields(entry, self._limits.largest)
+            gone = there == []
+            if not gone and not (isinstance(there, list) and there[0][1] == given):
+                said = next((r.text for r in replies if isinstance(r, Refusal)), "")
+                other = "another run has this id" if "equal or smaller" in said else said
+                self._give_up(out, f"event {entry.seq} is refused: {other}")
+                return False
+        return True
+
+    async def _delete(self, out: Outgoing, keep: int) -> None:
+        key = self._key(out.channel.run)
+        while len(out.deltas) > keep:
+            some = [out.deltas.popleft() for _ in range(min(len(out.deltas) - keep, 500))]
+            await self._link.ask("XDEL", key, *some)
+
+    async def _resume(self) -> None:
+        """Wait until Redis answers; then publish each run from what is there."""
+        while True:
+            await self._link.returned()
+            runs = [out for out in list(self._runs.values()) if not self._over(out)]
+            asked: list[Command] = [
+                ("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1) for out in runs
+            ]
+            try:
+                tops = await self._link.pipe(asked)
+            except HubAway:
+                continue
+            for out, top in zip(runs, tops, strict=True):
+                out.back_to(parts(top[0][0]) if isinstance(top, list) and top else (0, 0))
+                out.listed = False
+                self._due.add(out.channel.run)
+            self._news.set()
+            return
+
+    def _over(self, out: Outgoing) -> bool:
+        return bool(out.fault) or (
+            bool(out.ended) and time.monotonic() - out.ended > self._limits.kept
+        )
+
+    def _about(self, channel: Channel) -> list[Command]:
+        with self._shared.lock:
+            about = Published(channel.info(), channel.earlier, channel.epoch)
+        kept = self._limits.kept
+        words: list[Command] = [("EXPIRE", self._key(channel.run), kept)]
+        return [*words, *self._index.about(channel.run, about, kept)]
+
+    def _key(self, run: str) -> str:
+        return self._link.place.key("run", run, "events")
