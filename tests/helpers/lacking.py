@@ -1,7 +1,8 @@
 """What a test needs and the machine lacks."""
 
+import importlib
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -10,3 +11,11 @@ def lacking(reason: str) -> NoReturn:
     """Skip the test; with CI=true, where everything must be there, fail it."""
     (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
     raise AssertionError
+
+
+def needed(package: str) -> Any:
+    """Return an optional package; `lacking` if it is not installed."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        lacking(f"{package} is not installed")

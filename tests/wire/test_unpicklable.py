@@ -5,6 +5,7 @@ import multiprocessing.reduction
 import pickle
 
 import pytest
+from helpers.lacking import needed
 
 from agent_nb import Agent
 from agent_nb.agent.configuration import Configuration
@@ -51,7 +52,7 @@ def test_what_holds_keys_is_not_pickled(made, dumps):
 @pytest.mark.extra
 @pytest.mark.parametrize("made", OBJECTS.values(), ids=OBJECTS)
 def test_nor_with_cloudpickle_behind_a_function(made):
-    import cloudpickle
+    cloudpickle = needed("cloudpickle")
 
     value = made()
     with pytest.raises(UsageError, match="cannot be pickled"):

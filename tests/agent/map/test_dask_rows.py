@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from helpers.counting_server import CountingServer
+from helpers.lacking import needed
 
 from agent_nb import Agent
 from agent_nb.events import State
@@ -24,6 +25,11 @@ pytestmark = [
 ]
 WORDS = [f"word {n}" for n in range(40)]
 TIMES = ("_run", "_seconds")
+
+
+@pytest.fixture(autouse=True)
+def dask():
+    needed("distributed")
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from multiprocessing import get_context
 
 import pytest
 from helpers.counting_server import CountingServer
+from helpers.lacking import needed
 
 from agent_nb import Agent
-from agent_nb.agent.map.spread.executor_rows import work, worker
+from agent_nb.agent.map.spread import work, worker
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
 from agent_nb.record.record import events_of
@@ -199,7 +200,7 @@ def test_a_pool_that_breaks_ends_its_rows_with_an_error_and_the_next_one_asks_th
 
 @pytest.mark.extra
 def test_no_agent_and_no_secret_is_sent(server, monkeypatch, tmp_path):
-    import cloudpickle
+    cloudpickle = needed("cloudpickle")
 
     path = tmp_path / "config.toml"
     path.write_text(
