@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..wire.json_text import dumps, lenient_loads
-from .packing import reachable
+from .packing import Payloads, references
 from .payloads import attach, detach
 from .record import Record
 from .row_file import LARGEST, batches, statement
@@ -63,8 +63,9 @@ def find(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str
         (*keys, LARGEST),
     ).fetchall()
     found = {}
+    beside = _Beside(connection)
     for key, content, attempts in rows:
-        record = _whole(connection, content)
+        record = _whole(beside, content)
         if record and record.get("row") == key:
             whole = intact(record)
             own = whole and names_signer(record, secret)
@@ -78,7 +79,8 @@ def page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Rec
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST, PAGE),
     ).fetchall()
-    found = [_whole(connection, content) for _, content in rows]
+    beside = _Beside(connection)
+    found = [_whole(beside, content) for _, content in rows]
     return (rows[-1][0] if rows else 0), [record for record in found if record]
 
 
@@ -130,22 +132,35 @@ def times(attempts: Any) -> int:
     return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
 
 
-def _whole(connection: Connection, content: Any) -> Record:
+def _whole(beside: _Beside, content: Any) -> Record:
     """Return the record of its bytes with its payloads; {} if it is not one."""
     record = _value(content)
-    if not isinstance(record, dict):
-        return {}
-    beside: dict[str, Any] = {}
-    while missing := sorted(reachable(record.get("events"), beside) - beside.keys()):
-        beside |= dict.fromkeys(missing) | dict(_payloads(connection, missing))
-    return attach(record, {name: value for name, value in beside.items() if value is not None})
+    return attach(record, beside.payloads(record)) if isinstance(record, dict) else {}
 
 
-def _payloads(connection: Connection, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
-    for some in batches(names):
-        for name, value in connection.execute(statement(some, select), (*some, LARGEST)):
-            yield name, _value(value)
+class _Beside:
+    """The payloads of some records; each is read, parsed and hashed once, however many share it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known = Payloads()
+        self._seen: set[str] = set()
+
+    def payloads(self, record: Record) -> Payloads:
+        """Return the payloads read so far, which hold those that a record needs."""
+        missing = references(record.get("events")) - self._seen
+        while missing:
+            self._seen |= missing
+            read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
+            self._known.update(read)
+            missing = references(list(read.values())) - self._seen
+        return self._known
+
+    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
+        for some in batches(names):
+            for name, value in self._connection.execute(statement(some, select), (*some, LARGEST)):
+                yield name, _value(value)
 
 
 def _value(content: Any) -> Any:

@@ -32,6 +32,7 @@ from .alike import Alike
 from .asking import Answered, RowAsker
 from .budget import Budget
 from .kept.desk import Desk, Done, PlainDesk, StoreDesk
+from .kept.map_player import PlayRow
 from .map_log import MapLog
 from .options import MapOptions
 from .results import Results
@@ -50,9 +51,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     it says what it waits for, and raises UsageError where nothing may be asked. `whole` returns a
     row with the data of its pictures. `budget` holds over
     all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
-    `trust`: records of others that count (see `stored.found`). `known`: records of rows by key.
-    `play` plays the record of a row that touches the kernel, and returns in words how it differs
-    now ("": it does not).
+    `trust`: records of others that count (see `stored.found`). `known`: trusted records of rows by
+    key. `play` plays the record of a row that touches the kernel, as far as it is trusted, and
+    returns in words how it differs now ("": it does not).
     """
 
     rows: Sequence[Row]
@@ -66,7 +67,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     store: Callable[[Warn], RowStore | None] = lambda warn: None
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
-    play: Callable[[Record], Awaitable[str]] | None = None
+    play: PlayRow | None = None
 
 
 class MapDriver:
@@ -197,8 +198,10 @@ class MapDriver:
         found, self._found = sorted(self._found.items()), {}
         for index, record in found:
             assert self._job.play is not None
-            if words := await self._job.play(record):
-                self._log.warn(f"Row {self._results[index].place} was found, but {words}", "drift")
+            result = self._results[index]
+            trust = result.origin == "record" or self._job.trust  # `known` is trusted
+            if words := await self._job.play(record, trust):
+                self._log.warn(f"Row {result.place} was found, but {words}", "drift")
 
     async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Do all of it, or stop all of it; raise the first fault."""

@@ -28,6 +28,7 @@ from ...models import offline
 from ...record.fingerprint import inputs_hash
 from ...record.given import Given
 from ...wire.redact import Redaction
+from ...wire.surrogates import encodable
 from ..assembly import Basis, make_basis, with_servers
 from ..configuration import Configuration
 from ..limits import Limits
@@ -49,6 +50,7 @@ from .table.template import Template
 
 TOKENS = "tokens"  # the limit
 NAMED = 10  # rows that an error names
+COLUMNS = 100  # whose names stand in the log
 MAP = "map"  # the setting that holds the digest of all rows
 
 
@@ -87,7 +89,7 @@ def planned(
     alone = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
     asked = filling.all(alone, options.repeats)
-    said = redaction.value(prompt)
+    said = redaction.value(encodable(prompt))
     id_ = map_id(alone.inputs, said)
     settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
     given = msgspec.structs.replace(alone, prompt=said, settings=settings)
@@ -127,7 +129,7 @@ def planned(
         budget=budget,
         start=_start(shared, given, options, len(asked), origin(id_, store)),
         user=events.User(content=said, origin="user"),
-        plan=_plan(rows, options, shared, budget, where(client)),
+        plan=_plan(_facts(rows, options, redaction, where(client)), shared, budget),
         asker=asker,
         whole=filling.whole,
         play=again(agent, redaction),
@@ -164,30 +166,29 @@ def _unrecorded(left: Sequence[Row]) -> str:
     return f"{said} {offline.ELSEWHERE.format(offline.barred())}"
 
 
+def _facts(rows: Rows, options: MapOptions, redaction: Redaction, place: str) -> Mapping[str, Any]:
+    """Return what is known of a map at once; names of columns may be anything."""
+    return {
+        "rows": len(rows),
+        "repeats": options.repeats,
+        "columns": [redaction.value(encodable(name)) for name in rows.names[:COLUMNS]],
+        "concurrency": options.concurrency,
+        "rpm": options.rpm,
+        "where": place,
+    }
+
+
 def _plan(
-    rows: Rows,
-    options: MapOptions,
-    basis: Callable[[], Basis] | None,
-    budget: Budget,
-    place: str,
+    facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
 ) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
     """Return what gives the facts that are known before the first request."""
     limits = Limits(tokens=budget.tokens, cost=budget.cost)
 
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:
-        known: Mapping[str, Any] = {}
-        if basis and left:
-            made = estimate(left, basis(), limits)
-            budget.expect((made.input + made.written) / len(left), (made.cost or 0.0) / len(left))
-            known = {"estimate": made.payload}
-        return {
-            "rows": len(rows),
-            "repeats": options.repeats,
-            "columns": list(rows.names),
-            "concurrency": options.concurrency,
-            "rpm": options.rpm,
-            "where": place,
-            **known,
-        }
+        if not (basis and left):
+            return facts
+        made = estimate(left, basis(), limits)
+        budget.expect((made.input + made.written) / len(left), (made.cost or 0.0) / len(left))
+        return {**facts, "estimate": made.payload}
 
     return plan

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ...record.record import Record
+from ...wire.surrogates import encodable
 from ...wire.text_limits import cut_end
 from .kept.recorded import folded
 from .row import Row, RowResult
@@ -74,4 +75,4 @@ class Sample:
 
 
 def _one_line(text: str) -> str:
-    return cut_end(" ".join(text[: 4 * LONGEST].split()), LONGEST)
+    return cut_end(" ".join(encodable(text[: 4 * LONGEST]).split()), LONGEST)

@@ -21,6 +21,7 @@ from anyio import CancelScope
 from ....errors import Cancelled
 from ....events.log import EventLog
 from ....record.record import Record
+from ....record.signing import user_key
 from ....wire.redact import Redaction
 from ...assembly import player
 from ...configuration import Configuration
@@ -30,6 +31,8 @@ from ...replay_check import Checked, Wish
 from ...tape import Tape, lives
 from ..row import Row
 from .recorded import records
+
+PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
@@ -86,13 +89,16 @@ def playing(
     return play
 
 
-def again(agent: Configuration, redaction: Redaction) -> Callable[[Record], Awaitable[str]] | None:
-    """Return what plays a row that was found; None if no tool of the agent touches the kernel."""
+def again(agent: Configuration, redaction: Redaction) -> PlayRow | None:
+    """Return what plays a row that was found; None if no tool of the agent touches the kernel.
+
+    Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
+    """
     if not any(t.agent is not None or lives(t) for t in agent.tools):
         return None
 
-    async def play(record: Record) -> str:
-        tape = Tape.of(record, trust=True)  # a row that counts is the user's or trusted
+    async def play(record: Record, trust: bool | frozenset[str]) -> str:
+        tape = Tape.of(record, key=user_key(), trust=trust)
         if not tape.again(agent.tools):
             return ""
         log = EventLog(tape.run)

@@ -15,6 +15,7 @@ import msgspec
 from ....errors import UsageError
 from ....record.given import Given
 from ....wire.redact import Redaction
+from ....wire.surrogates import encodable
 from ..keys import Keys
 from ..row import Row
 from .rows import Rows
@@ -39,7 +40,7 @@ class Filling:
         made = []
         for place in range(len(self._rows)):
             filled = self._template.fill(self._rows.values(place))
-            prompt = self._redaction.value(filled.prompt)
+            prompt = self._redaction.value(encodable(filled.prompt))
             if not prompt.strip() and not filled.pictures:
                 raise UsageError(
                     f"The prompt of row {place} is empty. Leave the row out of the data."
