@@ -42,7 +42,7 @@ class Sample:
             row.place,
             result.status,
             _one_line(row.prompt),
-            _one_line(result.answer or result.error),
+            _one_line(_said(result)),
             result.seconds,
         )
         self._lines[row.place, row.repeat] = line
@@ -72,6 +72,17 @@ class Sample:
     def _ends(self) -> list[tuple[tuple[int, int], RowLine]]:
         found = sorted(self._lines.items())
         return found if len(found) <= 2 * ENDS else [*found[:ENDS], *found[-ENDS:]]
+
+
+def _said(result: RowResult) -> str:
+    """Return what a row answered, the fields of a typed answer by name, or why it failed."""
+    if result.status == "ok" and isinstance(result.output, dict):
+        return " · ".join(f"{name}: {_plain(value)}" for name, value in result.output.items())
+    return result.answer or result.error
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _one_line(text: str) -> str:
