@@ -209,7 +209,7 @@ class Agent(Configuration):
         prompt: str,
         *,
         score: Any,
-        repeats: int = 1,
+        repeats: int = 5,
         output: Any = None,
         expected: str | None = None,
         failed: float | None = None,
@@ -221,7 +221,7 @@ class Agent(Configuration):
     ) -> Evaluation:
         """Ask `prompt` for each row of `data`, as `map` does, and score the answers.
 
-            found = await agent.eval(df, "Classify {{ text }}", score="label", repeats=5)
+            found = await agent.eval(df, "Classify {{ text }}", score="label")
 
         `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
         name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a

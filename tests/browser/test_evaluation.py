@@ -43,7 +43,7 @@ def both(notebook, name):
 
 def test_an_evaluation_shows_its_figures_and_the_rows_to_look_at(notebook):
     index = notebook.run(
-        "a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', score='label', view=None)\na"
+        "a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', score='label', repeats=1, view=None)\na"
     )
     notebook.sees(index, "95 % interval")
     notebook.output(index).locator("summary").first.click()
@@ -53,7 +53,7 @@ def test_an_evaluation_shows_its_figures_and_the_rows_to_look_at(notebook):
 
 def test_a_comparison_shows_difference_verdict_and_changed_rows(notebook):
     notebook.run(
-        "b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', score='label', view=None)"
+        "b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', score='label', repeats=1, view=None)"
     )
     index = notebook.run("c = compare(a, b)\nc")
     notebook.sees(index, "careful scores higher than short")

@@ -30,9 +30,7 @@ think = Agent(Model("think", lambda said: "yes" if number(said) % 2 or number(sa
 judge = Agent(Model("judge", lambda said: '{"reason": "so", "score": %.2f}' % (number(said) / 24)), name="judge")"""
 A = "a = await guess.eval(rows, 'Odd? {{ text }}', score='odd', repeats=2)\na"
 B = "b = await think.eval(rows, 'Think. Odd? {{ text }}', score='odd', repeats=2)\nc = compare(a, b)\nc"
-JUDGED = (
-    "j = await think.eval(rows, 'Odd? {{ text }}', score=judge, limit=12)\nprint(j, j.tokens)\nj"
-)
+JUDGED = "j = await think.eval(rows, 'Odd? {{ text }}', score=judge, limit=12, repeats=1)\nprint(j, j.tokens)\nj"
 FIGURES = "print(a.mean, a.interval, c.difference, c.interval, c.changes, c.tokens)"
 
 

@@ -45,7 +45,7 @@ async def evaluate(
     prompt: str,
     *,
     score: Any,
-    repeats: int = 1,
+    repeats: int = 5,
     output: Any = None,
     expected: str | None = None,
     failed: float | None = None,

@@ -39,7 +39,7 @@ def agent(answer=lambda row: "good", **options):
 
 def evaluated(by=None, data=DATA, prompt="Say: {{ text }}", **options):
     options.setdefault("score", "label")
-    return (by or agent()).eval_sync(data, prompt, **options)
+    return (by or agent()).eval_sync(data, prompt, **{"repeats": 1, **options})
 
 
 class Label(BaseModel):
@@ -87,7 +87,7 @@ def test_a_run_that_failed_keeps_its_error():
 
 def test_an_evaluation_is_awaited_in_a_loop():
     async def main():
-        return await agent().eval(DATA, "Say: {{ text }}", score="label")
+        return await agent().eval(DATA, "Say: {{ text }}", score="label", repeats=1)
 
     assert anyio.run(main).mean == 20 / 30
 
@@ -275,3 +275,7 @@ def test_an_error_may_end_the_evaluation_instead():
     bad = {"error": {"status": 400, "message": "no such thing"}}
     with pytest.raises(RunFailed, match="no such thing"):
         evaluated(agent(lambda row: bad if row is DATA[4] else "good"), on_error="raise")
+
+
+def test_each_row_is_asked_five_times_unless_the_user_says_otherwise():
+    assert agent().eval_sync(DATA, "Say: {{ text }}", score="label").repeats == 5
