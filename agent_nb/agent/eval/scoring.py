@@ -35,6 +35,7 @@ NAMES: dict[str, Callable[[Candidate], Any]] = {
 _IN_ORDER = ("answer", "row")
 _LONGEST = 500  # characters of an error
 _AT_ONCE = 10  # scores that are awaited
+LARGEST = 1e100  # of a score: sums of squares stay finite
 
 
 class Scorer(Protocol):
@@ -123,6 +124,8 @@ def equal(answer: Any, expected: Any) -> bool:
     """
     if isinstance(expected, Enum):
         expected = expected.value
+    if type(expected).__name__ == "ndarray":  # the lists of a frame that was read from Parquet
+        expected = expected.tolist()
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
     if isinstance(answer, str) and isinstance(expected, int | float):
@@ -149,10 +152,12 @@ def _number(candidate: Candidate, value: Any) -> Score:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if math.isfinite(number):
+    if abs(number) <= LARGEST:
         return Score(number)
     said = cut_end(repr(value), 80)
-    return faulty(candidate, f"the function returned {said}; return a finite number or a bool")
+    return faulty(
+        candidate, f"the function returned {said}; return a number up to {LARGEST:g}, or a bool"
+    )
 
 
 def _parameters(function: Callable[..., Any], words: str) -> tuple[tuple[str, ...], bool]:

@@ -81,12 +81,21 @@ def test_numbers_of_numpy_are_scores():
     assert one(lambda answer: np.float32(0.5)) == 0.5
 
 
-@pytest.mark.parametrize("value", [None, "0.5", b"1", float("nan"), float("inf"), [1], 1j])
+@pytest.mark.parametrize(
+    "value", [None, "0.5", b"1", float("nan"), float("inf"), [1], 1j, 1e200, 10**400]
+)
 def test_what_is_no_number_is_an_error_of_that_row(value):
     found = scores(FunctionScore(lambda answer: value), candidate(place=7), candidate(place=8))
     assert [s.value for s in found] == [None, None]
     assert "row 7" in found[0].error
     assert "return" in found[0].error
+
+
+def test_a_list_of_a_frame_that_numpy_holds_is_the_expected_list():
+    np = pytest.importorskip("numpy")
+    assert equal([1, 2], np.array([1, 2]))
+    assert not equal([1, 2], np.array([1, 3]))
+    assert not equal("yes", np.array([1, 2]))
 
 
 def test_an_exception_of_the_function_is_the_error_of_its_row_alone():

@@ -46,3 +46,10 @@ def test_a_payload_of_a_strange_shape_has_no_records():
         assert read(payload) == {}
     odd = {"shared": [], "rows": {"k": {"events": "x"}, "l": {"events": [3]}}}
     assert read(odd) == odd["rows"]
+
+
+def test_rows_of_a_run_that_was_followed_or_of_a_sub_agent_do_not_count():
+    payload = {"rows": {"k": {"id": "r", "events": []}}}
+    assert records([State(kind=KIND, payload=payload)])
+    assert records([State(kind=KIND, payload=payload, origin="imported")]) == {}
+    assert records([State(kind=KIND, payload=payload, span="sub")]) == {}

@@ -3,13 +3,15 @@
 Rules
 - `rows` is `{key: record}`. What the first events of all records have in common (model, limits, the
   schema of the answer) stands once, in `shared`; a record that is read is whole again.
+- Rows of a run that was followed from elsewhere do not count: the record of that run is the user's,
+  its events are a stranger's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, TypeGuard
 
 from ....events import Event, State
 from ....record.record import Record, events_of
@@ -44,12 +46,18 @@ def records(log: Sequence[Event]) -> dict[str, Record]:
     """Return the records of the rows in the log of a map, by key."""
     found: dict[str, Record] = {}
     for event in log:
-        if isinstance(event, State) and event.kind == KIND and isinstance(event.payload, Mapping):
+        if _own(event) and isinstance(event.payload, Mapping):
             rows = event.payload.get("rows")
             for key, record in rows.items() if isinstance(rows, Mapping) else ():
                 if isinstance(record, Mapping):
                     found[str(key)] = _whole(record, event.payload.get("shared"))
     return found
+
+
+def _own(event: Event) -> TypeGuard[State]:
+    """Return whether an event holds rows that a map here asked, not one that was followed."""
+    here = isinstance(event, State) and event.kind == KIND and not event.span
+    return here and event.origin != "imported"
 
 
 def _whole(record: Record, shared: Any) -> Record:
