@@ -656,3 +656,41 @@ def test_stopping_a_hub_publishes_what_is_left(redis_server):
     kernel.stop()
     assert len([e for e in read(server, "r") if not e.n]) == 500
     server.stop()
+
+
+# Strangers who may write to Redis.
+
+
+def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_that_it_is_published_no_more(
+    hubs, redis_server, caplog
+):
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    log = EventLog("r")
+    kernel.attach(log)
+    log.append(ev.User(content="mine"))
+    assert kernel.flush(PATIENCE)
+    key = kernel.place.key("run", "r", "events")
+    poison = encode_event(ev.User(content="poison"))
+    redis_server.command("XADD", key, f"{2**64 - 1}-0", "e", poison)
+    with caplog.at_level(logging.WARNING, "agent_nb.hub"):
+        log.append(ev.Respond(content="lost"))
+        assert kernel.flush(PATIENCE)
+    assert "has not come to" in kernel.faults()["r"]
+    assert "run r is not published" in caplog.text
+    assert [e.event.content for e in read(server, "r")] == ["mine"]
+
+
+def test_of_an_index_that_a_stranger_fills_only_the_newest_runs_are_read(
+    hubs, redis_server, monkeypatch
+):
+    monkeypatch.setattr("agent_nb.server.redis.index.MOST", 3)
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    kernel.attach(EventLog("mine"))
+    assert kernel.flush(PATIENCE)
+    runs = kernel.place.key("runs")
+    for n in range(20):
+        redis_server.command("ZADD", runs, -n, f"x{n}")
+        redis_server.command("SET", kernel.place.key("run", f"x{n}", "info"), b"x" * 200_000)
+    assert [info.run for info in asyncio.run(server.listed())] == ["mine"]

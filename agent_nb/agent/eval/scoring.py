@@ -150,7 +150,7 @@ def _number(candidate: Candidate, value: Any) -> Score:
     """Return a function's result as a score."""
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if abs(number) <= LARGEST:
         return Score(number)

@@ -19,6 +19,7 @@ import msgspec
 
 from ...events import Call, Error, Event, Unknown
 from ...events.event_json import decode_event, encode_event
+from ...wire.json_text import SAFE
 from ...wire.text_limits import cut_end
 from ..channel import Entry
 
@@ -64,7 +65,7 @@ def entry_of(number: bytes, given: list[bytes], run: str) -> Entry | None:
         epoch = int(held.get(b"p", b"0"))
     except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):
         return None
-    if (event.type == "delta") is not bool(n):
+    if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
         return None
     right = {"run": run if event.run else "", "seq": 0 if n else seq}
     if (event.run, event.seq) != (right["run"], right["seq"]):

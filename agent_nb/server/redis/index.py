@@ -22,6 +22,7 @@ AWAY = "away"  # the status
 HEARD = 30  # s
 LARGEST = 64 << 10  # bytes
 LONGEST = 500  # characters of a run's id
+MOST = 5_000  # runs that are read at once, however many a stranger adds
 _decoder = msgspec.json.Decoder(Published)
 
 
@@ -58,7 +59,7 @@ class Index:
             await self._trim(run, most)
 
     async def _trim(self, new: str, most: int) -> None:
-        known = await self._known()
+        known = await self._known(0, MOST - 1)
         ended = [
             r for r, found in known if r != new and (not found or found.info.status != "running")
         ]
@@ -73,20 +74,21 @@ class Index:
         if gone:
             await self._link.pipe([("ZREM", self._key("runs"), *gone), *commands])
 
-    async def _known(self) -> list[tuple[str, Published | None]]:
-        names = [n.decode("utf-8", "replace") for n in await self._list()]
-        if not names:
-            return []
-        found = await self._link.ask("MGET", *(self._key("run", n, "info") for n in names))
-        return [(n, _read(data)) for n, data in zip(names, found, strict=True)]
+    async def _known(self, first: int, last: int) -> list[tuple[str, Published | None]]:
+        """Return what is known of the runs at these places of the index."""
+        found = await self._link.ask("ZRANGE", self._key("runs"), first, last)
+        listed = found if isinstance(found, list) else []
+        names = [name.decode("utf-8", "replace") for name in listed]
+        about = await self._link.pipe([self._about(name) for name in names])
+        return [(n, _read(data)) for n, data in zip(names, about, strict=True)]
 
-    async def _list(self) -> list[bytes]:
-        found = await self._link.ask("ZRANGE", self._key("runs"), 0, -1)
-        return found if isinstance(found, list) else []
+    def _about(self, run: str) -> Command:
+        """Return the command that reads what is known of a run, and no more than counts."""
+        return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
     async def listed(self) -> list[Published]:
         """Return what is known of all runs, the newest last. Raises HubAway."""
-        known = [found for _, found in await self._known() if found is not None]
+        known = [found for _, found in await self._known(-MOST, -1) if found is not None]
         beats = await self._link.pipe(
             [("EXISTS", self._key("run", found.info.run, "alive")) for found in known]
         )
@@ -97,7 +99,7 @@ class Index:
         if len(run) > LONGEST:
             raise UsageError(f"There is no run {run[:100]!r} here.")
         data, beat = await self._link.pipe(
-            [("GET", self._key("run", run, "info")), ("EXISTS", self._key("run", run, "alive"))]
+            [self._about(run), ("EXISTS", self._key("run", run, "alive"))]
         )
         if (found := _read(data)) is None or found.info.run != run:
             raise UsageError(f"There is no run {run[:100]!r} here.")

@@ -4,8 +4,9 @@ Rules
 - The buffer is the channel's own: what waits is bounded, and stored events come from the log.
 - After an outage each run goes on from what Redis has: lost entries are published again.
 - An id that Redis refuses counts as published only if the stored entry is equal. If another stands
-  there, another run has this id: that is logged, and the run is published no further. If none does,
-  it was trimmed; readers get a Gap.
+  there, another run has this id: that is logged, and the run is published no further; so it is if
+  the stream is ahead of the run, as a stranger's entry makes it. If none does, it was trimmed;
+  readers get a Gap.
 - A run's deltas are deleted beyond the newest `keep`, and some time after its end; its keys expire.
 """
 
@@ -244,7 +245,16 @@ class Publisher:
                 other = "another run has this id" if "equal or smaller" in said else said
                 self._give_up(out, f"event {entry.seq} is refused: {other}")
                 return False
+        if [] in held and await self._is_ahead(out):
+            self._give_up(out, "its stream has entries that the run has not come to")
+            return False
         return True
+
+    async def _is_ahead(self, out: Outgoing) -> bool:
+        """Return whether Redis has entries that the run has not come to yet."""
+        top = await self._link.ask("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1)
+        seq, _, n = out.channel.newest
+        return isinstance(top, list) and bool(top) and parts(top[0][0]) > (seq, n)
 
     async def _delete(self, out: Outgoing, keep: int) -> None:
         key = self._key(out.channel.run)
