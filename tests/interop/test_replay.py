@@ -42,6 +42,7 @@ def replayed(read):
             for c in nb["cells"]
             if c["cell_type"] == "code" and agent_cell("".join(c["source"])) is not None
         ]
+        agents = agents or list(records(read(original)))  # runs of Python code alone
         shown = dict(summaries(nb))
         assert agents
         assert set(agents) <= set(shown)
