@@ -1,4 +1,4 @@
-"""Whether a run is a map: a prompt for each row of a table, which is no turn of a conversation."""
+"""Whether a run is a map: a prompt for each row of a table, outside the conversation."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Why a list of local types and not of network types: an unknown type then counts as remote, which is
 slower but never wrong. The standard library does not name the type of a file system.
 
-Rules: Linux says it in `/proc/self/mounts` (fstab(5)). Where there is no such table, no file system
-is known to be local.
+Rules: Linux says it in `/proc/self/mounts` (fstab(5)). Without such a table, every
+file system counts as remote.
 """
 
 from __future__ import annotations

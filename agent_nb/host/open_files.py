@@ -3,8 +3,8 @@
 Why: a thousand answers at once are a thousand connections, and many systems begin with a limit of
 1,024 files that every process may raise by itself.
 
-Rules: the limit is only ever raised, as far as the system lets it; where there is none to set
-(Windows), nothing is done.
+Rules: the limit is only raised, as far as the system allows. Systems without one (Windows) are left
+alone.
 """
 
 from __future__ import annotations

@@ -270,26 +270,26 @@ _UNPACK = {
 def references(value: Any) -> set[str]:
     """Return the payload keys in a packed value."""
     found: set[str] = set()
-    todo = [value]
-    while todo:
-        item = todo.pop()
+    pending = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, dict):
             key = item.get("$payload")
             if len(item) == 1 and isinstance(key, str):
                 found.add(key)
-            todo.extend(v for v in item.values() if isinstance(v, dict | list))
+            pending.extend(v for v in item.values() if isinstance(v, dict | list))
         elif isinstance(item, list):
-            todo.extend(v for v in item if isinstance(v, dict | list))
+            pending.extend(v for v in item if isinstance(v, dict | list))
     return found
 
 
 def reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
     """Return the payload keys that a packed value needs, also those its payloads need."""
     found: set[str] = set()
-    todo = references(packed)
-    while todo:
-        found |= todo
-        todo = {
-            key for have in todo if have in payloads for key in references(payloads[have])
+    pending = references(packed)
+    while pending:
+        found |= pending
+        pending = {
+            key for have in pending if have in payloads for key in references(payloads[have])
         } - found
     return found

@@ -130,8 +130,8 @@ class RowFile:
             raise self._fault("it belongs to another application", "Name another file.")
         version = value("user_version")
         if version > VERSION:
-            todo = "Update jupyter-agent-nb, or name another file (store=)."
-            raise self._fault(f"a newer agent_nb wrote it (version {version})", todo)
+            advice = "Update jupyter-agent-nb, or name another file (store=)."
+            raise self._fault(f"a newer agent_nb wrote it (version {version})", advice)
         found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
         if version < VERSION or {sql for (sql,) in found} != set(SCHEMA):
             raise self._fault("its tables are not those of a store", "Name another file.")
@@ -166,10 +166,10 @@ class RowFile:
             connection.execute("VACUUM")
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            todo = (
+            advice = (
                 "What was removed is still there: forget it again when the other process has ended."
             )
-            raise self._fault("another process reads its log", todo)
+            raise self._fault("another process reads its log", advice)
 
     def close(self) -> None:
         """Close the file; the last to close leaves one file without companions."""
@@ -198,15 +198,15 @@ class RowFile:
         try:
             yield
         except sqlite3.DatabaseError as fault:
-            why, todo = str(fault), _TODO.get(_code(fault), "")
+            why, advice = str(fault), _ADVICE.get(_code(fault), "")
             raise self._fault(
-                why, todo or "Move it away; the rows in it are asked again."
+                why, advice or "Move it away; the rows in it are asked again."
             ) from fault
         except OSError as fault:
             raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
 
-    def _fault(self, why: str, todo: str) -> UsageError:
-        return UsageError(f"The store {tilde(self.path)} cannot be used: {why}. {todo}")
+    def _fault(self, why: str, advice: str) -> UsageError:
+        return UsageError(f"The store {tilde(self.path)} cannot be used: {why}. {advice}")
 
 
 def statement(values: Collection[object], text: str) -> str:
@@ -223,7 +223,7 @@ def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
 
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
 _LOCKED = (5, 6)
-_TODO = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
+_ADVICE = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
     **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
     8: _WRITABLE,
     10: _WRITABLE,

@@ -175,7 +175,7 @@ class RowStore:
 
     @property
     def idle(self) -> bool:
-        """Whether there is no row, and nobody asks one."""
+        """Whether it holds neither rows nor claims."""
         with self._file.reading() as connection:
             busy = row_claims.any_held(connection, self._now())
         return not busy and not len(self)

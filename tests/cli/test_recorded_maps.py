@@ -6,7 +6,7 @@ import shutil
 import nbformat
 import pytest
 from helpers.marks import starts
-from helpers.notebooks import code_cell
+from helpers.notebooks import write
 from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
@@ -41,14 +41,6 @@ LARGE = "df = pd.DataFrame({'text': [f'n{n}' for n in range(1010)]})"
 STORED = "%%agent -m shout --map df -o out --store rows.sqlite\nSay {{ text }}"
 SHARED = "frame = await Agent(shout).map(df, 'Cry {{ text }}', store='cries.sqlite')"
 SOURCES = (SETUP, MAGIC, SEEN, AWAITED, SEEN_TOO)
-
-
-def write(path, *sources):
-    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
-    path.write_text(
-        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
-    return path
 
 
 def edit(path, old, new):

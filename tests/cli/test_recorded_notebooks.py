@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from helpers.marks import starts
-from helpers.notebooks import code_cell
+from helpers.notebooks import code_cell, write
 from helpers.scripts import batch, calling
 
 import agent_nb
@@ -27,14 +27,6 @@ CALL = calling("python", code="base + 2")
 MODELS = f"one = Scripted([{CALL!r}, 'It is 42.'])\ntwo = Scripted(['Yes.'])"
 FIRST = "%%agent -m one -t python --approve auto\nWhat is base + 2?"
 SECOND = "%%agent -m two\nAre you sure?"
-
-
-def write(path, *sources):
-    cells = [code_cell(number, source) for number, source in enumerate(sources, 1)]
-    path.write_text(
-        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
-    return path
 
 
 def edit(path, number, old, new):

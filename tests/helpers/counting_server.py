@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,3 +83,21 @@ class CountingServer(Server):
         """Answer what waits, and end."""
         self.open_.set()
         super().close()
+
+
+def stopped_under_way(
+    server: CountingServer, make: Callable[[], Any], count: int, seconds: float = 20.0
+) -> Any:
+    """Stop the map that `make` makes when `count` requests wait for their answers; return it."""
+    server.open_.clear()
+
+    async def main() -> Any:
+        stream = make()
+        stream.start()
+        await asyncio.to_thread(server.wait_for, count)
+        stream.cancel()
+        await asyncio.wait([stream._task], timeout=seconds)
+        await asyncio.to_thread(server.wait_for_gone, count)
+        return stream
+
+    return asyncio.run(main())

@@ -27,7 +27,7 @@ broken line
 @pytest.mark.parametrize(
     ("path", "local"),
     [
-        ("/work/notebook", True),
+        ("/srv/notebook", True),
         ("/", True),
         ("/homework", True),  # no part of /home
         ("/home/anna/notebook", False),

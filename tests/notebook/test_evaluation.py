@@ -2,8 +2,8 @@
 
 import json
 
-import nbformat
 import pytest
+from helpers import notebooks
 
 from agent_nb.cli.main import main
 
@@ -36,17 +36,7 @@ FIGURES = "print(a.mean, a.interval, c.difference, c.interval, c.changes, c.toke
 
 @pytest.fixture
 def write(tmp_path):
-    def write(*cells):
-        nb = nbformat.v4.new_notebook()
-        nb.cells = [
-            nbformat.v4.new_code_cell(source, id=f"c{n}")
-            for n, source in enumerate((SETUP, *cells))
-        ]
-        path = tmp_path / "n.ipynb"
-        nbformat.write(nb, path)
-        return path
-
-    return write
+    return lambda *cells: notebooks.write(tmp_path / "n.ipynb", SETUP, *cells)
 
 
 def asked(path):

@@ -68,6 +68,15 @@ def write(log, count, *, pause=0.0):
         log.append(ev.Respond(content="abc", block=f"b{i}"))
 
 
+def in_progress(kernel, count):
+    """Return the log of a run in progress, whose first blocks are in Redis."""
+    log = EventLog("r")
+    kernel.attach(log)
+    write(log, count)
+    assert kernel.flush()
+    return log
+
+
 # Round trips.
 
 TEXT = st.text(max_size=20)
@@ -218,10 +227,7 @@ def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_l
 ):
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 2)
-    assert kernel.flush()
+    log = in_progress(kernel, 2)
     asyncio.run(server.find("r"))
     server._reader.leave(server.place.key("run", "r", "events"))  # it is slow
     write(log, 3)
@@ -274,10 +280,7 @@ def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
     monkeypatch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 2)
-    assert kernel.flush()
+    in_progress(kernel, 2)
     asyncio.run(server.find("r"))
     subscription = server.subscribe("r")
     time.sleep(0.3)
@@ -553,10 +556,7 @@ def test_a_redis_that_lost_everything_is_filled_again_and_readers_go_on(redis_fo
     redis = redis_folder()
     url = redis.url
     kernel, server = hubs(url), hubs(url)
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 5)
-    assert kernel.flush()
+    log = in_progress(kernel, 5)
     before = read(server, "r")
     live = server.subscribe("r", ALL, after=before[-1].id)
     redis.kill()
@@ -574,10 +574,7 @@ def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, m
     monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 3)
-    assert kernel.flush()
+    log = in_progress(kernel, 3)
     key = kernel.place.key
     redis_server.command("DEL", key("run", "r", "events"), key("run", "r", "info"), key("runs"))
     until(lambda: [i.run for i in asyncio.run(server.listed())] == ["r"])
@@ -588,10 +585,7 @@ def test_a_redis_that_hangs_keeps_no_run_waiting(redis_folder, hubs):
     redis = redis_folder()
     url = redis.url
     kernel = hubs(url)
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 1)
-    assert kernel.flush()
+    log = in_progress(kernel, 1)
     redis.freeze()
     try:
         write(log, 300)
@@ -632,10 +626,7 @@ def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(red
 def test_a_redis_without_memory_keeps_no_run_waiting_and_gets_the_events_later(redis_folder, hubs):
     redis = redis_folder()
     kernel, server = hubs(redis.url), None
-    log = EventLog("r")
-    kernel.attach(log)
-    write(log, 2)
-    assert kernel.flush()
+    log = in_progress(kernel, 2)
     redis.command("CONFIG", "SET", "maxmemory", "1")
     write(log, 5)
     log.append(ev.End())

@@ -51,7 +51,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """What the interval shows, in one sentence."""
         a, b = self.names
         if self.interval is None:
-            return "These rows do not show which scores higher: there is no interval."
+            return "These rows do not show which scores higher: an interval cannot be given."
         if self.interval.low > 0:
             return f"{b} scores higher than {a}: the whole interval is above 0."
         if self.interval.high < 0:

@@ -34,7 +34,7 @@ from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
-# parameters of `map_of` that are no options here
+# parameters of `map_of` that are not options here
 _OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late"})
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
@@ -45,15 +45,15 @@ async def evaluate(
     prompt: str,
     *,
     score: Any,
-    repeats: int = 5,
-    output: Any = None,
-    expected: str | None = None,
-    failed: float | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    level: float = 0.95,
+    repeats: int,
+    output: Any,
+    expected: str | None,
+    failed: float | None,
+    sample: int | None,
+    seed: int,
+    level: float,
+    name: str,
     limit: int | None = None,
-    name: str = "",
     **options: Any,
 ) -> Evaluation:
     """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""

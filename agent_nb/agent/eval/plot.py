@@ -3,8 +3,8 @@
 Rules
 - Matplotlib is imported here alone, on first use. The figure follows the user's style; the three
   colours that carry meaning are legible on white and on black.
-- Whoever gives axes gets these back and owns their figure; else a figure is made, as `frame.plot`
-  does.
+- With `ax`, the plot is drawn there, and the caller owns its figure. Without, a new figure is made,
+  as `frame.plot` does.
 - Nothing is random: points of equal scores are stacked, not scattered.
 """
 

@@ -4,7 +4,7 @@ Rules
 - Rows that score 0 or 1 have a share: Wilson's interval, Newcombe's for a paired difference. All
   other rows have a mean, and a t interval. One wrong repeat of one row makes it a mean.
 - An interval ends where scores end, if they cannot lie outside 0 to 1.
-- Where there is no interval, the words say why.
+- If an interval is missing, `words` gives the reason.
 """
 
 from __future__ import annotations

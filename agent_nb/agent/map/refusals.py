@@ -1,7 +1,7 @@
 """What a map refuses before its first request.
 
-Why: a question about a call of row 417 finds nobody, and two rows that change the kernel at once
-leave it in a state that no replay can repeat.
+Why: nobody watches row 417 to answer its question, and two rows that change the kernel at the same
+time leave it in a state that a replay cannot repeat.
 
 Rules
 - A tool that the policy would ask about, whatever its arguments, needs a policy that decides.

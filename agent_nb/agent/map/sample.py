@@ -19,7 +19,7 @@ from .row import Row, RowResult
 from .tally import RowLine
 
 ROWS, BYTES = 1000, 1_000_000
-UNFOLDED = 4 * BYTES  # of records of which the common part stands once
+UNFOLDED = 4 * BYTES  # of records before their common part is taken out
 ENDS = 3  # rows at either end of the sample
 LONGEST = 120  # characters of a line
 

@@ -151,12 +151,14 @@ class Remote(Unpicklable):
             return sorted(await self._listed())
         except ModelError as fault:
             if fault.status in (401, 403):
-                todo = key_hint(self._peer(None))
+                advice = key_hint(self._peer(None))
             elif fault.code in ("no_key", "offline"):
                 raise
             else:
-                todo = f"It lists no models then; a model can still be named: -m {self.label}/NAME."
-            raise ModelError(f"{fault} {todo}", status=fault.status, code=fault.code) from None
+                advice = (
+                    f"It lists no models then; a model can still be named: -m {self.label}/NAME."
+                )
+            raise ModelError(f"{fault} {advice}", status=fault.status, code=fault.code) from None
 
     @property
     def access(self) -> str:

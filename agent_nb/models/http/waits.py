@@ -3,8 +3,8 @@
 Why: of a thousand rows most wait. A row whose time limit ran meanwhile would end without having
 been asked.
 
-Rules: whoever limits a run's time sets what `stops` and goes on with its clock; elsewhere nothing
-happens.
+Rules: code that limits a run's time sets what stops its clock and starts it again. Without such
+code nothing happens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Signed messages between servers and the kernel of a run: stop it, answer a question, I listen.
 
-Why signed: whoever can write to Redis could else approve calls. The key never goes to Redis.
+Why signed: otherwise anyone who can write to Redis could approve calls. The key does not go there.
 
 Rules
 - HMAC-SHA256 over the whole message: run, call id, hash of the question as the sender saw it (call,

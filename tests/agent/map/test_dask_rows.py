@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from helpers.counting_server import CountingServer
+from helpers.counting_server import CountingServer, stopped_under_way
 from helpers.lacking import needed
 
 from agent_nb import Agent
@@ -171,18 +171,10 @@ def test_a_cluster_that_adapts_starts_a_worker_for_a_map(server):
 
 
 def test_stop_ends_the_requests_in_the_workers(server, client):
-    server.open_.clear()
+    def make():
+        return agent().map(WORDS, "{{ text }}", store=False, client=client, concurrency=6)
 
-    async def main():
-        stream = agent().map(WORDS, "{{ text }}", store=False, client=client, concurrency=6)
-        stream.start()
-        await asyncio.to_thread(server.wait_for, 6)
-        stream.cancel()
-        await asyncio.wait([stream._task], timeout=30)
-        await asyncio.to_thread(server.wait_for_gone, 6)
-        return stream
-
-    stream = asyncio.run(main())
+    stream = stopped_under_way(server, make, 6, seconds=30)
     assert stream.run.status == "interrupted"
     assert server.total == 6
     assert sum(r.attempts for r in stream.results) == 6

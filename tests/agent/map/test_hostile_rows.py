@@ -2,13 +2,11 @@
 
 import anyio
 import pytest
-from helpers.scripts import calling
+from helpers.stored_rows import keeping, signed_by
 
-from agent_nb import Agent, Scripted, tool
+from agent_nb import Agent, Scripted
 from agent_nb.host import launch
-from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.record.row_store import RowStore
-from agent_nb.record.signing import user_key
 
 TEXTS = ["a", "b"]
 HALF = "a\ud800b"
@@ -29,33 +27,11 @@ def mapped(data, prompt="{{ text }}", *, by=None, **options):
     return anyio.run(main)
 
 
-def signed_by(key, path, rows):
-    """Let the rows of a store be a stranger's."""
-    store = RowStore.open(path, "m", user_key(), owner="reader")
-    records = {k: s.record for k, s in store.find([row.key for row in rows]).items()}
-    store.forget({r["id"] for r in records.values()})
-    store.close()
-    foreign = RowStore.open(path, "m", key, owner="stranger")
-    foreign.put([(k, r, 1) for k, r in records.items()])
-    foreign.close()
-
-
 @pytest.mark.parametrize("stranger", [True, False])
 def test_where_nothing_runs_live_only_own_rows_of_a_store_run_their_calls_again(
     tmp_path, monkeypatch, stranger
 ):
-    seen = []
-
-    @tool(effect="kernel")
-    def keep(text: str) -> str:
-        """Keep a text."""
-        seen.append(text)
-        return text
-
-    cases = [
-        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
-        for text in TEXTS
-    ]
+    keep, seen, cases = keeping(TEXTS)
 
     def asked():
         by = Agent(Provider(["x"], cases=cases), [keep], approve="auto", secrets={})

@@ -8,6 +8,7 @@ import pytest
 from helpers.maps import until
 from helpers.pictures import png
 from helpers.scripts import calling
+from helpers.stored_rows import keeping
 
 from agent_nb import RUNS, Agent, Scripted, tool
 from agent_nb.agent.map import sample
@@ -355,18 +356,7 @@ def test_the_runs_of_a_large_map_are_in_its_store(monkeypatch):
 
 
 def test_a_record_of_a_map_plays_the_rows_whose_tools_touch_the_kernel_again_in_order():
-    seen = []
-
-    @tool(effect="kernel")
-    def keep(text: str) -> str:
-        """Keep a text."""
-        seen.append(text)
-        return text
-
-    cases = [
-        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
-        for text in TEXTS
-    ]
+    keep, seen, cases = keeping(TEXTS)
 
     def asked():
         by = Agent(Scripted(["x"], cases=cases), [keep], approve="auto", secrets={})

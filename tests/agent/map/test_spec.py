@@ -101,8 +101,8 @@ REFUSED = {
     "an object of this process": lambda: spec(Scripted(["Hello."])),
     "script .* is a file of this machine": lambda: spec("scripted/hello", late=True),
     "policy file rules.yaml does not travel": lambda: spec(approve="rules.yaml"),
-    "'look' is no function at the top level": lambda: spec(tools=[Desk().look]),
-    "'tool' is no function|'lambda'": lambda: spec(tools=[lambda text: text]),
+    "'look' is not a function at the top level": lambda: spec(tools=[Desk().look]),
+    "'tool' is not a function|'lambda'": lambda: spec(tools=[lambda text: text]),
     "'python' lives in the kernel": lambda: spec(tools=["python"]),
     "MCP servers do not travel": lambda: spec(tools=["mcp:somewhere"]),
     "is an agent": lambda: spec(tools=[agent(name="helper").as_tool(description="Helps.")]),
@@ -132,7 +132,7 @@ def test_a_function_inside_another_is_refused():
         """Say it."""
         return text
 
-    with pytest.raises(UsageError, match="no function at the top level of a module"):
+    with pytest.raises(UsageError, match="not a function at the top level of a module"):
         spec(tools=[inner])
 
 

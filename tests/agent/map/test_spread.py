@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 import pytest
-from helpers.counting_server import CountingServer
+from helpers.counting_server import CountingServer, stopped_under_way
 from helpers.lacking import needed
 
 from agent_nb import Agent
@@ -141,36 +141,20 @@ def test_each_row_leaves_the_record_of_its_run(server, threads):
 
 
 def test_stop_ends_the_requests_under_way(server, threads):
-    server.open_.clear()
+    def make():
+        return agent(limits={"seconds": 60}).map(WORDS, "{{ text }}", store=False, client=threads)
 
-    async def main():
-        stream = agent(limits={"seconds": 60}).map(WORDS, "{{ text }}", store=False, client=threads)
-        stream.start()
-        await asyncio.to_thread(server.wait_for, 4)
-        stream.cancel()
-        await asyncio.wait([stream._task], timeout=20)
-        await asyncio.to_thread(server.wait_for_gone, 4)
-        return stream
-
-    stream = asyncio.run(main())
+    stream = stopped_under_way(server, make, 4)
     assert stream.run.status == "interrupted"
     assert server.total == 4
 
 
 @pytest.mark.slow
 def test_stop_ends_the_requests_of_processes_too(server, processes):
-    server.open_.clear()
+    def make():
+        return agent().map(WORDS, "{{ text }}", store=False, client=processes)
 
-    async def main():
-        stream = agent().map(WORDS, "{{ text }}", store=False, client=processes)
-        stream.start()
-        await asyncio.to_thread(server.wait_for, 2)
-        stream.cancel()
-        await asyncio.wait([stream._task], timeout=20)
-        await asyncio.to_thread(server.wait_for_gone, 2)
-        return stream
-
-    assert asyncio.run(main()).run.status == "interrupted"
+    assert stopped_under_way(server, make, 2).run.status == "interrupted"
 
 
 @pytest.mark.slow

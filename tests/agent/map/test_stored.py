@@ -5,6 +5,7 @@ import sys
 
 import anyio
 import pytest
+from helpers.stored_rows import signed_by
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.map.kept import forgetting
@@ -138,13 +139,7 @@ def stored_by(key, path):
     """Store the rows of a map under the signature of another user."""
     stream = mapped(store=path)
     rows = stream._plan.job.rows
-    store = RowStore.open(path, "m", user_key(), owner="reader")
-    records = {k: s.record for k, s in store.find([row.key for row in rows]).items()}
-    store.forget({r["id"] for r in records.values()})
-    store.close()
-    foreign = RowStore.open(path, "m", key, owner="stranger")
-    foreign.put([(k, r, 1) for k, r in records.items()])
-    foreign.close()
+    signed_by(key, path, rows)
     return rows
 
 

@@ -128,8 +128,8 @@ def test_a_template_that_cannot_be_read_is_an_error_before_any_row(text):
 
 
 @pytest.mark.parametrize("text", ["{{ class }}", "{{ a b }}"])
-def test_a_column_that_is_no_name_of_python_is_said_to_be_found_in_the_row(text):
-    with pytest.raises(UsageError, match=r'no Python name is row\["…"\]'):
+def test_a_column_whose_name_python_cannot_write_is_said_to_be_found_in_the_row(text):
+    with pytest.raises(UsageError, match=r'Write row\["…"\] for a column'):
         Template(text)
 
 
@@ -200,7 +200,9 @@ def test_an_attachment_that_cannot_be_sent_names_its_row(attachments, said):
 
 
 def test_attachments_of_a_column_that_is_not_there_are_an_error():
-    with pytest.raises(UsageError, match=r"no column 'pic'.*Did you mean pict\?.*\['pic'\]"):
+    with pytest.raises(
+        UsageError, match=r"'pic' does not name a column.*Did you mean pict\?.*\['pic'\]"
+    ):
         Template("{{ pict }}", attachments="pic").check(rows_of([{"pict": 1}]))
 
 

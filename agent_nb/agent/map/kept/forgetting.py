@@ -3,7 +3,7 @@
 Rules
 - A run of a map names its store in the settings of its `run_start`: the map's id, and the path if
   the user chose it. A path counts only if the caller vouches for the run.
-- A file is removed when it holds no row and nobody asks one; else its rows are.
+- An empty file without claims is removed; otherwise only its rows are.
 - A file that cannot be read is listed without rows, and never removed.
 """
 

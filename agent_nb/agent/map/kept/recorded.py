@@ -37,7 +37,7 @@ def folded(records: Mapping[str, Record]) -> dict[str, Any]:
 
 
 def _events(record: Record) -> list[Any]:
-    """Return the events of a record, none if the first of them is no object."""
+    """Return the events of a record; an empty list if the first is not an object."""
     events = as_list(record.get("events"))
     return events if events and isinstance(events[0], Mapping) else []
 

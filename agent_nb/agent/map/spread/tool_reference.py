@@ -93,7 +93,7 @@ def _where(tool: Tool) -> str:
     if module == "__main__":
         raise _stays(tool, "is a function of the notebook")
     if "<" in name or "." in name or not name:
-        raise _stays(tool, "is no function at the top level of a module")
+        raise _stays(tool, "is not a function at the top level of a module")
     held = vars(sys.modules[module]) if module in sys.modules else {}
     for candidate in (name, *(key for key, value in held.items() if value is tool)):
         if candidate in held and _makes(held[candidate], tool):

@@ -67,7 +67,7 @@ class Rows:
     def values(self, place: int) -> RowValues:
         """Return the row at a place, counted from 0. Raises IndexError."""
         if not 0 <= place < len(self):
-            raise IndexError(f"there is no row {place}, there are {len(self)}")
+            raise IndexError(f"row {place} is out of range: the data has {len(self)} rows")
         return RowValues(self, place)
 
     def value(self, name: Any, place: int) -> Any:
@@ -134,7 +134,7 @@ class _Key:
 def rows_of(data: Any, limit: int | None = None) -> Rows:
     """Return the rows of `data`, at most the first `limit`.
 
-    Raises UsageError for what has no rows, and for items that are neither all dicts nor all texts.
+    Raises UsageError for what has no rows, and for items that are not all dicts or all texts.
     """
     known = class_names(data)
     make = next((make for name, make in _FRAMES.items() if name in known), _items)

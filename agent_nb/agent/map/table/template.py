@@ -77,7 +77,7 @@ class Template:
         """
         if isinstance(self._by_row, str) and self._by_row not in rows:
             raise UsageError(
-                f"There is no column {self._by_row!r} for the attachments. {rows.hint(self._by_row)}"
+                f"attachments={self._by_row!r} does not name a column of the data. {rows.hint(self._by_row)}"
                 f" For the same picture with every row write attachments=[{self._by_row!r}]."
             )
         same = self._by_row is None and not any(isinstance(p, Expression) for p in self._pieces)
@@ -135,7 +135,7 @@ def _parsed(text: str) -> tuple[Piece, ...]:
         return parse(text)
     except UsageError as fault:
         if isinstance(fault.__cause__, SyntaxError):
-            fault.args = (f'{fault} A column whose name is no Python name is row["…"].',)
+            fault.args = (f'{fault} Write row["…"] for a column whose name is not a Python name.',)
         raise
 
 

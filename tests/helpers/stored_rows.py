@@ -1,0 +1,36 @@
+"""Rows of a store as a stranger leaves them, and rows whose tool touches the kernel."""
+
+from helpers.scripts import calling
+
+from agent_nb import tool
+from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.record.row_store import RowStore
+from agent_nb.record.signing import user_key
+
+
+def signed_by(key, path, rows):
+    """Let the rows of a store be a stranger's."""
+    store = RowStore.open(path, "m", user_key(), owner="reader")
+    records = {k: s.record for k, s in store.find([row.key for row in rows]).items()}
+    store.forget({r["id"] for r in records.values()})
+    store.close()
+    foreign = RowStore.open(path, "m", key, owner="stranger")
+    foreign.put([(k, r, 1) for k, r in records.items()])
+    foreign.close()
+
+
+def keeping(texts):
+    """Return a kernel tool, what it was called with, and a script that calls it for each text."""
+    seen = []
+
+    @tool(effect="kernel")
+    def keep(text: str) -> str:
+        """Keep a text."""
+        seen.append(text)
+        return text
+
+    cases = [
+        Case(when=text, turns=(turn_of(calling("keep", text=text), "1"), turn_of(text, "2")))
+        for text in texts
+    ]
+    return keep, seen, cases
