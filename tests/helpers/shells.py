@@ -24,14 +24,17 @@ def ipython():
     config = Config()
     config.HistoryManager.hist_file = ":memory:"
     config.HistoryManager.enabled = False
+    main = sys.modules["__main__"]
     shell = InteractiveShell.instance(config=config)
     InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
     return shell
 
 
 @pytest.fixture
-def shell(ipython):
-    """The shell with an empty namespace; other tests run in no shell."""
+def shell(ipython, monkeypatch):
+    """The shell with an empty namespace and as `__main__`; other tests run in no shell."""
+    monkeypatch.setitem(sys.modules, "__main__", ipython.user_module)
     ipython.reset(new_session=False)
     for kind in type(ipython)._walk_mro():
         kind._instance = ipython
