@@ -16,7 +16,7 @@ Rules
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,13 +27,13 @@ from ..events import Approval, Call, Event, Result, Started
 from ..record.match import TAMPERED
 from ..record.payloads import attach
 from ..record.record import Record, events_of
-from ..record.signing import intact, names_signer
+from ..record.signing import covers, intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
 from ..tools.toolset import Toolset
-from ..wire.json_text import canonical
+from ..wire.json_text import as_dict, as_list, canonical
 from .clean_json import clean_value
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
@@ -79,20 +79,14 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise UsageError(
                 f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again."
             )
-        cuts = whole.get("cut")
-        places = (
-            {(c.get("seq", 0), c.get("field", "")) for c in cuts if isinstance(c, dict)}
-            if isinstance(cuts, list)
-            else set()
-        )
         own = names_signer(whole, key)
-        trusted = own or (trust if isinstance(trust, bool) else whole.get("hash") in trust)
+        trusted = own or covers(trust, whole)
         return cls(
             events=events_of(whole, home=home),
             own=own,
             trusted=trusted,
             live=live and trusted,
-            cut=frozenset(places),
+            cut=frozenset(_places(whole.get("cut"))),
         )
 
     @property
@@ -227,3 +221,11 @@ def _text(args: dict[str, Any]) -> str:
         return canonical(clean_value(args))
     except ValueError:
         return ""
+
+
+def _places(cuts: Any) -> Iterator[tuple[int, str]]:
+    """Yield event and field of what the size limit removed, as far as a record says so."""
+    for cut in as_list(cuts):
+        seq, name = as_dict(cut).get("seq"), as_dict(cut).get("field")
+        if isinstance(seq, int) and isinstance(name, str):
+            yield seq, name

@@ -19,7 +19,7 @@ import time
 from collections.abc import Collection, Iterable
 
 from .record import Record
-from .signing import intact, mine
+from .signing import covers, intact, mine
 
 KEPT = 3
 TOLERANCE = 300.0  # s
@@ -49,7 +49,7 @@ def ranked(records: Iterable[Record], key: bytes, signed: Collection[str] = ()) 
     """
     return sorted(
         newest(records),
-        key=lambda r: mine(r, key) or (bool(signed) and r.get("hash") in signed and intact(r)),
+        key=lambda r: mine(r, key) or (covers(signed, r) and intact(r)),
         reverse=True,
     )
 

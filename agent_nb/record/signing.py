@@ -19,6 +19,7 @@ import hashlib
 import hmac
 import os
 from base64 import encodebytes
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,21 @@ def names_signer(record: Record, key: bytes) -> bool:
 
     If the record is `intact`, that makes it theirs.
     """
-    return _verifies(record, str(record.get("hash", "")), key)
+    return _verifies(record, _named(record), key)
+
+
+def covers(trust: bool | Collection[str], record: Record) -> bool:
+    """Return whether `trust` covers a record: True covers all, else those with these hashes.
+
+    It counts for a record that is `intact`.
+    """
+    return trust if isinstance(trust, bool) else _named(record) in trust
+
+
+def _named(record: Record) -> str:
+    """Return the hash that a record names, "" for what cannot be one."""
+    named = record.get("hash")
+    return named if isinstance(named, str) and named.isascii() else ""
 
 
 def _verifies(record: Record, content: str, key: bytes) -> bool:

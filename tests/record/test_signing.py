@@ -7,8 +7,18 @@ import threading
 
 import pytest
 
+from agent_nb.record.ranking import ranked
 from agent_nb.record.record import run_record
-from agent_nb.record.signing import intact, key_problem, sign, signed_by, user_key
+from agent_nb.record.signing import (
+    covers,
+    intact,
+    key_problem,
+    mine,
+    names_signer,
+    sign,
+    signed_by,
+    user_key,
+)
 
 KEY = b"one user's secret"
 
@@ -43,6 +53,23 @@ def test_an_empty_key_signs_and_recognises_nothing(log):
 @pytest.mark.parametrize("signature", [None, 5, "", "hmac-sha256:00", "ü"])
 def test_a_faulty_signature_is_none(log, signature):
     assert not signed_by({**run_record(log), "signature": signature}, KEY)
+
+
+@pytest.mark.parametrize("named", [None, 5, [], {}, [["a"]], "", "ü", "\ud800", "sha256:\udfff"])
+def test_a_faulty_hash_is_no_one_s(log, named):
+    record = {**sign(run_record(log), KEY), "hash": named}
+    assert not mine(record, KEY)
+    assert not names_signer(record, KEY)
+    assert not covers(frozenset({"sha256:00"}), record)
+    assert ranked([record], KEY, frozenset({"sha256:00"})) == [record]
+
+
+def test_trust_covers_all_none_or_the_hashes_it_names(log):
+    record = run_record(log)
+    assert covers(True, record)
+    assert not covers(False, record)
+    assert covers({record["hash"]}, record)
+    assert not covers({"sha256:00"}, record)
 
 
 def test_the_secret_is_the_one_jupyter_signs_notebooks_with(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from ...events import State
 from ...record.given import Given
 from ...record.match import Match
 from ...record.record import Record, events_of
-from ...record.signing import intact, mine, user_key
+from ...record.signing import covers, intact, names_signer, user_key
 from ...view.format import clip
 from ..failed_cell import Question
 from ..options import LATEST, Options
@@ -128,14 +128,8 @@ def take_up(
         stream.forget()
         return
     key = user_key()
-    ours = (r for r in records if _trusted(r, key, trust) and intact(r))
+    ours = (r for r in records if (names_signer(r, key) or covers(trust, r)) and intact(r))
     stream.know((events_of(r) for r in ours), trust)
-
-
-def _trusted(record: Record, key: bytes, trust: bool | frozenset[str]) -> bool:
-    if mine(record, key):
-        return True
-    return trust if isinstance(trust, bool) else record.get("hash") in trust
 
 
 def unreplayed(

@@ -26,7 +26,7 @@ from ....record.packing import digest
 from ....record.record import Record, events_of
 from ....record.row_records import Stored
 from ....record.row_store import RowStore
-from ....record.signing import key_problem, user_key
+from ....record.signing import covers, key_problem, user_key
 from ..row import Row, RowResult
 from ..row_result import result_of
 
@@ -132,6 +132,5 @@ def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) 
         attempts=stored.attempts,
         origin="store",
     )
-    trusted = trust if isinstance(trust, bool) else record.get("hash") in trust
-    ours = stored.mine or (stored.intact and (trusted or not live))
+    ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")
