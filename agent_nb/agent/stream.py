@@ -197,13 +197,15 @@ class Stream(InProgress):
             if screen is not None:
                 screen.close()
         if screen is not None and (by := screen.stopped or self._stopped):
-            raise AgentStopped(
-                by,
-                self.run
-                if self.log.ended
-                else Run(EventLog.of_events(closed(self.log, ABANDONED)), output=self.run.type),
-            )
+            raise self._stopped_by(by)
         return self.run.raise_for_status() if self._check else self.run
+
+    def _stopped_by(self, by: str) -> AgentStopped:
+        """Return the end of a cell that was stopped; a run that goes on counts as abandoned."""
+        if self.log.ended:
+            return AgentStopped(by, self.run)
+        log = EventLog.of_events(closed(self.log, ABANDONED))
+        return AgentStopped(by, Run(log, output=self.run.type))
 
     def _cancelled(self, by: str) -> None:
         self.cancel("user", by or "cancelled by the code that awaited it")

@@ -118,6 +118,8 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     if rest:
         raise UsageError(_unknown(rest[0]))
     given = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
+    if said.map:  # the default for cells that can have a context
+        given.pop("context", None)
     given |= {k: v for k, v in vars(said).items() if v is not None}
     return build(given, "from %config" if said.model is None and given.get("model") else "")
 
@@ -157,6 +159,8 @@ def _check_map(given: Mapping[str, Any]) -> None:
     if alone and not given.get("map"):
         raise UsageError(f"{alone[0]} belongs to --map DATA.")
     against = [flag for name, flag in WITHOUT_MAP.items() if given.get(name)]
+    if given.get("context") in ("vars", "cells"):
+        against.append("--context")
     if given.get("map") and against:
         raise UsageError(
             f"{against[0]} does not go with --map: each row is asked alone. Leave one of them out."

@@ -82,6 +82,7 @@ def test_data_is_an_expression_too(nb, model, df):
         ("--map 5", "has no rows"),
         ("--map df --new", "--new does not go with --map"),
         ("--map df -c other", "-c does not go with --map"),
+        ("--map df --context vars", "--context does not go with --map"),
         ("--rpm 5", "--rpm belongs to --map"),
         ("--store x.sqlite", "--store belongs to --map"),
         ("--map df --concurrency 0", "concurrency=0"),
@@ -93,6 +94,12 @@ def test_what_cannot_be_asked_is_said_before_the_first_request(nb, model, df, li
         nb.cell(ASK, f"-m model {line}", model=model, df=df)
     assert words in nb.last[0]["text/plain"]
     assert model.asked == []
+
+
+def test_a_configured_context_is_for_other_cells(nb, model, df):
+    nb.shell.run_line_magic("config", "AgentMagics.context = 'vars'")
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    assert len(nb.shell.user_ns["_map"].frame) == 3
 
 
 def test_run_again_the_record_is_played_byte_by_byte_and_the_frame_is_made_of_it(nb, model, df):

@@ -22,6 +22,7 @@ from ..map.row import RowResult
 from .intervals import mean
 
 SCORE = "scoring"  # the kind of error of an answer that could not be scored
+UNSCORED = " could not be scored: "  # stands in such an error between the row and the reason
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from ...errors import UsageError, did_you_mean
 from ...wire.json_text import plain
 from ...wire.text_limits import cut_end
 from ..typed.output_type import OutputType
-from .scores import SCORE, Candidate, Score, Scores
+from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
 NAMES: dict[str, Callable[[Candidate], Any]] = {
     "answer": lambda c: c.value,
@@ -143,7 +143,7 @@ def equal(answer: Any, expected: Any) -> bool:
 def faulty(candidate: Candidate, why: str) -> Score:
     """Return the score of an answer that could not be scored; the message names the row."""
     where = f"row {candidate.place}" + (f", repeat {candidate.repeat}" if candidate.repeat else "")
-    return Score(None, SCORE, cut_end(f"{where} could not be scored: {why}", _LONGEST))
+    return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
 
 
 def _number(candidate: Candidate, value: Any) -> Score:

@@ -21,10 +21,11 @@ from .evaluated import Evaluated, Spent
 from .intervals import Interval
 from .pairing import Pair
 from .score_frame import said
-from .scores import ScoredRow
+from .scores import SCORE, UNSCORED, ScoredRow
 
 ROWS = 10  # of each table of rows
 CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are shown
+KINDS = {SCORE: "failed in scoring"}
 NONE = "–"
 
 
@@ -63,7 +64,7 @@ def unscored(of: Evaluated) -> list[str]:
     """Return what has no score, and how it counts."""
     words = []
     if kinds := of.failures:
-        named = ", ".join(f"{n:,} {clip(kind, 30)}" for kind, n in kinds.items())
+        named = ", ".join(f"{n:,} {KINDS.get(kind, clip(kind, 30))}" for kind, n in kinds.items())
         words.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
     if of.failed_as is not None and kinds:
         words.append(f"each counts as {of.failed_as:g}")
@@ -235,10 +236,15 @@ def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
 
 def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
     cells = [
-        (str(row.place), f"{row.unscored} of {len(row.scores)}", _cell(hide, row.error, CELL * 3))
+        (str(row.place), f"{row.unscored} of {len(row.scores)}", _cell(hide, _why(row), CELL * 3))
         for row in rows[:ROWS]
     ]
     return _table(("row", "answers", "first error"), cells, len(rows), figures=(0,))
+
+
+def _why(row: ScoredRow) -> str:
+    """Return the first error of a row without the row's number, which has a column of its own."""
+    return row.error.partition(UNSCORED)[2] or row.error
 
 
 def _table(

@@ -23,8 +23,11 @@ from ...errors import AgentStopped
 from ...events import Event
 from ...events.log import EventLog
 from ...record.record import Record
+from ...view.format import plural
+from .. import display
 from ..configuration import Configuration
 from ..drift import Played
+from ..in_progress import wait
 from ..replay import Player
 from ..runs import Runs
 from ..stream import Asked, Play, Stream
@@ -93,6 +96,11 @@ class MapStream(Stream):
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the end and return the frame."""
         return self._wait().__await__()
+
+    def __repr__(self) -> str:
+        done = f"{self.results.done:,} of {plural(len(self.results), 'row')} done"
+        state = "not begun, await it" if self._task is None else self.run.status
+        return f"<Map {self.log.run}: {state}, {done}>"
 
     @property
     def given(self) -> Given:
@@ -234,17 +242,29 @@ class MapStream(Stream):
             self.run.raise_for_status()
 
     async def _within(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
-        """Return the next result, None after the last; a cancellation while waiting stops the map.
+        """Return the next result, None after the last. A cancellation while waiting stops the map.
 
-        So an interrupt of a cell that iterates a map stops it, as one of a cell that awaits it.
+        Raises AgentStopped if an interrupt of the cell caused it.
         """
+        __tracebackhide__ = True
+        screen = display.screen(self, None)
+        coming = asyncio.ensure_future(self._next(finished))
         try:
-            found = await anext(finished, None)
-        except asyncio.CancelledError:
-            self._cancelled("")
-            assert self._task is not None
+            await wait(coming, screen, self._cancelled, ends=True)
+        finally:
+            coming.cancel()
+            if screen is not None:
+                screen.close()
+        if screen is not None and screen.stopped:
+            self._cancelled(screen.stopped)
+            raise self._stopped_by(screen.stopped)
+        return coming.result()
+
+    async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+        """Return the next result, None after the last; of a map that is stopped, after its end."""
+        found = await anext(finished, None)
+        if self._stop is not None and self._task is not None:
             await asyncio.wait([self._task])
-            raise
         return None if found is None else found[1]
 
 

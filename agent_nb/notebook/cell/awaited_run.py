@@ -57,6 +57,7 @@ def screen(stream: Stream, view: str | None) -> Waiting | None:
     shell = get_ipython()
     if shell is None or active() or threading.current_thread() is not threading.main_thread():
         return None
+    leave(stream, shell.user_ns)
     if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
         return waiting(shell)
     guard(shell)
@@ -137,7 +138,6 @@ class AwaitedRun(Waiting):
 
     def _keep(self, run: Run) -> None:
         shell, count = self._shell, self._shell.execution_count
-        leave(self._stream, shell.user_ns)
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
         if self._session is None:

@@ -123,18 +123,25 @@ def branch(node: nodes.Branch) -> list[str]:
 
 
 def table(node: nodes.Table) -> list[str]:
-    """Return a table in columns."""
+    """Return a table in columns; the last one has room for a sentence."""
     rows = [tuple(visible.visible(c) for c in row) for row in (node.columns, *node.rows)]
-    most = 60 if node.sides else 40
-    widths = [min(most, max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
+    most = [60 if node.sides else 40] * len(node.columns)
+    if most and not node.sides:
+        most[-1] = 2 * most[-1]
+    widths = [min(most[i], max(len(row[i]) for row in rows)) for i in range(len(node.columns))]
     made = [
         "  ".join(
-            cell[:most].rjust(width) if n in node.figures else cell[:most].ljust(width)
+            _fit(cell, width).rjust(width) if n in node.figures else _fit(cell, width).ljust(width)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
     return [*made, *([node.note] if node.note else [])]
+
+
+def _fit(cell: str, width: int) -> str:
+    """Return a cell with its white space, cut to a width."""
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def prose(node: nodes.Prose) -> list[str]:

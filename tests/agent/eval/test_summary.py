@@ -7,8 +7,9 @@ import re
 import pytest
 from helpers.evaluations import evaluation
 
-from agent_nb import compare
+from agent_nb import Agent, compare
 from agent_nb.agent.eval.summary import ROWS, number
+from agent_nb.models.scripted import Scripted
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">'
 
@@ -37,6 +38,20 @@ def test_failures_are_said_with_their_first_error():
     assert "4 rows left out" in said
     assert "1 of 2   429: slow down" in said
     assert "the repeats differ in 4 rows" in said
+
+
+def test_an_exception_of_the_score_is_said_whole_and_its_row_once():
+    def unfit(answer, row):
+        raise TypeError("a bowl of oranges cannot be compared with a number")
+
+    found = Agent(Scripted(["x"]), secrets={}).eval_sync(
+        ["one"], "{{ text }}", score=unfit, repeats=1, store=False
+    )
+    said = forms(found)["text/plain"]
+    assert "1 answer without a score (1 failed in scoring)" in said
+    reason = "TypeError: a bowl of oranges cannot be compared with a number"
+    assert f"    0  1 of 1   {reason}" in said
+    assert found.frame[0]["_error"] == f"row 0 could not be scored: {reason}"
 
 
 def test_a_comparison_says_difference_verdict_both_sides_and_the_rows():

@@ -200,6 +200,18 @@ def test_a_loop_that_is_cancelled_while_it_waits_stops_the_map():
     assert anyio.run(main) == (["interrupted"] * 3, "interrupted")
 
 
+def test_a_map_says_how_far_it_is_and_that_it_is_to_be_awaited():
+    async def main():
+        stream = agent().map(TEXTS, "Classify {{ text }}", limit=2)
+        before = repr(stream)
+        await stream
+        return before, repr(stream), stream.log.run
+
+    before, after, run = anyio.run(main)
+    assert before == f"<Map {run}: not begun, await it, 0 of 2 rows done>"
+    assert after == f"<Map {run}: ok, 2 of 2 rows done>"
+
+
 def test_a_limit_asks_only_the_first_rows():
     done = mapped(limit=2)
     assert [r.answer for r in done.results] == ["yes", "no"]
