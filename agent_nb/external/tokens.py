@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
+from ..host.private_file import make_private_folder
 from ..record import file_lock
 
 
@@ -59,7 +60,7 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
     place = where or folder()
     path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(place)
         with suppress(FileNotFoundError):
             path.unlink()  # of a server that died
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 def write_private(target: Path, data: bytes) -> None:
     """Write a file atomically, with mode 0600 in a folder of mode 0700. Raises OSError."""
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
@@ -27,7 +27,7 @@ def make_private(target: Path, data: bytes) -> None:
 
     Raises OSError.
     """
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
@@ -36,6 +36,13 @@ def make_private(target: Path, data: bytes) -> None:
     finally:
         with suppress(OSError):
             Path(name).unlink()
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder with mode 0700, and so the parents that are missing. Raises OSError."""
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def put(new: Path, target: Path) -> None:

@@ -27,6 +27,7 @@ import msgspec
 from ..events import Event
 from ..events.event_json import encode_event
 from ..host.paths import tilde
+from ..host.private_file import make_private_folder
 from . import file_lock
 from .packing import Home
 
@@ -96,7 +97,7 @@ class Journal:
             tidy(where)
 
     def _open(self, where: Path, name: str, header: Header) -> None:
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(where)
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self.path = path

@@ -9,6 +9,8 @@ Rules
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
   journal that names another file, because SQLite may delete that.
+- A file of another user is only read, since its owner could read what is written. What another
+  user put in the place of a companion is refused: a journal or log changes rows when it is opened.
 - WAL only where the file system is local (`host.file_systems`); the last to close returns to a
   rollback journal, so that the file is complete without its companions.
 - Committed rows survive `kill -9` of any process, in both modes. A power cut or a crash of the
@@ -30,9 +32,10 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import UsageError
+from ..host.file_owner import is_others
 from ..host.file_systems import is_local
 from ..host.paths import tilde
-from ..host.private_file import put
+from ..host.private_file import make_private_folder, put
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -71,20 +74,28 @@ class RowFile:
         self._connection: Connection | None = None
         with self._words():
             if not read_only:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_folder(self.path.parent)
                 if not os.path.lexists(self.path):
                     _make(self.path)
-            self._refuse_links()
+            self._refuse_strange()
             self._connection = self._open()
 
-    def _refuse_links(self) -> None:
+    def _refuse_strange(self) -> None:
         for path in (self.path, *(Path(f"{self.path}{end}") for end in _COMPANIONS)):
             with suppress(FileNotFoundError):  # companions come and go
                 if not stat.S_ISREG(os.lstat(path).st_mode):
                     raise self._fault(f"{path.name} is not a regular file", "Name another file.")
+                if self._is_planted(path):
+                    raise self._fault(f"{path.name} belongs to another user", _OWN_FOLDER)
         journal = Path(f"{self.path}-journal")
         if _tail(journal) == _SUPER_JOURNAL:
             raise self._fault(f"{journal.name} names another file", f"Delete {tilde(journal)}.")
+
+    def _is_planted(self, path: Path) -> bool:
+        """Return whether another user put there what would be written, or change the file."""
+        if path == self.path:
+            return not self.read_only and is_others(path)
+        return os.lstat(path).st_uid != os.lstat(self.path).st_uid and is_others(path)
 
     def _open(self) -> Connection:
         """Return the connection; wait while others switch the journal, as SQLite does not."""
@@ -102,7 +113,7 @@ class RowFile:
     def _opened(self) -> Connection:
         private = not self.read_only and os.stat(self.path).st_mode & 0o077
         if private:
-            with suppress(OSError):  # somebody else's file keeps its mode
+            with suppress(OSError):  # a file system without modes
                 self.path.chmod(0o600)
         connection = _connect(self.path, self._mode())
         try:
@@ -221,6 +232,7 @@ def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
         yield some
 
 
+_OWN_FOLDER = "Name a file in a folder of your own (store=)."
 _WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
 _LOCKED = (5, 6)
 _ADVICE = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html

@@ -130,6 +130,5 @@ def _place(folder: str | os.PathLike[str] | None) -> Path:
 def _secret(path: Path) -> bytes:
     if path.exists():
         return path.read_bytes()
-    path.parent.mkdir(parents=True, exist_ok=True)
     make_private(path, encodebytes(os.urandom(1024)))
     return path.read_bytes()  # that of another process, if it was first

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
+from ..host.private_file import make_private_folder
 from ..record.journal import Journal, journals
 from ..record.journal_recovery import recover
 
@@ -24,7 +25,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(folder)
         except OSError as fault:
             raise UsageError(
                 f"{folder} cannot be made: {fault.strerror or fault}. Choose another folder with --keep."

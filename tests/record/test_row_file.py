@@ -4,9 +4,11 @@ import os
 import shutil
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -173,6 +175,79 @@ def test_symbolic_links_are_refused(path, tmp_path, end):
     with pytest.raises(UsageError, match="not a regular file"):
         RowFile(path)
     assert target.read_bytes() == before
+
+
+def others(monkeypatch, *names):
+    monkeypatch.setattr(row_file, "is_others", lambda path: path.name in names)
+
+
+def test_a_file_of_another_user_is_read_and_not_written(path, monkeypatch):
+    made(path)
+    others(monkeypatch, path.name)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"belongs to another user\. Name a file in a folder of"):
+        RowFile(path)
+    RowFile(path, read_only=True).close()
+    assert path.read_bytes() == before
+
+
+def hot_journal(path):
+    """Put a journal beside the file that, if SQLite applied it, would empty its first page."""
+    nonce, page = 7, bytes(8192)
+    head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 1, nonce, 1, 512, len(page))
+    journal = Path(f"{path}-journal")
+    journal.write_bytes(
+        head.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", nonce)
+    )
+    return journal
+
+
+def as_another_user_s(monkeypatch, planted):
+    """Let a file be another user's, as far as the system says."""
+    found = os.lstat
+
+    def lstat(path):
+        status = list(found(path))
+        status[stat.ST_UID] += Path(path) == planted
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    others(monkeypatch, planted.name)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_journal_that_another_user_put_there_changes_nothing(path, monkeypatch, read_only):
+    before = made(path).read_bytes()
+    as_another_user_s(monkeypatch, hot_journal(path))
+    with pytest.raises(UsageError, match=r"rows\.sqlite-journal belongs to another user"):
+        RowFile(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_a_journal_of_this_kind_is_what_changes_a_file(path):
+    """Without this, the test above would hold for a journal that SQLite ignores."""
+    made(path)
+    hot_journal(path)
+    with pytest.raises(UsageError):
+        RowFile(path)
+    assert path.stat().st_size == 8192
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root makes files of another user"
+)
+def test_in_a_folder_of_all_the_system_says_whose_a_file_is(tmp_path):
+    tmp_path.chmod(0o1777)
+    path = made(tmp_path / "rows.sqlite")
+    os.chown(hot_journal(path), 4711, -1)
+    with pytest.raises(UsageError, match=r"rows\.sqlite-journal belongs to another user"):
+        RowFile(path)
+    Path(f"{path}-journal").unlink()
+    os.chown(path, 4711, -1)
+    with pytest.raises(UsageError, match=r"rows\.sqlite belongs to another user"):
+        RowFile(path)
+    tmp_path.chmod(0o755)
+    RowFile(path).close()
 
 
 def test_a_link_to_nothing_is_not_followed(path, tmp_path):

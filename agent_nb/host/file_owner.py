@@ -1,0 +1,46 @@
+"""Whether a file is another user's, where other users can put files too.
+
+Why: a folder such as /tmp is everyone's. What another user left at a path before we open it could
+be read by them, or changes what we keep there.
+
+Rules
+- Files of this user and of root are not another's. Nor are those with the owner that the file
+  system gives to a new file here: network file systems may give all files one owner.
+- For root, a file is another's only in a folder that everyone can write to: root works in the
+  folders of users.
+- Windows has no such owners: no file is another's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+ROOT = 0
+
+
+def is_others(path: Path) -> bool:
+    """Return whether a file, or the symbolic link at `path`, is another user's. Raises OSError."""
+    owner = os.lstat(path).st_uid
+    user = _user()
+    if owner in (user, ROOT):
+        return False
+    if user == ROOT and not os.stat(path.parent).st_mode & stat.S_IWOTH:
+        return False
+    return owner != _given(path.parent)
+
+
+def _user() -> int:
+    """Return the id of this process's user."""
+    return os.geteuid() if hasattr(os, "geteuid") else ROOT
+
+
+def _given(folder: Path) -> int:
+    """Return the owner of new files in a folder; -1 where none can be made."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return os.fstat(file.fileno()).st_uid
+    except OSError:
+        return -1

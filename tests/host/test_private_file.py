@@ -1,0 +1,37 @@
+"""Files and folders that only the user can use."""
+
+import os
+import stat
+import sys
+
+import pytest
+
+from agent_nb.host.private_file import make_private_folder, write_private
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_whatever_the_umask_the_file_and_every_folder_that_is_made_are_private(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_private(tmp_path / "a" / "b" / "file", b"x")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / place).stat().st_mode) for place in ("a", "a/b", "a/b/file")]
+    assert modes == [0o700, 0o700, 0o600]
+
+
+def test_a_folder_that_is_there_keeps_its_mode(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a").chmod(0o755)
+    make_private_folder(tmp_path / "a")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o755
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(FileExistsError):
+        make_private_folder(tmp_path / "a")
+    with pytest.raises(OSError):
+        make_private_folder(tmp_path / "a" / "b")
