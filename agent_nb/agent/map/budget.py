@@ -1,7 +1,13 @@
 """The limits that hold over a whole map: tokens and dollars.
 
-Rules: rows do not begin while those under way may use up what is left, so that a map with many rows
-at once ends near its limit and not far beyond.
+Rules
+- Rows do not begin while those under way may use up what is left. What a row uses is an estimate
+  until rows are over, then their average.
+- An estimate may be wrong, and short answers come first: no more than `FEW` rows are under way
+  beside as many as have shown what a row uses. So the rows that are paid for beyond the limit are
+  at most those under way, and at most `FEW` more than are over.
+- A row that used nothing, such as one that was refused, shows nothing.
+- Only rows that are asked count: what the store or a record answers cost an earlier execution.
 
 Why apart from `limits.Meter`: that one counts within a run; here the rows of a map add up, whatever
 asks them. Turns, tool calls and seconds hold for each row.
@@ -13,6 +19,8 @@ from ...events.interruption import AT
 from ...models.prices import dollars
 from .row import RowResult
 
+FEW = 10  # rows
+
 
 class Budget:
     """Counts what the rows of a map use. 0 or None: unlimited."""
@@ -22,7 +30,7 @@ class Budget:
         self.cost = cost
         self.used = 0
         self.spent = 0.0
-        self._rows = 0
+        self._rows = 0  # that used something
         self._expected = (0.0, 0.0)
 
     def expect(self, tokens: float, cost: float | None) -> None:
@@ -30,12 +38,11 @@ class Budget:
         self._expected = (tokens, cost or 0.0)
 
     def fits(self, asking: int) -> bool:
-        """Return whether one more row may begin while `asking` rows are under way.
-
-        Those are reckoned with what the rows so far have used on average. One row may always begin.
-        """
+        """Return whether one more row may begin while `asking` are under way; one always may."""
         if not asking or not (self.tokens or self.cost):
             return True
+        if asking >= FEW + self._rows:
+            return False
         tokens, cost = self._expected
         if self._rows:
             tokens, cost = self.used / self._rows, self.spent / self._rows
@@ -46,9 +53,10 @@ class Budget:
 
     def add(self, result: RowResult) -> str:
         """Count a row that was asked; return the first limit that is used up, in words, or ""."""
-        self._rows += 1
-        self.used += result.input + result.written
-        self.spent += result.cost or 0.0
+        tokens, cost = result.input + result.written, result.cost or 0.0
+        self._rows += bool(tokens or cost)
+        self.used += tokens
+        self.spent += cost
         if self.tokens and self.used >= self.tokens:
             return f"{AT}{self.tokens:,} tokens for all rows"
         if self.cost and self.spent >= self.cost:

@@ -7,8 +7,8 @@ Rules
 - As many workers as rows may be asked at once; each takes the next row when its last one is over.
 - A row has one result. It counts, and readers see it, only when it is kept (`desk`).
 - `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
-- A limit over the whole map that is used up ends it: rows under way end as `limit`, the others stay
-  pending.
+- A limit over the whole map that is used up before the last row is over ends it: rows under way end
+  as `limit`, the others stay pending.
 - A map whose first rows all fail alike ends with that error (`alike`).
 - The rows of a map that is stopped end as `interrupted`. However it ends, its log holds the counts
   and, if they are few, the records of the rows.
@@ -91,6 +91,7 @@ class MapDriver:
         self._stop: Cancelled | None = None
         self._halted = False
         self._asking = 0
+        self._left = 0  # rows that are to be asked and are not over
         self._alike = Alike()
         self._freed = asyncio.Event()
         self._error: events.Error | None = None
@@ -162,6 +163,7 @@ class MapDriver:
             if self._found:
                 await self._all([self._play()])
             left = desk.left
+            self._left = len(left)
             self._log.plan(self._job.plan(left))
             if not left or self._halted:
                 return
@@ -266,9 +268,10 @@ class MapDriver:
     def _over(self, desk: Desk, row: Row, answered: Answered) -> None:
         """Take what came of a row that was asked; end the map if that is a reason to."""
         self._leave()
+        self._left -= 1
         result = self._named(answered.result)
         desk.give(Done(row, result, answered.record if result.run else None))
-        if words := self._job.budget.add(result):
+        if (words := self._job.budget.add(result)) and self._left:
             self.cancel(Cancelled("limit", words))
         if words := self._alike.add(result):
             self._fail(result.kind, words)
@@ -294,6 +297,7 @@ class MapDriver:
         index = row.place * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)
+            self._left -= result.origin != "live"
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._found[index] = record
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_nb.agent.map.alike import ENOUGH
 from agent_nb.agent.map.asking import Answered
-from agent_nb.agent.map.budget import Budget
+from agent_nb.agent.map.budget import FEW, Budget
 from agent_nb.agent.map.map_log import TICK
 from agent_nb.agent.map.row import RowResult
 from agent_nb.errors import Cancelled
@@ -129,6 +129,51 @@ def test_rows_wait_while_those_under_way_may_use_up_the_budget():
         assert m.asker.asked == [0, 1, 2, 3, 4]  # cheaper than expected
         await m.end()
         assert m.statuses.count("ok") == 4
+
+    asyncio.run(main())
+
+
+def test_a_limit_that_the_last_row_uses_up_ends_nothing():
+    async def main():
+        m = Map(3, concurrency=1, budget=Budget(cost=1.5))
+        await m.begin()
+        await m.end()
+        assert m.statuses == ["ok"] * 3
+        assert m.log[-1].status == "ok"
+        assert m.log.of("interrupt") == []
+
+    asyncio.run(main())
+
+
+def test_however_wrong_the_estimate_is_few_rows_are_under_way_beside_those_that_are_over():
+    async def main():
+        budget = Budget(cost=1000.0)
+        budget.expect(1, 0.001)
+        m = Map(200, concurrency=100, budget=budget)
+        await m.begin()
+        assert len(m.asker.open) == FEW
+        await m.finish(0, {**BAD, "cost": 0.0, "input": 0})  # a refusal shows nothing
+        assert len(m.asker.open) == FEW
+        await m.finish(1)
+        assert len(m.asker.open) == FEW + 1
+        for over in range(2, 200):
+            assert len(m.asker.open) <= FEW + over
+            await m.finish(next(iter(m.asker.open)))
+        await m.task
+        assert m.asker.most == 100
+
+    asyncio.run(main())
+
+
+def test_rows_that_used_nothing_do_not_make_the_others_look_cheap():
+    async def main():
+        m = Map(60, concurrency=20, budget=Budget(cost=3.0))
+        await m.begin()
+        for place in range(ENOUGH - 1):
+            await m.finish(place, {**BAD, "cost": 0.0, "input": 0})
+        await m.finish(ENOUGH - 1)
+        assert len(m.asker.open) == FEW - 1  # none began after the one that was dear
+        await m.end()
 
     asyncio.run(main())
 
