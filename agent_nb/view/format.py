@@ -25,6 +25,17 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
 }
+# codes of errors whose names are no words
+FAILURES = {
+    "provider": "refused by the provider",
+    "connect": "without connection",
+    "cut": "broken off",
+    "timeout": "without answer in time",
+    "garbage": "not readable",
+    "context": "too long for the model",
+    "no_key": "without key",
+    "scoring": "failed in scoring",
+}
 MOVING = frozenset({"writing", "queued", "waiting", "running"})  # states of a living kernel
 ICONS = {
     "python": "»",
@@ -96,7 +107,15 @@ def count(n: float) -> str:
 
 def money(dollars: float) -> str:
     """Return a price in US dollars with two significant digits below a cent."""
-    return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
+    if dollars >= 0.1 or dollars == 0:
+        return f"${dollars:.2f}"
+    digits = f"{dollars:.2g}"
+    return f"${float(digits):.12f}".rstrip("0") if "e" in digits else f"${digits}"
+
+
+def failure(kind: str) -> str:
+    """Return the code of an error in words that go with a number: `4 refused by the provider`."""
+    return FAILURES.get(kind, clip(kind.replace("_", " "), 40))
 
 
 def clip(text: str, limit: int) -> str:

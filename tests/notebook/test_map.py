@@ -9,6 +9,7 @@ import pytest
 
 from agent_nb import RUNS, Scripted
 from agent_nb.agent.runs import Runs
+from agent_nb.errors import ModelError
 from agent_nb.events.mapped import is_map
 from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.notebook.cell.failure import AgentCellError
@@ -24,12 +25,15 @@ class Words(Scripted):
         cases = [Case(when=word, turns=(turn_of(said, word),)) for word, said in answers.items()]
         super().__init__(["other"], cases=cases)
         self.asked = []
+        self.refused = set()
 
     def start(self):
         return self
 
     async def stream(self, request):
         self.asked.append(request.messages[-1].text)
+        if request.messages[-1].text.rpartition(" ")[2] in self.refused:
+            raise ModelError("No room for this row.", status=400)
         script = Scripted(["other"], cases=self.cases)
         async for parts in script.start().stream(request):
             yield parts
@@ -100,6 +104,31 @@ def test_a_configured_context_is_for_other_cells(nb, model, df):
     nb.shell.run_line_magic("config", "AgentMagics.context = 'vars'")
     nb.cell(ASK, "-m model --map df", model=model, df=df)
     assert len(nb.shell.user_ns["_map"].frame) == 3
+
+
+def test_run_again_only_the_failed_rows_are_asked(nb, model, df):
+    model.refused.add("bad")
+    nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
+    assert list(nb.shell.user_ns["out"]["_status"]) == ["ok", "error", "ok"]
+    model.refused.clear()
+    model.asked.clear()
+    nb.cell(ASK, "-m model --map df -o out")
+    assert model.asked == ["Classify bad"]
+    assert list(nb.shell.user_ns["out"]["answer"]) == ["yes", "no", "other"]
+    nb.cell(ASK, "-m model --map df -o out")
+    assert model.asked == ["Classify bad"]
+
+
+@pytest.mark.parametrize("strange", [False, True], ids=["replay", "record of others"])
+def test_failed_rows_are_played_where_they_cannot_be_asked(nb, model, df, monkeypatch, strange):
+    model.refused.add("bad")
+    nb.cell(ASK, "-m model --map df", model=model, df=df)
+    if strange:
+        monkeypatch.setattr("agent_nb.notebook.cell.rerun.user_key", lambda: b"another key")
+    model.asked.clear()
+    nb.cell(ASK, "-m model --map df" + ("" if strange else " --rerun replay"))
+    assert model.asked == []
+    assert [r.status for r in nb.shell.user_ns["_map"].results] == ["ok", "error", "ok"]
 
 
 def test_run_again_the_record_is_played_byte_by_byte_and_the_frame_is_made_of_it(nb, model, df):

@@ -68,7 +68,16 @@ def test_counts(n, text):
     assert count(n) == text
 
 
-@pytest.mark.parametrize(("cost", "text"), [(0, "$0.00"), (0.0041, "$0.0041"), (1.234, "$1.23")])
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        (0, "$0.00"),
+        (0.0041, "$0.0041"),
+        (4.63e-5, "$0.000046"),
+        (2e-9, "$0.000000002"),
+        (1.234, "$1.23"),
+    ],
+)
 def test_prices(cost, text):
     assert money(cost) == text
 

@@ -82,7 +82,7 @@ def test_live_counts_bring_forward_what_the_end_says(tape):
 def test_the_outcome_stands_at_the_end(tape):
     seen = shown(map_run(), live=False)
     assert "190 of 200 rows answered  10 failed  16k tokens · $0.02" in seen
-    assert "[███████████████████·] 200 of 200 rows" in seen
+    assert "[███████████████████·] 190 of 200 rows" in seen
     assert "left" not in seen
     assert "a sample of 200 rows" in seen
     assert "_map.frame" in seen
@@ -94,6 +94,8 @@ def test_answers_of_repeats_are_counted_as_answers(tape):
     ended(tape, tally)
     seen = shown(tape, live=False)
     assert "190 of 200 answered (100 rows × 2)  10 failed" in seen
+    assert "[███████████████████·] 190 of 200 answers" in seen
+    assert "a sample of 200 answers" in seen
 
 
 def test_a_stopped_map_shows_what_it_has_and_what_was_not_asked(tape):
@@ -112,7 +114,22 @@ def test_rows_that_were_cut_off_are_no_failures(tape):
     tape(e.State(kind="map", payload=counts), e.End(status="interrupted"))
     seen = shown(tape, live=False)
     assert "50 of 200 rows answered  4 failed  6 stopped  140 not asked" in seen
+    assert "[█████···············] 50 of 200 rows\n" in seen
     assert "✕ 4 rate limit\n" in seen
+
+
+def test_failures_are_said_in_words(tape):
+    planned(tape)
+    counts = {"total": 200, "done": 200, "ok": 196, "failures": {"provider": 4}}
+    tape(e.State(kind="map", payload=counts), e.End(status="ok"))
+    assert "✕ 4 refused by the provider\n" in shown(tape, live=False)
+
+
+def test_a_sample_is_shown_whole(tape):
+    planned(tape)
+    rows = [{"place": n, "said": "word " * 12, "answered": "a sentence " * 5} for n in range(12)]
+    tape(e.State(kind="map", payload={"total": 200, "done": 200, "ok": 200, "sample": rows}))
+    assert "max-height" not in html.draw(page(folded(tape.seen)))
 
 
 def test_the_records_of_the_rows_are_not_drawn():

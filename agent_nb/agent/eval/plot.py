@@ -66,9 +66,8 @@ def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
     )
     ax.axhline(0, color=SAME, linewidth=1)
     same = [place for place in places if not differences[place]]
-    ax.plot(
-        same, [0.0] * len(same), "o", color=SAME, markersize=4 if len(differences) <= FEW else 2
-    )
+    size = 4 if len(differences) <= FEW else 2
+    ax.plot(same, [0.0] * len(same), "o", color=SAME, markersize=size, clip_on=False)
     if of.difference is not None:
         _mean(ax, of.difference, of.interval, len(differences))
     a, b = map(_plain, of.names)

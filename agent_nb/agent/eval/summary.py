@@ -13,7 +13,7 @@ from typing import Any
 
 from ...models.keys import secrets
 from ...view.bundle import forms
-from ...view.format import clip, count, join, money, plural
+from ...view.format import clip, count, failure, join, money, plural
 from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
 from ...wire.redact import Redaction
 from .compared import Compared
@@ -21,11 +21,10 @@ from .evaluated import Evaluated, Spent
 from .intervals import Interval
 from .pairing import Pair
 from .score_frame import said
-from .scores import SCORE, UNSCORED, ScoredRow
+from .scores import UNSCORED, ScoredRow
 
 ROWS = 10  # of each table of rows
 CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are shown
-KINDS = {SCORE: "failed in scoring"}
 NONE = "–"
 
 
@@ -64,7 +63,7 @@ def unscored(of: Evaluated) -> list[str]:
     """Return what has no score, and how it counts."""
     words = []
     if kinds := of.failures:
-        named = ", ".join(f"{n:,} {KINDS.get(kind, clip(kind, 30))}" for kind, n in kinds.items())
+        named = ", ".join(f"{n:,} {failure(kind)}" for kind, n in kinds.items())
         words.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
     if of.failed_as is not None and kinds:
         words.append(f"each counts as {of.failed_as:g}")

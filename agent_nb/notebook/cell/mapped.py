@@ -3,8 +3,9 @@
 Rules
 - The data is a variable, or an expression of the user that is evaluated once, in a copy of the
   names: nothing in the kernel changes.
-- A record of the same rows is played. Else rows that trusted records of the cell, or the store,
-  answer are taken from there, and the others are asked; with `--live` all are asked anew.
+- A record of the same rows is played, unless it is the user's own and rows of it failed. Else rows
+  that trusted records of the cell, or the store, answer are taken from there, and the others are
+  asked; with `--live` all are asked anew.
 - Where nothing runs live, a row without a record is an error that names it.
 - The map is left in `_map` and its frame in the variable of `-o`, whatever ended it.
 """
@@ -18,6 +19,7 @@ from typing import Any
 from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
+from ...agent.map.kept.recorded import failed
 from ...agent.map.row import Row
 from ...agent.map.stream import MapStream, map_of
 from ...agent.replay_check import Wish
@@ -84,10 +86,11 @@ class Mapped:
         except NotReplayed as fault:
             raise unreplayed(self._stream, records, fault, again()) from None
         if choice.tape is not None:
-            if not (words := unplayable(self._stream, choice.tape)):
-                return choice
-            if wanted == "replay":
+            words = unplayable(self._stream, choice.tape)
+            if words and wanted == "replay":
                 raise NotReplayed(f"{words} {again()}")
+            if not words and not (wanted == "auto" and to_finish(choice.tape)):
+                return choice
             choice = Choice(Match(status="stale", changed=("rows",)))
         take_up(self._stream, records, live=wanted == "live", trust=trust)
         return choice
@@ -148,6 +151,11 @@ def unplayable(stream: Stream, tape: Tape) -> str:
     if not isinstance(stream, MapStream) or not (lost := stream.missing(tape.events)):
         return ""
     return f"{NOTHING} {lacking(lost, len(stream.results))}"
+
+
+def to_finish(tape: Tape) -> bool:
+    """Return whether a map of the user's own has rows that failed, which are asked again."""
+    return tape.own and failed(tape.events) > 0
 
 
 def lacking(lost: Sequence[Row], total: int) -> str:

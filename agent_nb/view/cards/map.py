@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from ..format import MINUTE, clip, count, duration, join, money, plural
+from ..format import MINUTE, clip, count, duration, failure, join, money, plural
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
 from ..state.map import STOPPED, Counts, Line, MapCard, MapPlan
 from .base import Context
@@ -40,9 +40,9 @@ def card(state: MapCard, context: Context) -> Node:
         (
             Fold((head,), _details(state), title="map"),
             *(() if over else _too_small(state.plan)),
-            _bar(counts, over=over),
+            _bar(state, over=over),
             *_failures(counts),
-            *((_table(rows, counts),) if rows else ()),
+            *((_table(rows, state),) if rows else ()),
         )
     )
 
@@ -82,9 +82,9 @@ def estimate(known: MapPlan) -> str:
     return join(tokens, f"about {money(guess.cost)}" if guess.cost is not None else "")
 
 
-def pace(counts: Counts, *, over: bool) -> str:
+def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
     """Return how far a map is, how fast, how long it takes still and what it costs."""
-    rows = f"{counts.done:,} of {plural(counts.total, 'row')}"
+    rows = f"{counts.ok if over else counts.done:,} of {_asked(state)}"
     if over:
         return rows
     left = counts.left if counts.left is not None and counts.left < DAY else None
@@ -105,6 +105,12 @@ def _size(state: MapCard) -> str:
     return f"{plural(state.plan.rows, 'row')} × {repeats:,}"
 
 
+def _asked(state: MapCard) -> str:
+    """Return how often the map asks: its rows, or all answers if it repeats them."""
+    repeats = state.plan.repeats if state.plan is not None else 1
+    return plural(state.counts.total, "row" if repeats <= 1 else "answer")
+
+
 def _how(known: MapPlan | None) -> str:
     if known is None:
         return ""
@@ -121,9 +127,9 @@ def _speed(rate: float) -> str:
     return f"{rate:.3g} rows/s" if rate >= 1 else f"{rate * MINUTE:.2g} rows/min"
 
 
-def _bar(counts: Counts, *, over: bool) -> Bar:
+def _bar(state: MapCard, *, over: bool) -> Bar:
     """Return the share of the rows that are over; at the end, of those that were answered."""
-    said = pace(counts, over=over)
+    counts, said = state.counts, pace(state, state.counts, over=over)
     if not over:
         return Bar(counts.fraction, said, "run", "rows")
     return Bar(counts.answered, said, "ok", "rows answered")
@@ -159,19 +165,19 @@ def _failures(counts: Counts) -> tuple[Node, ...]:
     found = [(kind, number) for kind, number in counts.failures.items() if kind != STOPPED]
     if not found:
         return ()
-    named = [f"{number:,} {clip(kind.replace('_', ' '), 40)}" for kind, number in found[:KINDS]]
+    named = [f"{number:,} {failure(kind)}" for kind, number in found[:KINDS]]
     rest = len(found) - KINDS
     words = join(*named, f"{rest:,} more kinds" if rest > 0 else "")
     left = (T("✕ ", tone="bad", label="Failed:"), T(words, tone="bad"))
     return (Row(left, wrap=True),)
 
 
-def _table(rows: tuple[Line, ...], counts: Counts) -> Table:
-    shown = rows[-SHOWN:]
+def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
+    shown, counts = rows[-SHOWN:], state.counts
     same = _shared([line.said for line in shown])
     left = counts.total - len(shown)
     whose = "a sample" if counts.sample else "the latest"
-    note = f"{whose} of {plural(counts.total, 'row')}" if left > 0 else ""
+    note = f"{whose} of {_asked(state)}" if left > 0 else ""
     columns = ("row", "prompt", "answer", "status", "time")
     return Table(columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4))
 

@@ -110,7 +110,14 @@ def table(node: nodes.Table) -> str:
         or any(sum(map(len, row)) > LETTERS // 2 for row in (node.columns, *node.rows))
         else ""
     )
-    return f"<div{style('overflow:auto', theme.HEIGHT)}{scrolls}>{inner}</div>{note}"
+    height = "" if _short(node) else theme.HEIGHT
+    return f"<div{style('overflow:auto', height)}{scrolls}>{inner}</div>{note}"
+
+
+def _short(node: nodes.Table) -> bool:
+    """Return whether a table is shown whole; what is cut inside a row looks broken."""
+    letters = sum(len(cell) for row in node.rows for cell in row)
+    return len(node.rows) <= LINES and letters <= 2 * LINES * LETTERS
 
 
 def diff(node: nodes.Diff) -> str:

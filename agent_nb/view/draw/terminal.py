@@ -121,7 +121,7 @@ class TextPainter:
         """Print the plan, a line at each quarter, and the outcome."""
         self._once("plan", text.draw(map_card.plan(card)))
         for counts in card.quarters[self._marks :]:
-            self._line(f"{INDENT}{map_card.pace(counts, over=False)}")
+            self._line(f"{INDENT}{map_card.pace(card, counts, over=False)}")
         self._marks = len(card.quarters)
         if card.done:
             self._node(card)

@@ -67,7 +67,7 @@ def test_answers_that_failed_are_left_out_and_counted():
     assert found.mean == pytest.approx(11 / 20)
     assert (found.rows, found.failed, found.failures) == (22, 2, {"rate_limit": 2})
     assert found.words.startswith("share of 20 rows")
-    assert "2 answers without a score (2 rate_limit) · 2 rows left out" in repr(found)
+    assert "2 answers without a score (2 rate limit) · 2 rows left out" in repr(found)
 
 
 def test_a_repeat_that_failed_leaves_the_others_of_its_row():

@@ -34,7 +34,7 @@ def test_the_rows_with_the_lowest_scores_come_first():
 
 def test_failures_are_said_with_their_first_error():
     said = forms(evaluation([[1, 0], [None, 1], [None, None]] * 4))["text/plain"]
-    assert "12 answers without a score (12 rate_limit)" in said
+    assert "12 answers without a score (12 rate limit)" in said
     assert "4 rows left out" in said
     assert "1 of 2   429: slow down" in said
     assert "the repeats differ in 4 rows" in said

@@ -109,12 +109,21 @@ def earlier(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
 
 def unanswered(log: Sequence[Event]) -> int:
     """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
+    return _difference(log, "total", "done")
+
+
+def failed(log: Sequence[Event]) -> int:
+    """Return how many rows of a recorded map ended without an answer; 0 if it does not say."""
+    return _difference(log, "done", "ok")
+
+
+def _difference(log: Sequence[Event], all_: str, some: str) -> int:
     counts = next(
         (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
     )
     said = counts if isinstance(counts, Mapping) else {}
-    total, done = said.get("total"), said.get("done")
-    return total - done if type(total) is int and type(done) is int else 0
+    whole, part = said.get(all_), said.get(some)
+    return whole - part if type(whole) is int and type(part) is int else 0
 
 
 def recorded(log: Sequence[Event], rows: Sequence[Row]) -> Iterator[tuple[int, RowResult]]:
