@@ -38,7 +38,7 @@ from .driver import Job, Say
 from .estimate import estimate
 from .kept.forgetting import origin
 from .kept.map_player import again
-from .kept.stored import Store, map_id, opened
+from .kept.stored import Store, absent, map_id, opened
 from .keys import map_digest
 from .options import MapOptions
 from .refusals import check
@@ -57,7 +57,8 @@ MAP = "map"  # the setting that holds the digest of all rows
 class Planned(msgspec.Struct, frozen=True):
     """A map that may begin: the data, its job, its inputs, and the filter of secrets.
 
-    `check` raises UsageError for what must not be asked; a record is played without it.
+    `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
+    the name of the store that the user chose, if that file was not there.
     """
 
     data: Rows
@@ -65,6 +66,7 @@ class Planned(msgspec.Struct, frozen=True):
     given: Given
     redaction: Redaction
     check: Callable[[], object]
+    absent: str = ""
 
 
 def planned(
@@ -135,7 +137,7 @@ def planned(
         play=again(agent, redaction),
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
-    return Planned(rows, job, given, redaction, elsewhere if live else lambda: None)
+    return Planned(rows, job, given, redaction, elsewhere if live else lambda: None, absent(store))
 
 
 def _start(

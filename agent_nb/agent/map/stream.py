@@ -61,7 +61,7 @@ class Finished(RowResult, frozen=True, kw_only=True):
 
 
 class MapStream(Stream):
-    """One map. `results` holds what came of each row, by place and repeat.
+    """One map. `results` holds what came of each row, by place and repeat. `absent`: see `Planned`.
 
     `play` makes the player of a record. `output`: the type of the answers. `asked`: the request, if
     a notebook may record the map or play a record in its place.
@@ -88,6 +88,7 @@ class MapStream(Stream):
             asked=asked,
             output=output,
         )
+        self.absent = plan.absent
         self._plan = plan
         self._job = plan.job
         self._play = play

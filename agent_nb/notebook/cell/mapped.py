@@ -142,7 +142,7 @@ def unreplayed(
     if not isinstance(stream, MapStream) or not records:
         return fault
     lost = stream.unknown(events_of(r) for r in records if intact(r))
-    words = lacking(lost, len(stream.results)) if lost else OTHERWISE
+    words = lacking(lost, stream) if lost else OTHERWISE
     return NotReplayed(f"{NOTHING} {words} {advice}", fault.differences)
 
 
@@ -150,7 +150,7 @@ def unplayable(stream: Stream, tape: Tape) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
     if not isinstance(stream, MapStream) or not (lost := stream.missing(tape.events)):
         return ""
-    return f"{NOTHING} {lacking(lost, len(stream.results))}"
+    return f"{NOTHING} {lacking(lost, stream)}"
 
 
 def to_finish(tape: Tape) -> bool:
@@ -158,9 +158,10 @@ def to_finish(tape: Tape) -> bool:
     return tape.own and failed(tape.events) > 0
 
 
-def lacking(lost: Sequence[Row], total: int) -> str:
+def lacking(lost: Sequence[Row], stream: MapStream) -> str:
     """Return words for the rows that no record answers."""
-    first = lost[0]
+    first, total = lost[0], len(stream.results)
+    file = f" There is no file {stream.absent}, the store of this map." if stream.absent else ""
     places = [str(row.place) for row in lost[:NAMED]]
     more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
     *head, last = [*places, *more]
@@ -168,7 +169,7 @@ def lacking(lost: Sequence[Row], total: int) -> str:
     has = "row has" if len(lost) == 1 else "rows have"
     named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
     said = f"row {first.place} asks “{clip(first.prompt, LONGEST)}”"
-    return f"{len(lost):,} of {total:,} {has} no record: {named} ({said})."
+    return f"{len(lost):,} of {total:,} {has} no record: {named} ({said}).{file}"
 
 
 def leave(stream: Stream, namespace: dict[str, Any]) -> None:

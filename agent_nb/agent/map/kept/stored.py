@@ -102,6 +102,13 @@ def is_named(store: Store) -> bool:
     return store is not None and not isinstance(store, bool)
 
 
+def absent(store: Store) -> str:
+    """Return the name of the file that the user chose if it is not there, else ""."""
+    if not is_named(store) or Path(os.path.expanduser(str(store))).exists():
+        return ""
+    return str(store)
+
+
 def found(
     store: RowStore,
     rows: Sequence[Row],
