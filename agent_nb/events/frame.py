@@ -224,8 +224,8 @@ def _duration(build: _Build, parts: list[tuple[Any, list[Any]]]) -> Any:
 
 def _milliseconds(seconds: Any, *, zero: bool) -> Any:
     """Return seconds as whole ms; NaT for None, values out of range and, unless `zero`, 0."""
-    ms = np.array(seconds, np.float64) * 1000.0
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        ms = np.array(seconds, np.float64) * 1000.0
         sound = np.abs(ms) < _LATEST
         sound &= (ms != 0.0) | zero
         return np.where(sound, np.rint(ms), 0).astype(np.int64) + np.where(sound, 0, _NAT)

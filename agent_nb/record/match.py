@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from ..wire.json_text import as_list
 from .fingerprint import INPUTS, changed, recorded_inputs
 from .record import Record, events_of
 from .signing import intact
@@ -53,9 +54,7 @@ def match(
     problem = ""
     tampered = False
     for record in records:
-        known = recorded_inputs(
-            events_of({**record, "events": list(record.get("events") or [])[:1]})
-        )
+        known = recorded_inputs(events_of({**record, "events": as_list(record.get("events"))[:1]}))
         differs = changed(known, inputs) if known is not None else INPUTS
         whole = bool(differs and newest is not None) or intact(record)
         tampered = tampered or not whole

@@ -4,7 +4,8 @@ Rules
 - The position of an event is not stored: `seq` is its place in the record, `run` the record's id.
 - Arguments that `raw_args` spells out exactly are `{"$raw": true}`; long `chunks` are packed; all
   other values are packed as `packing` says; a picture is a payload, so that it is stored once.
-- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}.
+- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}, and what is
+  no time 0.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..events.log import block_text
 from .packing import Packer, Unpacker
 
 PICTURES = "attachments"
+LATEST = 1e12  # seconds since the epoch; later is no time
 WORTH = 64  # shorter arguments and chunks are not packed (characters)
 _RAW = {"$raw": True}
 
@@ -83,6 +85,8 @@ def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) 
     if isinstance(chunks, str) and chunks:
         fields["chunks"] = _quiet(unpack_chunks, chunks)
     event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
+    if not abs(event.ts) <= LATEST:  # nor is "not a number" a time
+        event = msgspec.structs.replace(event, ts=0.0)
     return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
 
 

@@ -65,7 +65,7 @@ def _shape(record: Record) -> Iterator[str]:
         yield f"format {record.get('format')!r} is not {FORMAT}: it is read as far as it can be"
     try:
         msgspec.convert(dict(record), RecordFields)
-    except (msgspec.ValidationError, TypeError, RecursionError) as fault:
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError) as fault:
         yield f"not a record: {fault}"
 
 

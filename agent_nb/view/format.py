@@ -80,6 +80,7 @@ def chip(status: str, extra: str = "") -> tuple[T, ...]:
 
 def duration(seconds: float) -> str:
     """Return a duration in words: `12 ms`, `1.8 s`, `14 s`, `2 min 5 s`."""
+    seconds = _within(seconds)
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     if round(seconds) < MINUTE:
@@ -88,9 +89,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
+def _within(seconds: float) -> float:
+    """Return seconds that can be rounded; a record may say infinity, or no number."""
+    return max(-LARGEST, min(LARGEST, seconds))
+
+
 def clock(seconds: float) -> str:
     """Return whole seconds as `0:14` or `1:02:03`, which changes without jumping in width."""
-    minutes, rest = divmod(max(0, int(seconds)), MINUTE)
+    minutes, rest = divmod(max(0, int(_within(seconds))), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 

@@ -181,6 +181,11 @@ def test_an_unknown_time_is_missing():
     )
 
 
+def test_a_time_beyond_all_bounds_is_missing():
+    frame = to_frame([e.RunStart(ts=1e308)], "all")
+    assert frame["ts"].isna().all()
+
+
 def test_times_are_utc_and_count_from_the_runs_start(log):
     frame = to_frame(log, "all")
     assert frame["ts"][0] == pd.Timestamp("2025-11-21T21:20:00Z")

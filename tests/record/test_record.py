@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 import subprocess
 
@@ -18,6 +19,7 @@ from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import records
 from agent_nb.record.fingerprint import inputs_of
+from agent_nb.record.match import match
 from agent_nb.record.packing import LARGE
 from agent_nb.record.payloads import attach, detach
 from agent_nb.record.record import events_of, log_of, record_hash, run_record
@@ -98,6 +100,20 @@ def test_nothing_in_a_foreign_record_raises(value):
         check_metadata(value)
         check_metadata({"version": 1, "runs": {"c": value}, "payloads": value})
         check_metadata({"version": 1, "runs": value})
+
+
+@pytest.mark.parametrize("events", [True, 7, 1e999, {"a": 1}, "words", ["\ud800"]])
+def test_what_is_no_list_of_events_is_a_run_without_any(log, events):
+    record = {**run_record(log), "events": events}
+    assert match([record], {"prompt": "x"}).record is None
+    assert any("not a record" in problem for problem in check(record))
+
+
+@pytest.mark.parametrize("ts", [math.inf, -math.inf, math.nan, 1e308, -1e308])
+def test_what_is_no_time_is_none(log, ts):
+    record = run_record(log)
+    record["events"][0]["ts"] = ts
+    assert [event.ts for event in events_of(record)][:2] == [0.0, log[1].ts]
 
 
 def test_a_record_of_a_later_version_is_read():

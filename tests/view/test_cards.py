@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -18,7 +19,7 @@ from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html
 from agent_nb.view.draw.text import draw
-from agent_nb.view.format import count, duration, gist, money
+from agent_nb.view.format import clock, count, duration, gist, money
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.state.fold import RunView
 
@@ -665,3 +666,9 @@ def test_of_many_pictures_the_first_are_open_and_the_others_folded():
 def test_what_is_no_picture_is_words(attachment):
     (node,) = values.pictures([attachment])
     assert isinstance(node, nodes.Row)
+
+
+@pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan, 1e308, -1e308, 10**400])
+def test_whatever_a_record_says_it_took_has_words_of_bounded_length(seconds):
+    assert len(duration(seconds)) < 40
+    assert len(clock(seconds)) < 40

@@ -14,12 +14,11 @@ import msgspec
 from ...record.record import Record
 from ...wire.surrogates import encodable
 from ...wire.text_limits import cut_end
-from .kept.recorded import folded
+from .kept.recorded import UNFOLDED, folded
 from .row import Row, RowResult
 from .tally import RowLine
 
 ROWS, BYTES = 1000, 1_000_000
-UNFOLDED = 4 * BYTES  # of records before their common part is taken out
 ENDS = 3  # rows at either end of the sample
 LONGEST = 120  # characters of a line
 

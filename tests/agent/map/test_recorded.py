@@ -1,9 +1,12 @@
 """The records of rows in the log of a map."""
 
+import math
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.map.kept.recorded import KIND, folded, records
+from agent_nb.agent.map.kept.recorded import KIND, UNFOLDED, folded, records
 from agent_nb.events import State
 
 values = st.recursive(
@@ -46,6 +49,13 @@ def test_a_payload_of_a_strange_shape_has_no_records():
         assert read(payload) == {}
     odd = {"shared": [], "rows": {"k": {"events": "x"}, "l": {"events": [3]}}}
     assert read(odd) == odd["rows"]
+
+
+@pytest.mark.parametrize("words", ["x" * UNFOLDED, math.inf, "[" * 3], ids=["long", "inf", "short"])
+def test_what_would_unfold_to_far_more_than_a_map_records_has_no_rows(words):
+    rows = {f"k{n}": {"id": "r", "events": [{"type": "run_start"}]} for n in range(5)}
+    found = read({"shared": {"settings": {"a": words}}, "rows": rows})
+    assert len(found) == (5 if words == "[[[" else 0)
 
 
 def test_rows_of_a_run_that_was_followed_or_of_a_sub_agent_do_not_count():

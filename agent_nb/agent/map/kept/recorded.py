@@ -3,6 +3,9 @@
 Rules
 - `rows` is `{key: record}`. What the first events of all records have in common (model, limits, the
   schema of the answer) stands once, in `shared`; a record that is read is whole again.
+- What is shared is read once for each row, so that a small file could unfold to gigabytes. A map
+  records up to `UNFOLDED` bytes of rows, counted as if nothing were shared; where that would be far
+  exceeded, there are no rows.
 - Rows of a run that was followed from elsewhere do not count: the record of that run is the user's,
   its events are a stranger's.
 """
@@ -15,12 +18,15 @@ from typing import Any, TypeGuard
 
 from ....events import Event, State
 from ....record.record import Record, events_of
-from ....wire.json_text import as_list
+from ....record.size_limit import size
+from ....wire.json_text import as_dict, as_list
 from ..row import Row, RowResult
 from ..row_result import result_of
 
 COUNTS = "map"  # of the event that holds the counts
 KIND = "map.rows"  # of the event that holds the records
+UNFOLDED = 4_000_000  # bytes of JSON
+_FAR = 4  # times as much; the length of the home folder's path differs between readers
 
 
 def folded(records: Mapping[str, Record]) -> dict[str, Any]:
@@ -47,11 +53,19 @@ def records(log: Sequence[Event]) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for event in log:
         if _own(event) and isinstance(event.payload, Mapping):
-            rows = event.payload.get("rows")
-            for key, record in rows.items() if isinstance(rows, Mapping) else ():
+            rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
+            for key, record in rows.items() if _unfolds(shared, len(rows)) else ():
                 if isinstance(record, Mapping):
-                    found[str(key)] = _whole(record, event.payload.get("shared"))
+                    found[str(key)] = _whole(record, shared)
     return found
+
+
+def _unfolds(shared: Any, times: int) -> bool:
+    """Return whether what is shared is small enough for so many rows."""
+    try:
+        return size(shared) * times <= _FAR * UNFOLDED
+    except (ValueError, RecursionError):  # it has no JSON, so no map wrote it
+        return False
 
 
 def _own(event: Event) -> TypeGuard[State]:
