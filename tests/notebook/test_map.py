@@ -110,6 +110,8 @@ def test_run_again_only_the_failed_rows_are_asked(nb, model, df):
     model.refused.add("bad")
     nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
     assert list(nb.shell.user_ns["out"]["_status"]) == ["ok", "error", "ok"]
+    nb.command("status")
+    assert "1 row failed and will be asked again" in nb.last[0]["text/plain"]
     model.refused.clear()
     model.asked.clear()
     nb.cell(ASK, "-m model --map df -o out")

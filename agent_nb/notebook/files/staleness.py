@@ -23,6 +23,7 @@ import msgspec
 from ...agent.agent import Agent
 from ...agent.context_check import compare, listed
 from ...agent.interpolate import interpolate
+from ...agent.map.kept.recorded import failed
 from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
@@ -33,7 +34,7 @@ from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
-from ...view.format import clip
+from ...view.format import clip, plural
 from ..cell.identity import Cell
 from ..cell.mapped import Mapped
 from ..failed_cell import Question, question
@@ -135,6 +136,8 @@ def _state(found: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, 
     if found.record is not None:
         tape = Tape.of(found.record, checked=True)
         differs = listed(compare(tape, agent.tools, namespace).used)
-        return ("stale", differs) if differs else (found.status, "")
+        lost = failed(tape.events)
+        again = f"{plural(lost, 'row')} failed and will be asked again" if lost else ""
+        return ("stale", differs) if differs else (found.status, again)
     changed = f"{', '.join(found.changed)} changed" if found.changed else ""
     return found.status, "; ".join(filter(None, (changed, found.problem)))
