@@ -21,9 +21,10 @@ from ...errors import UsageError, did_you_mean, unknown_name
 from ..configuration import Configuration
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
+from ..map.row_result import typed_output
 from ..map.stream import map_of
 from ..map.table.rows import Rows, rows_of
-from ..typed.output_type import InvalidOutput, OutputType
+from ..typed.output_type import OutputType
 from .evaluated import Spent
 from .evaluation import Evaluation
 from .intervals import check_level
@@ -155,19 +156,12 @@ def candidates_of(
             row=rows.values(row.place),
             prompt=row.prompt,
             pictures=partial(pictures, row),
-            value=_value(result, output),
+            value=result.answer
+            if output is None or result.status != "ok"
+            else typed_output(result, output),
         )
         for row, result in zip(asked, results, strict=True)
     ]
-
-
-def _value(result: RowResult, output: OutputType | None) -> Any:
-    if output is None or result.status != "ok":
-        return result.answer
-    try:
-        return output.validate(result.output).value
-    except InvalidOutput:  # a record of another type; the plain JSON is what there is
-        return result.output
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

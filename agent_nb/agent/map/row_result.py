@@ -6,12 +6,16 @@ caller knows beside the events (its place, how often it was asked) comes in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from ...errors import UsageError
 from ...events import Counts, Error, Event, Interrupt, Metric
 from ...events.text import answer_text
 from ...record.record import status_of
+from ..typed.output_type import InvalidOutput, OutputType
 from ..typed.typed_answer import found
 from .row import Origin, RowResult, Status
 
@@ -51,6 +55,28 @@ def result_of(
         attempts=attempts,
         origin=origin,
     )
+
+
+class Finished(RowResult, frozen=True, kw_only=True):
+    """A row that is over, with the `values` of its columns; `output` is a value of the type."""
+
+    values: Mapping[Any, Any] = {}
+
+
+def finished(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
+    """Return a row with its values and its typed answer, as a loop over the map gets it."""
+    fields = {**msgspec.structs.asdict(result), "output": typed_output(result, kind)}
+    return Finished(**fields, values=values)
+
+
+def typed_output(result: RowResult, kind: OutputType | None) -> Any:
+    """Return the answer of a row as a value of its type; None without a type, or if it failed."""
+    if kind is None or result.status != "ok":
+        return None
+    try:
+        return kind.validate(result.output).value
+    except InvalidOutput:  # a record of another type; the plain JSON is what there is
+        return result.output
 
 
 def failed(fault: Exception, *, place: int, key: str, attempts: int = 1) -> RowResult:

@@ -41,6 +41,7 @@ from .options import MapOptions
 from .planning import Planned, planned
 from .results import Results
 from .row import Row, RowResult
+from .row_result import finished
 from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
@@ -52,12 +53,6 @@ if TYPE_CHECKING:
 UNKEPT = (
     "The runs of the rows are kept nowhere: a map of this size needs a store for them (store=…)."
 )
-
-
-class Finished(RowResult, frozen=True, kw_only=True):
-    """A row that is over, with the `values` of its columns."""
-
-    values: Mapping[Any, Any] = {}
 
 
 class MapStream(Stream):
@@ -231,10 +226,9 @@ class MapStream(Stream):
         """
         __tracebackhide__ = True
         self.start()
-        finished = self.results.finished()
-        while (result := await self._within(finished)) is not None:
-            values = self._plan.data.values(result.place)
-            yield Finished(**msgspec.structs.asdict(result), values=values)
+        coming = self.results.finished()
+        while (result := await self._within(coming)) is not None:
+            yield finished(result, self._output, self._plan.data.values(result.place))
         assert self._task is not None
         await asyncio.wait([self._task])
         if self._stopped:

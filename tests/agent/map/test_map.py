@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from dataclasses import dataclass
 
 import anyio
 import pytest
@@ -85,6 +86,24 @@ def test_iterating_gives_each_row_once_with_its_values():
         return [(row.place, row.values["text"], row.answer) async for row in stream]
 
     assert sorted(anyio.run(main)) == [(0, "good", "yes"), (1, "bad", "no"), (2, "ugly", "other")]
+
+
+@dataclass
+class Day:
+    day: int
+
+
+def test_iterating_gives_typed_answers_as_values_of_the_type():
+    by = Agent(
+        Scripted(["no day"], cases=[Case(when="good", turns=(turn_of('{"day": 3}', ""),))]),
+        secrets={},
+    )
+
+    async def main():
+        stream = by.map(["good", "ugly"], "Classify {{ text }}", output=Day, concurrency=1)
+        return [row.output async for row in stream]
+
+    assert anyio.run(main) == [Day(3), None]
 
 
 def test_a_late_reader_gets_all_rows():
