@@ -4,12 +4,13 @@ Rules
 - The position of an event is not stored: `seq` is its place in the record, `run` the record's id.
 - Arguments that `raw_args` spells out exactly are `{"$raw": true}`; long `chunks` are packed; all
   other values are packed as `packing` says; a picture is a payload, so that it is stored once.
-- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}, and what is
-  no time 0.
+- Unpacking raises nothing: malformed chunks are dropped, malformed arguments become {}. Of
+  the fields of an event, infinite numbers are dropped, and a time beyond `LATEST` is 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,7 +78,11 @@ def _quiet(convert: Callable[[str], str], text: str) -> str:
 def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) -> Event:
     """Return the event that `pack_event` was given; an unknown one where it cannot be read."""
     raw = obj.get("args") == _RAW
-    fields = {k: unpacker.unpack(v) for k, v in obj.items() if not (raw and k == "args")}
+    fields = {
+        k: unpacker.unpack(v)
+        for k, v in obj.items()
+        if not (raw and k == "args") and not (type(v) is float and not math.isfinite(v))
+    }
     if raw:
         found = _json(fields.get("raw_args"))
         fields["args"] = found if isinstance(found, dict) else {}
@@ -85,7 +90,7 @@ def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) 
     if isinstance(chunks, str) and chunks:
         fields["chunks"] = _quiet(unpack_chunks, chunks)
     event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
-    if not abs(event.ts) <= LATEST:  # nor is "not a number" a time
+    if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
     return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
 

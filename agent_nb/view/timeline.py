@@ -97,10 +97,15 @@ def _cells(row: Row, total: float) -> list[str]:
     for segment in row.segments:
         if segment.end <= segment.start and len(row.segments) > 1:
             continue
-        first = min(int(segment.start / total * WIDTH), WIDTH - 1) if total else 0
-        last = min(max(round(segment.end / total * WIDTH), first + 1), WIDTH) if total else 1
+        first = min(int(_at(segment.start, total)), WIDTH - 1)
+        last = max(round(_at(segment.end, total)), first + 1)
         cells[first:last] = [segment.kind] * (last - first)
     return cells
+
+
+def _at(seconds: float, total: float) -> float:
+    """Return where a moment stands in the bar; a record may say any time."""
+    return max(0.0, min(WIDTH, seconds / total * WIDTH)) if total else 0.0
 
 
 def _html_row(row: Row, total: float) -> str:

@@ -116,6 +116,13 @@ def test_what_is_no_time_is_none(log, ts):
     assert [event.ts for event in events_of(record)][:2] == [0.0, log[1].ts]
 
 
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_a_field_that_is_infinite_has_its_default(number):
+    progress = {"type": "progress", "call_id": "c", "fraction": number, "message": "x"}
+    (event, *_) = events_of({"events": [progress]})
+    assert event == e.Progress(call_id="c", message="x", seq=1)
+
+
 def test_a_record_of_a_later_version_is_read():
     record = {
         "format": 9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import textwrap
@@ -130,6 +131,17 @@ def test_all_shapes_stay_in_the_output_when_the_call_has_ended(begun):
     for form in bundle(begun.log).values():
         assert "said" in form
         assert "page" in form
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [(1e308, 1.0), (-1e308, 0.0), (math.inf, 1.0), (math.nan, 1.0)]
+)
+def test_a_bar_stays_between_its_ends_whatever_a_record_says(said, shown):
+    view = RunView()
+    for event in (e.RunStart(), e.Call(call_id="k"), e.Progress(call_id="k", fraction=said)):
+        view.apply(event)
+    (card,) = (card for card in view.cards if card.kind == "call")
+    assert card.fraction == shown
 
 
 def test_old_counts_are_dropped_when_another_bar_moves(begun):

@@ -1,5 +1,6 @@
 """The waterfall of a run."""
 
+import math
 import re
 
 import pytest
@@ -49,6 +50,13 @@ def test_model_requests_and_tools_have_a_line_each_in_order(log):
         ("shell", 3, 3),
         ("model, turn 2", 6, 2),
     ]
+
+
+@pytest.mark.parametrize("second", [-1e12, 1e12, math.inf, math.nan])
+def test_whatever_the_times_of_a_record_are_its_bars_have_their_width(log, second):
+    for place in range(len(log)):
+        changed = [*log[:place], at(second, log[place]), *log[place + 1 :]]
+        assert all(len(line) < 200 for line in text(changed).splitlines())
 
 
 def test_the_time_before_the_first_piece_is_waiting(log):

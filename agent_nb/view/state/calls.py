@@ -204,6 +204,7 @@ class Calls:
 
 def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
     """Move the bar of a call to `fraction`; `said` holds what its data says beside it."""
+    fraction = max(0.0, min(1.0, fraction))
     if PARTS > int(fraction * PARTS) > int((card.fraction or 0.0) * PARTS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
     card.fraction, card.latest, card.beside = fraction, now, said
