@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from helpers.map_runs import asked, counted, ended, map_run, planned
 from helpers.tape import Tape
@@ -86,6 +87,17 @@ def test_the_outcome_stands_at_the_end(tape):
     assert "left" not in seen
     assert "a sample of 200 rows" in seen
     assert "_map.frame" in seen
+
+
+def test_a_map_that_is_followed_points_to_its_run(tape):
+    planned(tape)
+    counts = {"total": 200, "done": 200, "ok": 200}
+    tape(e.State(kind="map", payload=counts), e.End(status="ok"))
+    followed = [msgspec.structs.replace(event, origin="imported") for event in tape.seen]
+    seen = text.draw(page(folded(followed)))
+    assert "200 of 200 rows answered" in seen
+    assert "_agent.to_frame()" in seen
+    assert "_map" not in seen
 
 
 def test_answers_of_repeats_are_counted_as_answers(tape):

@@ -37,5 +37,5 @@ def card(state: RunView, context: Context) -> Node | None:
         written,
         reasoning,
     )
-    where = "_agent.to_frame()" if state.maps.card is None else "_map.frame"
+    where = "_map.frame" if state.maps.here else "_agent.to_frame()"
     return Row((T(about, tone="muted"),), (T(where, tone="muted", mono=True),))

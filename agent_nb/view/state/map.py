@@ -111,14 +111,20 @@ class MapCard(Card):
 
 
 class Maps:
-    """Makes and moves the card of a map."""
+    """Makes and moves the card of a map. `here`: the kernel has the map; it follows no other's."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
         self.card: MapCard | None = None
+        self.here = False
 
     def state(self, event: State) -> bool:
         """Take a state of a map; False: it is none."""
+        taken = self._state(event)
+        self.here = self.here or (taken and event.origin != "imported")
+        return taken
+
+    def _state(self, event: State) -> bool:
         if event.kind == "map.rows":  # their records, which the sample stands for
             return self.card is not None
         if event.kind == "map.plan":

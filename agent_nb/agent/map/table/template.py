@@ -19,6 +19,7 @@ Rules
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time, timedelta
 from numbers import Number
@@ -35,6 +36,7 @@ from .rows import TEXT, Rows, RowValues, plain
 
 ROW = "row"
 Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
+_FILTER = re.compile(r"\{\{[^{}|]*\|[^{}|]*\}\}")  # `{{ text|upper }}`, as other templates have it
 _BUILTINS = "__builtins__"  # a column of that name would take them away
 _AS_STR = (Number, date, time, timedelta, UUID, PurePath)
 
@@ -161,6 +163,10 @@ def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
             said += f" {values.hint(cause.name or '')}"
         elif isinstance(cause, KeyError):
             said += f" {values.hint(str(cause.args[0]) if cause.args else '')}"
+    if isinstance(cause, NameError | TypeError) and _FILTER.search(said):
+        said += (
+            " Between {{ }} stands Python, which has no filters: write text.upper() for text|upper."
+        )
     return said
 
 
