@@ -257,6 +257,7 @@ def _connect(path: Path, mode: str) -> Connection:
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False
     )
+    connection.text_factory = _text
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
     for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
         connection.execute(f"PRAGMA {pragma}")
@@ -264,6 +265,11 @@ def _connect(path: Path, mode: str) -> Connection:
     connection.execute("PRAGMA secure_delete=ON")
     connection.execute("PRAGMA temp_store=MEMORY")
     return connection
+
+
+def _text(content: bytes) -> str:
+    """Return text that a file may hold in any form."""
+    return content.decode("utf-8", "replace")
 
 
 def _make(path: Path) -> None:

@@ -129,6 +129,14 @@ def test_a_record_that_is_not_one_does_not_exist(opened, path, content):
     assert opened().claim(["k"], 60) == {"k"}
 
 
+def test_text_that_is_not_utf_8_spoils_only_its_own_row(opened, path):
+    opened().put([("k", record(), 1), ("good", record(), 1)])
+    change(path, "UPDATE rows SET record = CAST(x'ff00fe' AS TEXT) WHERE key = 'k'")
+    change(path, "UPDATE maps SET said = CAST(x'ff41' AS TEXT)")
+    assert set(opened().find(["k", "good"])) == {"good"}
+    assert [said for said, _ in opened().maps().values()] == ["\ufffdA"]
+
+
 def test_a_record_beyond_the_bounds_does_not_exist(opened, path):
     opened().put([("k", record(), 1), ("good", record(), 1)])
     change(path, "UPDATE rows SET record = zeroblob(17000000) WHERE key = 'k'")

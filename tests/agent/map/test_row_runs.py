@@ -5,6 +5,7 @@ import pytest
 from agent_nb import RUNS, Agent, Scripted
 from agent_nb.agent.map import sample
 from agent_nb.agent.map.kept import row_runs
+from agent_nb.errors import UsageError
 
 TEXTS = ["one", "two", "three"]
 
@@ -54,6 +55,16 @@ def test_a_row_is_read_when_it_is_wanted(agent, large, tmp_path, monkeypatch):
     assert not opened
     assert found[2:][0] is not None
     assert len(opened) == 1
+
+
+def test_a_row_that_was_forgotten_says_so_and_the_others_are_read(agent, large, tmp_path):
+    stream = mapped(agent, store=tmp_path / "rows.sqlite")
+    with stream._store() as store:
+        store.forget({stream.results[1].run})
+    assert [stream.runs[n].prompt for n in (0, 2)] == ["one", "three"]
+    for read in (lambda: stream.runs[1], lambda: list(stream.runs)):
+        with pytest.raises(UsageError, match="no longer in the store"):
+            read()
 
 
 def test_a_large_map_without_a_store_says_that_its_runs_are_kept_nowhere(agent, large):

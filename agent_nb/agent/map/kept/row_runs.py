@@ -2,7 +2,8 @@
 
 Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
 
-Rules: nothing is kept. A row whose record is in neither place has no run here.
+Rules: nothing is kept. A row whose record is in neither place has no run here; one whose record was
+removed meanwhile raises UsageError when it is read.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
 
+from ....errors import UsageError
 from ....record.record import Record, log_of
 from ...run import Run
 from ...typed.output_type import OutputType
 
 BATCH = 100  # rows that are read at once
+GONE = (
+    "The run of a row is no longer in the store of its map: rows were forgotten, or the file was"
+    " changed. Run the map again: only the rows that are missing are asked."
+)
 
 Read = Callable[[Sequence[str]], Mapping[str, Record]]
 
@@ -37,7 +43,7 @@ class RowRuns(Sequence[Run]):
         if isinstance(index, slice):
             return RowRuns(self._keys[index], self._read, self._output)
         key = self._keys[index]
-        return Run(log_of(self._read([key])[key]), output=self._output)
+        return self._run(self._read([key]), key)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -47,4 +53,9 @@ class RowRuns(Sequence[Run]):
         while some := list(islice(left, BATCH)):
             found = self._read(some)
             for key in some:
-                yield Run(log_of(found[key]), output=self._output)
+                yield self._run(found, key)
+
+    def _run(self, found: Mapping[str, Record], key: str) -> Run:
+        if key not in found:
+            raise UsageError(GONE)
+        return Run(log_of(found[key]), output=self._output)
