@@ -11,6 +11,7 @@ line by line; results never depend on the chunking.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -121,7 +122,8 @@ class CanonicalDecoder:
 def _line(event: Event) -> list[str]:
     """Return the line of one event."""
     if event.extra is None and type(event) is not Unknown:
-        return [_encode(event).decode()]
+        with suppress(UnicodeEncodeError):  # of half a character
+            return [_encode(event).decode()]
     return [encode_event(event).decode()]
 
 

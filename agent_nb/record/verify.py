@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..events import Unknown
+from ..events.event_json import encode_event
 from .payloads import payload_faults
 from .record import FORMAT, VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
@@ -93,6 +94,6 @@ def secrets_in(record: Any, payloads: Mapping[str, Any] | None, find: FindSecret
     """Return where `find` recognises secrets in a record, as `event 7 (result): name`."""
     found = []
     for event in events_of(record, payloads):
-        text = msgspec.json.encode(event, enc_hook=str).decode("utf-8", "replace")
+        text = encode_event(event).decode("utf-8", "replace")
         found += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
     return found

@@ -54,3 +54,9 @@ def test_encoding_loses_nothing(tool):
     canonical = tool("canonical")
     canonical.write(RUN, strict=True)
     assert not list(canonical.encoder.losses)
+
+
+@pytest.mark.parametrize("framing", ["ndjson", "sse"])
+def test_half_a_character_is_written_as_a_question_mark(framing, tool, joined):
+    written = joined(tool("canonical").write([ev.User(content="a\ud800b")], framing=framing))
+    assert "a?b" in str(written)

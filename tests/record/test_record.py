@@ -252,6 +252,12 @@ def test_check_names_the_problems(log, change, words):
     assert any(words in problem for problem in check(record))
 
 
+def test_secrets_are_looked_for_beside_half_a_character():
+    record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
+    found = secrets_in(record, None, lambda text: ["a word"] * ("hunter2" in text))
+    assert found == ["event 1 (user): a word"]
+
+
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):
     bare, payloads = detach(run_record(new_log(result="y" * (LARGE + 1))))
     (key,) = payloads
