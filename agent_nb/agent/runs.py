@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..events import Event
 from ..events.rows import Place
+from ..record.find import load, notebooks, records
 from ..record.record import log_of
 from .map.kept.recorded import records as records_of_rows
 from .run import Run
 
 if TYPE_CHECKING:
     from ..events.frame import EventFrame
-from ..record.find import load, notebooks, records
 
 
 class Runs(Sequence[Run]):
@@ -58,12 +58,13 @@ class Runs(Sequence[Run]):
     def rows(self) -> Runs:
         """The runs of the rows that stand in the records of maps, with cell and notebook of each.
 
-        The rows of a larger map are in its store: see `runs` of the map.
+        Those of a map in the order in which they began. The rows of a larger map are in its store:
+        see `runs` of the map.
         """
         return Runs(
-            Run(log_of(record), cell=run.cell, notebook=run.notebook)
+            Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for record in records_of_rows(run.log).values()
+            for log in sorted(map(log_of, records_of_rows(run.log).values()), key=_began)
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:
@@ -100,3 +101,7 @@ def runs(path: str | os.PathLike[str]) -> Runs:
                 seen.add(key)
                 found.append(run)
     return Runs(found, problems)
+
+
+def _began(log: Sequence[Event]) -> float:
+    return log[0].ts if log else 0.0

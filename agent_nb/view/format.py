@@ -27,7 +27,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
 }
 # codes of errors whose names are no words
 FAILURES = {
-    "provider": "refused by the provider",
+    "provider": "failed at the provider",
     "connect": "without connection",
     "cut": "broken off",
     "timeout": "without answer in time",
@@ -120,7 +120,9 @@ def money(dollars: float) -> str:
 
 
 def failure(kind: str) -> str:
-    """Return the code of an error in words that go with a number: `4 refused by the provider`."""
+    """Return a kind of failure in words that follow a number: `4 broken off`, `2 with HTTP 429`."""
+    if kind.isdecimal():
+        return f"with HTTP {clip(kind, 3)}"
     return FAILURES.get(kind, clip(kind.replace("_", " "), 40))
 
 

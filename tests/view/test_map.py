@@ -132,9 +132,9 @@ def test_rows_that_were_cut_off_are_no_failures(tape):
 
 def test_failures_are_said_in_words(tape):
     planned(tape)
-    counts = {"total": 200, "done": 200, "ok": 196, "failures": {"provider": 4}}
+    counts = {"total": 200, "done": 200, "ok": 196, "failures": {"429": 3, "provider": 1}}
     tape(e.State(kind="map", payload=counts), e.End(status="ok"))
-    assert "✕ 4 refused by the provider\n" in shown(tape, live=False)
+    assert "✕ 3 with HTTP 429 · 1 failed at the provider\n" in shown(tape, live=False)
 
 
 def test_a_sample_is_shown_whole(tape):

@@ -188,7 +188,7 @@ async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
 
 def _failed(candidate: Candidate) -> Score:
     result = candidate.result
-    return Score(None, result.kind or result.status, result.error or result.status)
+    return Score(None, result.failure, result.error or result.status)
 
 
 def scored_rows(

@@ -6,12 +6,15 @@ of a row are in its record.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
 Status = Literal["ok", "error", "limit", "interrupted", "pending"]
 Origin = Literal["live", "store", "record"]
+
+_STATUS = re.compile(r"\((\d{3})\)")  # as messages of `models.http.errors` name it
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,3 +54,9 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: str = ""
     attempts: int = 0
     origin: Origin = "live"
+
+    @property
+    def failure(self) -> str:
+        """What kind of failure it is: the HTTP status of the provider's refusal, else `kind`."""
+        refused = _STATUS.search(self.error) if self.kind == "provider" else None
+        return refused[1] if refused else self.kind or self.status

@@ -191,7 +191,8 @@ class MapStream(Stream):
     @property
     def frame(self) -> Any:
         """The frame of the results so far: the same kind as the data, in its order."""
-        return frame_out(self._plan.data, self.results, self._output)
+        why = self.run.reason if self.log.ended else ""
+        return frame_out(self._plan.data, self.results, self._output, why=why)
 
     async def _drive(self) -> None:
         try:

@@ -89,7 +89,7 @@ class Tally:
             self._ok += 1
         else:
             stopped = result.status == "interrupted"
-            self._failures[STOPPED if stopped else result.kind or result.status] += 1
+            self._failures[STOPPED if stopped else result.failure] += 1
         self._last.append(line)
 
     @property

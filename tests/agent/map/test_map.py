@@ -344,6 +344,7 @@ def test_a_limit_of_tokens_holds_over_all_rows_and_leaves_the_rest_pending():
     assert [r.status for r in done.results] == ["ok", "ok", "pending"]
     assert done.run.status == "limit"
     assert "150 tokens for all rows" in done.run.reason
+    assert [row["_error"] for row in done.frame][1:] == [None, f"not asked: {done.run.reason}"]
 
 
 def test_a_budget_holds_over_all_rows():

@@ -2,10 +2,14 @@
 
 import pytest
 
-from agent_nb import RUNS, Agent, Scripted
+from agent_nb import RUNS, Agent, EventLog, Scripted
 from agent_nb.agent.map import sample
 from agent_nb.agent.map.kept import row_runs
+from agent_nb.agent.map.kept.recorded import KIND, folded, records
+from agent_nb.agent.run import Run
+from agent_nb.agent.runs import Runs
 from agent_nb.errors import UsageError
+from agent_nb.events import State
 
 TEXTS = ["one", "two", "three"]
 
@@ -38,6 +42,19 @@ def test_the_runs_of_a_small_map_come_from_its_log(agent):
     assert [run.prompt for run in found] == TEXTS
     assert found[-1].answer == "Yes."
     assert list(found.to_frame(RUNS)["prompt"]) == TEXTS
+
+
+def test_the_runs_in_a_record_come_in_the_order_in_which_they_began(agent):
+    """Files sort the rows by their keys, which are hashes."""
+    log = mapped(agent, store=False).log
+    found = sorted(records(log).items(), reverse=True)
+    later = {
+        key: {**record, "events": [{**event, "ts": 1e9 + n} for event in record["events"]]}
+        for n, (key, record) in enumerate(found)
+    }
+    state = State(kind=KIND, payload=folded(dict(sorted(later.items()))))
+    rows = Runs([Run(EventLog.of_events([*log[:-1], state]))]).rows
+    assert [run.id for run in rows] == [record["id"] for _, record in found]
 
 
 def test_the_runs_of_a_large_map_come_from_its_store(agent, large, tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_nb.agent.map.row import RowResult
 from agent_nb.agent.map.tally import LAST, WINDOW, RowLine, Tally
+from agent_nb.models.http.errors import Peer, refusal
 
 
 def over(tally, now, *, status="ok", cost=None, origin="live", kind="", place=0):
@@ -27,6 +30,16 @@ def test_rows_are_counted_by_their_end():
     assert (found.total, found.done, found.ok, found.found, found.asking) == (10, 5, 2, 1, 1)
     assert found.failures == {"rate_limit": 2, "limit": 1}
     assert found.tokens == 40
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+def test_answers_of_a_provider_are_counted_by_their_http_status(status):
+    fault = refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
+    tally = Tally(1, 0.0)
+    tally.begin()
+    result = RowResult(place=0, key="k", status="error", kind=fault.code, error=str(fault))
+    tally.end(result, RowLine(0, "error"), 1.0)
+    assert tally.snapshot(2.0).failures == {str(status): 1}
 
 
 def test_rate_and_time_left_come_from_the_rows_asked_lately():

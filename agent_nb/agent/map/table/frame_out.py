@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from ...typed.output_type import OutputType
 from ..row import RowResult
 from . import pandas_out, polars_out
@@ -46,12 +48,16 @@ def frame_out(
     results: Iterable[RowResult],
     output: OutputType | None = None,
     more: Iterable[tuple[str, Column]] = (),
+    why: str = "",
 ) -> Any:
     """Return the frame of `results`, which are in any order.
 
     `output`: the type of the answers. `more`: columns at the right, in the order of the frame.
+    `why`: the reason for which rows were not asked, for their `_error`.
     """
     found, places = _in_order(results, len(rows))
+    if why:
+        found = [_not_asked(each, why) if each.status == "pending" else each for each in found]
     repeats = None if len(found) == len(rows) else places
     return beside(rows, repeats, [*_columns(found, repeats, output), *more])
 
@@ -79,6 +85,10 @@ def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult]
         given += [RowResult(place=p, key="") for p in range(count) if p not in known]
         given.sort(key=lambda result: result.place)
     return given, [result.place for result in given]
+
+
+def _not_asked(result: RowResult, why: str) -> RowResult:
+    return msgspec.structs.replace(result, error=f"not asked: {why}")
 
 
 def _columns(
