@@ -27,6 +27,7 @@ from ..events import Event
 from ..events.completion import closed
 from ..events.log import EventLog
 from ..wire.json_text import as_list, canonical
+from ..wire.surrogates import encodable
 from .packed_events import in_written_order, pack_event, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, home_at, reachable, sha256
 from .size_limit import CAP, Cut, shorten
@@ -151,7 +152,7 @@ def events_of(
     if not isinstance(record, Mapping):
         return []
     unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
-    run = str(record.get("id", ""))
+    run = encodable(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     found = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
     return closed(in_written_order(found))

@@ -252,6 +252,12 @@ def test_check_names_the_problems(log, change, words):
     assert any(words in problem for problem in check(record))
 
 
+def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
+    events = events_of({**run_record(log), "id": "\ud800x"})
+    assert {event.run for event in events} == {"\ufffdx"}
+    assert "\ufffdx" in str(list(encode(events, "loom")))
+
+
 def test_secrets_are_looked_for_beside_half_a_character():
     record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
     found = secrets_in(record, None, lambda text: ["a word"] * ("hunter2" in text))
