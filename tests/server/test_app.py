@@ -95,6 +95,7 @@ def test_a_stream_resumes_between_deltas(rig):
         ev.Respond(content="abc", block="b"),
         ev.End(),
     )
+    server.settle()
     found = frames(server.client.get("/runs/r/events", headers={"Last-Event-ID": "1.7.2"}).text)
     assert [f.id for f in found] == ["1.7.3", "2", "3"]
 

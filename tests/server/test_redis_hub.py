@@ -570,6 +570,22 @@ def test_a_redis_that_lost_everything_is_filled_again_and_readers_go_on(redis_fo
     assert [e.event for e in read(fresh, "r") if not e.n] == list(log)
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_what_redis_lost_between_two_events_is_published_again(hubs, redis_server, left):
+    """A restart that no command met, with an old copy of the data or none."""
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    log = in_progress(kernel, 4)
+    key = kernel.place.key("run", "r", "events")
+    there = redis_server.command("XRANGE", key, "-", "+")[:left]
+    redis_server.command("DEL", key)
+    for number, said in there:
+        redis_server.command("XADD", key, number, *said)
+    log.append(ev.End())
+    assert kernel.flush(PATIENCE)
+    assert [e.event for e in read(server, "r") if not e.n] == list(log)
+
+
 def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, monkeypatch):
     monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url

@@ -2,7 +2,8 @@
 
 Rules
 - The buffer is the channel's own: what waits is bounded, and stored events come from the log.
-- After an outage each run goes on from what Redis has: lost entries are published again.
+- After an outage each run goes on from what Redis has: lost entries are published again. A restart
+  between two batches is no outage here; each batch asks what Redis has.
 - An id that Redis refuses counts as published only if the stored entry is equal. If another stands
   there, another run has this id: that is logged, and the run is published no further; so it is if
   the stream is ahead of the run, as a stranger's entry makes it. If none does, it was trimmed;
@@ -197,8 +198,13 @@ class Publisher:
             if not out.listed:
                 await self._list(out)
             return False
-        entries, commands = self._batch(out.channel.run, found)
-        replies = await self._link.pipe(commands, whole=True)
+        entries, commands = self._batch(out, found)
+        there, *replies = await self._link.pipe(commands, whole=True)
+        if out.place > START and there == []:  # a restart without a file, or with an old one
+            await self._link.ask("DEL", self._key(out.channel.run))
+            out.back_to((0, 0))
+            out.listed = False
+            return True
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
         if refused and not await self._were_there(out, refused, replies):
             return False
@@ -207,8 +213,8 @@ class Publisher:
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
             await self._list(out)
-        if len(out.deltas) > self._keep * 5 // 4:
-            await self._delete(out, self._keep)
+        if len(out.deltas) > max(self._keep * 5 // 4, 1):
+            await self._delete(out, max(self._keep, 1))  # the last one shows what Redis has
         if out.channel.ended and out.place == out.channel.newest:
             out.ended = out.ended or time.monotonic()
         return True
@@ -220,7 +226,13 @@ class Publisher:
             await self._index.add(out.channel.run, self._limits.runs)
             out.listed = True
 
-    def _batch(self, run: str, found: list[Entry]) -> tuple[list[Entry], list[Command]]:
+    def _batch(self, out: Outgoing, found: list[Entry]) -> tuple[list[Entry], list[Command]]:
+        """Return the next entries, and commands that read whether the last one is there and add
+        them. A stream that is gone is not begun in its middle: then nothing is added.
+        """
+        key, (seq, _, n) = self._key(out.channel.run), out.place
+        more = ("NOMKSTREAM",) if out.place > START else ()
+        most = ("MAXLEN", "~", self._limits.entries)
         commands: list[Command] = []
         size = 0
         for entry in found:
@@ -228,9 +240,11 @@ class Publisher:
             size += len(given[1])
             if commands and size > BYTES:
                 break
-            most = ("MAXLEN", "~", self._limits.entries)
-            commands.append(("XADD", self._key(run), *most, stream_id(entry), *given))
-        return found[: len(commands)], commands
+            commands.append(("XADD", key, *more, *most, stream_id(entry), *given))
+        return found[: len(commands)], [
+            ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1),
+            *commands,
+        ]
 
     async def _were_there(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
         """Return whether the refused stored events stand in Redis as they are here."""
