@@ -1,14 +1,14 @@
-"""Whether a file is another user's, where other users can put files too.
+"""Whether a file belongs to another user.
 
 Why: a folder such as /tmp is everyone's. What another user left at a path before we open it could
 be read by them, or changes what we keep there.
 
 Rules
-- Files of this user and of root are not another's. Nor are those with the owner that the file
-  system gives to a new file here: network file systems may give all files one owner.
+- Files of this user and of root do not count as another's. Nor do files with the owner that a
+  new file gets here: network file systems may give all files one owner.
 - For root, a file is another's only in a folder that everyone can write to: root works in the
   folders of users.
-- Windows has no such owners: no file is another's.
+- On Windows every file counts as the user's own.
 """
 
 from __future__ import annotations

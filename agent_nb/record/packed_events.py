@@ -23,7 +23,7 @@ from ..events.log import block_text
 from .packing import Packer, Unpacker
 
 PICTURES = "attachments"
-LATEST = 1e12  # seconds since the epoch; later is no time
+LATEST = 1e12  # seconds since the epoch; a later time is a fault
 WORTH = 64  # shorter arguments and chunks are not packed (characters)
 _RAW = {"$raw": True}
 

@@ -25,7 +25,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
 }
-# codes of errors whose names are no words
+# words for error codes that are not plain English
 FAILURES = {
     "provider": "failed at the provider",
     "connect": "without connection",

@@ -288,7 +288,9 @@ def test_a_large_map_replays_from_its_store_and_without_it_names_the_rows(
         assert nb.last[1][KEY]["replayed"] is True
     path.unlink()
     nb.restart()
-    lost = rf"3 of 3 rows have no record: rows 0, 1 and 2 .*There is no file {path}, the store"
+    lost = (
+        rf"3 of 3 rows have no record: rows 0, 1 and 2 .*The store of this map, {path}, is missing"
+    )
     with pytest.raises(AgentCellError, match=lost):
         nb.cell(ASK, line, sent=strict(record))
     assert len(model.asked) == 3

@@ -201,7 +201,7 @@ class TestMatching:
     @pytest.mark.parametrize(
         "cut", [7, {"seq": 1}, [7, {}], [{"seq": [1], "field": "args"}, {"seq": 1, "field": {}}]]
     )
-    def test_what_is_no_list_of_cuts_cuts_nothing(self, cut):
+    def test_a_malformed_list_of_cuts_cuts_nothing(self, cut):
         assert Tape.of(sign({**record(), "cut": cut}, KEY)).cut == frozenset()
 
     def test_an_older_record_that_is_whole_is_played_instead(self):

@@ -56,7 +56,7 @@ def test_a_faulty_signature_is_none(log, signature):
 
 
 @pytest.mark.parametrize("named", [None, 5, [], {}, [["a"]], "", "ü", "\ud800", "sha256:\udfff"])
-def test_a_faulty_hash_is_no_one_s(log, named):
+def test_a_malformed_hash_counts_for_nobody(log, named):
     record = {**sign(run_record(log), KEY), "hash": named}
     assert not mine(record, KEY)
     assert not names_signer(record, KEY)

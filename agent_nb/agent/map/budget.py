@@ -3,10 +3,9 @@
 Rules
 - Rows do not begin while those under way may use up what is left. What a row uses is an estimate
   until rows are over, then their average.
-- An estimate may be wrong, and short answers come first: no more than `FEW` rows are under way
-  beside as many as have shown what a row uses. So the rows that are paid for beyond the limit are
-  at most those under way, and at most `FEW` more than are over.
-- A row that used nothing, such as one that was refused, shows nothing.
+- An estimate may be wrong, and short answers come first: at most `FEW` more rows are under way than
+  have ended with a known use. The rows under way are all that is paid for beyond the limit.
+- A row that used nothing, such as a refused one, does not count in the average.
 - Only rows that are asked count: what the store or a record answers cost an earlier execution.
 
 Why apart from `limits.Meter`: that one counts within a run; here the rows of a map add up, whatever

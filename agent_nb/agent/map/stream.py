@@ -95,7 +95,7 @@ class MapStream(Stream):
 
     def __repr__(self) -> str:
         done = f"{self.results.done:,} of {plural(len(self.results), 'row')} done"
-        state = "not begun, await it" if self._task is None else self.run.status
+        state = "not started; await it" if self._task is None else self.run.status
         return f"<Map {self.log.run}: {state}, {done}>"
 
     @property

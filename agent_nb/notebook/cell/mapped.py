@@ -161,7 +161,7 @@ def to_finish(tape: Tape) -> bool:
 def lacking(lost: Sequence[Row], stream: MapStream) -> str:
     """Return words for the rows that no record answers."""
     first, total = lost[0], len(stream.results)
-    file = f" There is no file {stream.absent}, the store of this map." if stream.absent else ""
+    file = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
     places = [str(row.place) for row in lost[:NAMED]]
     more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
     *head, last = [*places, *more]

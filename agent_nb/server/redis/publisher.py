@@ -2,8 +2,8 @@
 
 Rules
 - The buffer is the channel's own: what waits is bounded, and stored events come from the log.
-- After an outage each run goes on from what Redis has: lost entries are published again. A restart
-  between two batches is no outage here; each batch asks what Redis has.
+- After an outage each run goes on from what Redis has: lost entries are published again. Redis may
+  also restart unnoticed between two batches, so each batch checks that the last entry is there.
 - An id that Redis refuses counts as published only if the stored entry is equal. If another stands
   there, another run has this id: that is logged, and the run is published no further; so it is if
   the stream is ahead of the run, as a stranger's entry makes it. If none does, it was trimmed;
@@ -70,7 +70,8 @@ class Publisher:
 
     def __init__(self, link: Link, index: Index, shared: Shared, limits: Limits, keep: int) -> None:
         self._link, self._index, self._shared = link, index, shared
-        self._limits, self._keep = limits, keep
+        self._limits = limits
+        self._keep = max(keep, 1)  # the newest entry shows whether Redis lost some
         self._runs: dict[str, Outgoing] = {}
         self._due: set[str] = set()
         self._sent_count = 0
@@ -200,7 +201,7 @@ class Publisher:
             return False
         entries, commands = self._batch(out, found)
         there, *replies = await self._link.pipe(commands, whole=True)
-        if out.place > START and there == []:  # a restart without a file, or with an old one
+        if out.place > START and there == []:  # it restarted with older data, or none
             await self._link.ask("DEL", self._key(out.channel.run))
             out.back_to((0, 0))
             out.listed = False
@@ -213,8 +214,8 @@ class Publisher:
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
             await self._list(out)
-        if len(out.deltas) > max(self._keep * 5 // 4, 1):
-            await self._delete(out, max(self._keep, 1))  # the last one shows what Redis has
+        if len(out.deltas) > self._keep * 5 // 4:
+            await self._delete(out, self._keep)
         if out.channel.ended and out.place == out.channel.newest:
             out.ended = out.ended or time.monotonic()
         return True

@@ -111,7 +111,7 @@ class MapCard(Card):
 
 
 class Maps:
-    """Makes and moves the card of a map. `here`: the kernel has the map; it follows no other's."""
+    """Makes and moves the card of a map. `here`: the map runs in this kernel, not elsewhere."""
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards

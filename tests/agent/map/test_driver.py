@@ -145,7 +145,7 @@ def test_a_limit_that_the_last_row_uses_up_ends_nothing():
     asyncio.run(main())
 
 
-def test_however_wrong_the_estimate_is_few_rows_are_under_way_beside_those_that_are_over():
+def test_a_wrong_estimate_does_not_let_many_more_rows_be_under_way_than_are_over():
     async def main():
         budget = Budget(cost=1000.0)
         budget.expect(1, 0.001)

@@ -227,7 +227,7 @@ def test_a_map_says_how_far_it_is_and_that_it_is_to_be_awaited():
         return before, repr(stream), stream.log.run
 
     before, after, run = anyio.run(main)
-    assert before == f"<Map {run}: not begun, await it, 0 of 2 rows done>"
+    assert before == f"<Map {run}: not started; await it, 0 of 2 rows done>"
     assert after == f"<Map {run}: ok, 2 of 2 rows done>"
 
 

@@ -80,7 +80,7 @@ def test_a_row_that_was_forgotten_says_so_and_the_others_are_read(agent, large, 
         store.forget({stream.results[1].run})
     assert [stream.runs[n].prompt for n in (0, 2)] == ["one", "three"]
     for read in (lambda: stream.runs[1], lambda: list(stream.runs)):
-        with pytest.raises(UsageError, match="no longer in the store"):
+        with pytest.raises(UsageError, match="has lost the run of a row"):
             read()
 
 

@@ -113,8 +113,8 @@ def test_columns_that_no_expression_names_are_not_read():
     [
         ("{{ 1 // n }}", r"Row 1, counted from 0: \{\{ 1 // n \}\} failed: ZeroDivisionError"),
         ("{{ txt }}", r"Row 0.*NameError.*Columns: n, text\. Did you mean text\?"),
-        ("{{ text|upper }}", r"Row 0.*NameError.*no filters: write text\.upper\(\)"),
-        ("{{ text | len }}", r"Row 0.*TypeError.*no filters"),
+        ("{{ text|upper }}", r"Row 0.*NameError.*not filters: write text\.upper\(\)"),
+        ("{{ text | len }}", r"Row 0.*TypeError.*not filters"),
         ("{{ row['txt'] }}", r"Row 0.*KeyError.*Columns: n, text\. Did you mean text\?"),
     ],
 )

@@ -5,7 +5,7 @@ Rules
   schema of the answer) stands once, in `shared`; a record that is read is whole again.
 - What is shared is read once for each row, so that a small file could unfold to gigabytes. A map
   records up to `UNFOLDED` bytes of rows, counted as if nothing were shared; where that would be far
-  exceeded, there are no rows.
+  exceeded, the rows are ignored.
 - Rows of a run that was followed from elsewhere do not count: the record of that run is the user's,
   its events are a stranger's.
 """
@@ -64,7 +64,7 @@ def _unfolds(shared: Any, times: int) -> bool:
     """Return whether what is shared is small enough for so many rows."""
     try:
         return size(shared) * times <= _FAR * UNFOLDED
-    except (ValueError, RecursionError):  # it has no JSON, so no map wrote it
+    except (ValueError, RecursionError):  # not JSON, so a map did not write it
         return False
 
 

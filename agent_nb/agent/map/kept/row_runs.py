@@ -2,8 +2,8 @@
 
 Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
 
-Rules: nothing is kept. A row whose record is in neither place has no run here; one whose record was
-removed meanwhile raises UsageError when it is read.
+Rules: nothing is kept. A row whose record is in neither place is left out. One whose record
+was removed meanwhile raises UsageError when it is read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...typed.output_type import OutputType
 
 BATCH = 100  # rows that are read at once
 GONE = (
-    "The run of a row is no longer in the store of its map: rows were forgotten, or the file was"
-    " changed. Run the map again: only the rows that are missing are asked."
+    "The store of the map has lost the run of a row: rows were forgotten, or the file was changed."
+    " Run the map again: only the missing rows are asked."
 )
 
 Read = Callable[[Sequence[str]], Mapping[str, Record]]

@@ -134,7 +134,7 @@ class _Key:
 def rows_of(data: Any, limit: int | None = None) -> Rows:
     """Return the rows of `data`, at most the first `limit`.
 
-    Raises UsageError for what has no rows, and for items that are not all dicts or all texts.
+    Raises UsageError for data without rows, and for items that are not all dicts or all texts.
     """
     known = class_names(data)
     make = next((make for name, make in _FRAMES.items() if name in known), _items)

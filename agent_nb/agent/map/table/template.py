@@ -164,9 +164,7 @@ def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
         elif isinstance(cause, KeyError):
             said += f" {values.hint(str(cause.args[0]) if cause.args else '')}"
     if isinstance(cause, NameError | TypeError) and _FILTER.search(said):
-        said += (
-            " Between {{ }} stands Python, which has no filters: write text.upper() for text|upper."
-        )
+        said += " {{ }} takes Python, not filters: write text.upper() instead of text|upper."
     return said
 
 
