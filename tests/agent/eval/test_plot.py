@@ -44,6 +44,15 @@ def test_many_different_scores_are_a_histogram(pyplot):
     assert sum(bar.get_height() for bar in ax.patches) == 100
 
 
+def test_rows_that_did_not_change_are_whole_points_at_the_edge_of_the_plot(pyplot):
+    a, b = evaluation([0] * 12), evaluation([0] * 6 + [1] * 6)
+    ax = compare(a, b).plot()
+    (points,) = (
+        line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata()) == 6
+    )
+    assert not points.get_clip_on()
+
+
 def test_the_differences_are_sorted_and_coloured_by_what_they_mean(pyplot):
     from matplotlib.colors import to_hex
 
