@@ -22,6 +22,7 @@ import importlib.util
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 F = TypeVar("F", bound=Callable[..., Any])
+SETTLED = 5_000_000_000  # ns after which an installation is taken as complete
 OURS = "agent_nb"
 NEEDED = (
     "IPython",
@@ -55,6 +57,7 @@ NEEDED = (
     "yaml",
 )
 _swapping = threading.RLock()
+_PACKAGES: dict[str, _Packages] = {}  # by entry of sys.path
 _theirs: dict[int, CodeType] = {}  # by id: a code object's own hash looks at all its constants
 
 
@@ -184,17 +187,71 @@ def verify() -> None:
 
 def entry_points(group: str) -> list[EntryPoint]:
     """Return the entry points of installed packages, in search order; never the project's."""
+    return [
+        entry
+        for place in GUARD.places().path
+        for entry in _packages_in(place).entry_points(group)
+        if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not strange(top)
+    ]
+
+
+def _packages_in(place: str) -> _Packages:
+    return _PACKAGES.setdefault(place, _Packages(place))
+
+
+class _Packages:
+    """The entry points of the packages in one entry of `sys.path`, read again after a change.
+
+    Why: reading a hundred packages takes milliseconds, and each agent asks for them several times.
+    A package that is installed while the kernel runs must be found all the same.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._changed = -1  # of the place, ns since the epoch
+        self._packages: frozenset[tuple[str, int]] | None = None  # with the time of their change
+        self._groups: dict[str, list[EntryPoint]] = {}
+
+    def entry_points(self, group: str) -> Sequence[EntryPoint]:
+        """Return the entry points of a group."""
+        if (changed := _changed(self._place)) != self._changed:
+            packages = frozenset(_packages(self._place))
+            if packages != self._packages:
+                self._groups = _read_entry_points(self._place)
+            # An installer adds the folder of a package first and its files after that, which does
+            # not change the place again: what may be half written is read once more.
+            latest = max((when for _, when in packages), default=0)
+            settled = latest < time.time_ns() - SETTLED
+            self._changed, self._packages = (changed, packages) if settled else (-1, None)
+        return self._groups.get(group, ())
+
+
+def _changed(path: str) -> int:
+    """Return when a file or folder was changed (ns since the epoch; 0: it is not there)."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _packages(place: str) -> Iterator[tuple[str, int]]:
+    """Yield the name and the last change of what describes a package in a folder."""
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.endswith((".dist-info", ".egg-info")):
+                yield entry.name, _changed(entry.path)
+
+
+def _read_entry_points(place: str) -> dict[str, list[EntryPoint]]:
+    """Read the entry points of all packages of a place, by group."""
     from importlib.metadata import distributions
 
-    found: list[EntryPoint] = []
-    for package in distributions(path=GUARD.places().path):
+    groups: dict[str, list[EntryPoint]] = {}
+    for package in distributions(path=[place]):
         with suppress(Exception):  # its metadata is damaged
-            found += [entry for entry in package.entry_points if entry.group == group]
-    return [
-        e
-        for e in found
-        if (top := sys.modules.get(e.module.partition(".")[0])) is None or not strange(top)
-    ]
+            for entry in package.entry_points:
+                groups.setdefault(entry.group, []).append(entry)
+    return groups
 
 
 @contextmanager

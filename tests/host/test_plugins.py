@@ -3,14 +3,17 @@ package is named.
 """
 
 import json
+import os
+import shutil
 import sys
+import time
 
 import pytest
 
 from agent_nb.cli.main import main
 from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
-from agent_nb.host import plugins
+from agent_nb.host import imports, plugins
 from agent_nb.models import choose
 from agent_nb.tools.toolset import available, resolve
 from agent_nb.view.cards import base
@@ -205,3 +208,37 @@ def test_a_node_of_somebody_elses_making_is_not_one():
         pass
 
     assert unfit(Mine()) == "Mine in place of Node"
+
+
+def _install(folder, name):
+    """Install a package with a tool plug-in, its folder first and its files after that."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    yield
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[agent_nb.tools]\n{name} = {name}_mod:tools\n")
+
+
+def test_plugin_installed_while_the_kernel_runs_is_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "late" not in plugins.names("tools")
+    for _ in _install(tmp_path, "late"):
+        assert "late" not in plugins.names("tools")  # half written
+    assert "late" in plugins.names("tools")
+    shutil.rmtree(tmp_path / "late-1.0.dist-info")
+    assert "late" not in plugins.names("tools")
+
+
+def test_installed_packages_are_read_once_until_they_change(tmp_path, monkeypatch):
+    read = []
+    real = imports._read_entry_points
+    monkeypatch.setattr(imports, "_read_entry_points", lambda p: (read.append(p), real(p))[1])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    list(_install(tmp_path, "early"))
+    an_hour_ago = time.time() - 3600
+    for path in (tmp_path / "early-1.0.dist-info", tmp_path):
+        os.utime(path, (an_hour_ago, an_hour_ago))
+    for _ in range(3):
+        assert "early" in plugins.names("tools")
+        (tmp_path / "another file").touch()  # as a program in that folder may
+    assert read.count(str(tmp_path)) == 1
