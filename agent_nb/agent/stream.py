@@ -96,6 +96,8 @@ class Stream(InProgress):
     the run or play a record in its place. `output`: the type of its answer.
     """
 
+    is_map = False  # one run, not a map
+
     def __init__(
         self,
         log: EventLog,

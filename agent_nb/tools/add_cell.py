@@ -18,12 +18,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ..errors import ToolError
-from ..wire.hidden_characters import HIDDEN, name
 from .base import ToolContext, current_call
 from .decorator import as_tool, tool
+from .offered_code import LONGEST, NAME, unfit
 
-NAME = "add_cell"
-LONGEST = 20_000  # characters of a cell; a card shows that many
 SHORT = 4  # characters of a run's id that name it among those of a notebook
 _STATE = "cells offered"
 _RUN = re.compile("[0-9a-f]{12}")
@@ -65,16 +63,3 @@ def _run(context: ToolContext) -> str:
 
 
 tools = (as_tool(add_cell),)
-
-
-def unfit(code: str) -> str:
-    """Return why a code cannot be offered as a cell and how to correct it, or ""."""
-    if not code.strip():
-        return "The cell is empty. Give its code."
-    if len(code) > LONGEST:
-        return (
-            f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
-        )
-    if (found := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
-        return f"The code holds the hidden character {name(found)}. Write it as an escape in a string, or leave it out."
-    return ""

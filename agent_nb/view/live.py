@@ -21,7 +21,6 @@ from typing import Any, Literal
 from ..errors import UsageError
 from .cards.base import Thoughts
 from .display import Publish, new_display
-from .draw.terminal import TextPainter
 from .painters import DisplayPainter, HtmlPainter, Recovery, WidgetPainter
 from .presses import Actions
 from .renderer import HERTZ, Renderer, Source
@@ -127,6 +126,8 @@ def open_view(
     view = RunView(badge=badge, recorded=recorded)
     shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
     if kind == "text":
+        from .draw.terminal import TextPainter
+
         renderer = Renderer(
             log, TextPainter(write or _stdout, thoughts=shown), view=view, hz=hz, seen=seen
         )

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...errors import UsageError
-from ...tools.add_cell import NAME as ADDING
 from ...tools.base import LIVES, Tool
+from ...tools.offered_code import NAME as ADDING
 from ...tools.policy import Policy
 from ...tools.standing import STANDING
 

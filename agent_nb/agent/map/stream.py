@@ -62,6 +62,8 @@ class MapStream(Stream):
     a notebook may record the map or play a record in its place.
     """
 
+    is_map = True
+
     def __init__(
         self,
         plan: Planned,

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
-from ...agent.map.kept.recorded import failed
-from ...agent.map.row import Row
-from ...agent.map.stream import MapStream, map_of
 from ...agent.replay_check import Wish
 from ...agent.stream import Stream
 from ...agent.tape import Tape
@@ -35,6 +32,10 @@ from ...view.format import clip
 from ..failed_cell import Question
 from ..options import LATEST, Options
 from .rerun import Choice, again
+
+if TYPE_CHECKING:
+    from ...agent.map.row import Row
+    from ...agent.map.stream import MapStream
 
 MAP = "_map"  # the variable of the latest map
 NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
@@ -54,6 +55,8 @@ class Mapped:
 
     def given(self, agent: Agent) -> Given:
         """Return the inputs of the map. Raises UsageError for data or a prompt of no use."""
+        from ...agent.map.stream import map_of
+
         options = self._options
         self._stream = map_of(
             agent,
@@ -121,11 +124,16 @@ class Mapped:
             namespace[options.output] = self._stream.frame
 
 
+def is_map_stream(stream: Stream) -> TypeGuard[MapStream]:
+    """Return whether a stream is a map, without loading what maps need."""
+    return stream.is_map
+
+
 def take_up(
     stream: Stream, records: Iterable[Record], *, live: bool, trust: bool | frozenset[str]
 ) -> None:
     """Let a map take the rows that trusted records answer; `live`: all are asked anew."""
-    if not isinstance(stream, MapStream):
+    if not is_map_stream(stream):
         return
     if live:
         stream.forget()
@@ -139,7 +147,7 @@ def unreplayed(
     stream: Stream, records: Sequence[Record], fault: NotReplayed, advice: str
 ) -> NotReplayed:
     """Return the error for a map without a record of the same rows: which ones have none."""
-    if not isinstance(stream, MapStream) or not records:
+    if not is_map_stream(stream) or not records:
         return fault
     lost = stream.unknown(events_of(r) for r in records if intact(r))
     words = lacking(lost, stream) if lost else OTHERWISE
@@ -148,13 +156,15 @@ def unreplayed(
 
 def unplayable(stream: Stream, tape: Tape) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
-    if not isinstance(stream, MapStream) or not (lost := stream.missing(tape.events)):
+    if not is_map_stream(stream) or not (lost := stream.missing(tape.events)):
         return ""
     return f"{NOTHING} {lacking(lost, stream)}"
 
 
 def to_finish(tape: Tape) -> bool:
     """Return whether a map of the user's own has rows that failed, which are asked again."""
+    from ...agent.map.kept.recorded import failed
+
     return tape.own and failed(tape.events) > 0
 
 
@@ -174,7 +184,7 @@ def lacking(lost: Sequence[Row], stream: MapStream) -> str:
 
 def leave(stream: Stream, namespace: dict[str, Any]) -> None:
     """Leave a stream that is a map in the user's names."""
-    if isinstance(stream, MapStream):
+    if is_map_stream(stream):
         namespace[MAP] = stream
 
 

@@ -31,7 +31,6 @@ from ..options import Options
 from ..output_option import wanted
 from ..session import Session
 from .identity import Cell
-from .mapped import Mapped
 from .ran_cells import RanCell
 from .rerun import Choice
 
@@ -156,6 +155,8 @@ def inputs(
 ) -> Asking:
     """Return the inputs of a cell; rebuild its conversation from records at its first use."""
     if options.map:
+        from .mapped import Mapped  # maps are a tenth of all that a cell loads; few cells have one
+
         return Mapped(asked, options, session.shell.user_ns)
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     names = session.shell.user_ns

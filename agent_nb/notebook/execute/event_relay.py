@@ -18,15 +18,16 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...codecs.base import Codec
-from ...codecs.detect import named
-from ...codecs.losses import Losses
 from ...events import Event
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ..cell.identity import Cell
+
+if TYPE_CHECKING:
+    from ...codecs.base import Codec
+    from ...codecs.losses import Losses
 
 STREAM = "stream"  # key in what the runner sends
 BEAT = 0.03  # seconds between two reads of the file
@@ -62,6 +63,8 @@ class Relay:
     def __init__(
         self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None
     ) -> None:
+        from ...codecs.detect import named
+
         target, form = named(codec)
         self._encoder = target.encoder(form=form)
         self._decoder = named("canonical")[0].decoder()
@@ -119,5 +122,7 @@ def overlapping(codec: str) -> bool:
 
     Raises UsageError on an unknown codec.
     """
+    from ...codecs.detect import named
+
     found: Codec = named(codec)[0]
     return found.interleaves

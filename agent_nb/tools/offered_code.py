@@ -1,0 +1,27 @@
+"""The code of a cell that an agent offers: which code may be offered, and inserted.
+
+Why beside `add_cell`: the notebook checks an offer of a record before it inserts it, without
+making the tool, for which pydantic is loaded.
+
+Rules: the card shows every character of the code; what would stay unseen is refused.
+"""
+
+from __future__ import annotations
+
+from ..wire.hidden_characters import HIDDEN, name
+
+NAME = "add_cell"  # of the tool
+LONGEST = 20_000  # characters of a cell; a card shows that many
+
+
+def unfit(code: str) -> str:
+    """Return why a code cannot be offered as a cell and how to correct it, or ""."""
+    if not code.strip():
+        return "The cell is empty. Give its code."
+    if len(code) > LONGEST:
+        return (
+            f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
+        )
+    if (found := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
+        return f"The code holds the hidden character {name(found)}. Write it as an escape in a string, or leave it out."
+    return ""
