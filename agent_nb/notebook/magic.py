@@ -2,7 +2,8 @@
 loading and unloading.
 
 Rules
-- Adapters only: a magic parses and delegates. Slow imports wait until the first cell runs.
+- Adapters only: a magic parses and delegates. Slow imports are made by a thread after `%load_ext`,
+  or by the first cell.
 - `%%agent` returns a coroutine; the input transformer makes the cell await it. Called by code
   outside an event loop it runs to its end; inside one, the caller awaits it.
 - Unloading restores the shell as it was before loading, and ends the MCP servers; runs in the
@@ -12,7 +13,9 @@ Rules
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -160,6 +163,19 @@ def load(shell: Any) -> None:
     ran_cells.install(shell)
     publish.guard(shell)
     completion.install(shell, lambda: _loaded(shell).session)
+    if hasattr(shell, "kernel"):
+        threading.Thread(target=_load_ahead, name="agent_nb imports", daemon=True).start()
+
+
+def _load_ahead() -> None:
+    """Import what an agent cell needs while the user writes the first one.
+
+    These imports take three times as long as `%load_ext`: there every notebook would wait for them,
+    in the first agent cell its card would.
+    """
+    with suppress(Exception):  # the cell that needs a module says what is wrong with it
+        from ..view.widgets import board  # noqa: F401
+        from .cell import presenter, run  # noqa: F401
 
 
 def unload(shell: Any) -> None:
