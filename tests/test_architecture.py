@@ -182,7 +182,7 @@ HOMES = {
         "models.http.way",
         "external",
     },
-    "h11": {"models.http.direct"},
+    "httpcore": {"models.http.direct", "models.http.network"},
     "ipywidgets": {"view.widgets"},
     "IPython": {"notebook", "tools.python"},
     "ipykernel": {"notebook"},

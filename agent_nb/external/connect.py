@@ -7,6 +7,8 @@ Rules
   pieces (`wire.compression`).
 - A loopback address is never asked through a proxy; redirects are not followed, so a token goes to
   no other host.
+- Each request has a connection of its own: httpx would take bytes behind an answer for the next
+  one.
 - Without a token, that of a server of this user on this machine is found (`tokens`); it is sent to
   no other address.
 """
@@ -132,7 +134,12 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
     # without TLS no certificate is checked, and loading certificates takes longer than connecting
     secure = parts.scheme == "https"
     async with httpx.AsyncClient(
-        headers=headers, timeout=times, trust_env=not direct, follow_redirects=False, verify=secure
+        headers=headers,
+        timeout=times,
+        limits=httpx.Limits(max_keepalive_connections=0),
+        trust_env=not direct,
+        follow_redirects=False,
+        verify=secure,
     ) as client:
         yield client
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from agent_nb.errors import ModelError
-from agent_nb.models.http import direct, way
+from agent_nb.models.http import direct, network, way
 from agent_nb.models.http.client import Http
 from agent_nb.models.http.direct import Direct
 from agent_nb.models.http.reply import Timeouts
@@ -237,7 +237,7 @@ def test_an_event_loop_of_another_package_is_enough(monkeypatch):
             await asyncio.sleep(0)
             return answer.status_code
 
-    monkeypatch.setattr(direct.asyncio, "BaseEventLoop", int)
+    monkeypatch.setattr(network.asyncio, "BaseEventLoop", int)
     with asyncio.Runner(loop_factory=Other) as runner:
         assert runner.run(main()) == 200
 

@@ -55,13 +55,16 @@ class ChatDecoder(FrameDecoder):
         self._extras = Extras(PROVIDER)
         self._call_extras: dict[str, dict[str, Any]] = {}
 
-    def _finish(self, out: list[Part]) -> bool:
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the answer is missing: it is done, has its reason, or its usage."""
+        return self.done or bool(self._reason) or self._tail
+
+    def _finish(self, out: list[Part]) -> None:
         self._held(out)
-        ended = self.done or bool(self._reason) or self._tail
-        broken = "" if ended and not self.failed else CUT
+        broken = "" if self.complete and not self.failed else CUT
         self._resend(out)
         out.extend(self._calls.close(broken or (LENGTH if self._reason == "length" else "")))
-        return ended
 
     def _plain(self, choice: Choice, out: list[Part]) -> bool:
         """Read a plain chunk on the fast path; return False if it needs the general one."""
@@ -93,7 +96,7 @@ class ChatDecoder(FrameDecoder):
         try:
             chunk = lenient_loads(data)
         except ValueError:
-            self._fail(not_json(data), out)
+            self._unreadable(not_json(data), out)
             return
         if isinstance(chunk, dict):
             self._chunk(chunk, out, failed=frame.event == "error")

@@ -8,6 +8,8 @@ Rules
 - `feed` and `close` never raise; a fault becomes a Fault part, one per answer, after everything
   that was held back.
 - `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
+- Bytes after the end (`done`) are discarded, in whatever pieces they come. Between the reason to
+  finish and the end (`complete`), usage and errors are read; what cannot be read there is skipped.
 - Subclasses implement `_frame` (or the table `events`), `_finish`, and `_held` if they hold
   something back.
 """
@@ -41,21 +43,28 @@ class FrameDecoder(ABC):
 
     def feed(self, data: bytes) -> Sequence[Part]:
         """Return the parts that `data` completes."""
-        return self._frames(self._body.feed(data))
+        return [] if self.done else self._frames(self._body.feed(data))
 
     def close(self) -> Sequence[Part]:
         """End the body: return what was held back or open, with a Fault if it broke off."""
-        out = self._frames(self._body.close())
-        if not self._finish(out) and not self.failed:
-            self._fail(Fault("cut", CUT, retryable=True), out)
+        out = [] if self.done else self._frames(self._body.close())
+        self._finish(out)
+        self._unreadable(Fault("cut", CUT, retryable=True), out)
         return out
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the answer is missing, whatever follows."""
+        return self.done
 
     def _frames(self, frames: Sequence[Frame]) -> list[Part]:
         out: list[Part] = []
         for frame in frames:
             self._frame(frame, out)
+            if self.done:
+                return out
         if self._body.fault is not None:
-            self._fail(self._body.fault, out)
+            self._unreadable(self._body.fault, out)
         return out
 
     @abstractmethod
@@ -63,8 +72,8 @@ class FrameDecoder(ABC):
         """Read one frame."""
 
     @abstractmethod
-    def _finish(self, out: list[Part]) -> bool:
-        """Close what is open; return whether the answer was complete."""
+    def _finish(self, out: list[Part]) -> None:
+        """Close what is open."""
 
     def _held(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
         """Emit what was held back, before a fault."""
@@ -79,6 +88,11 @@ class FrameDecoder(ABC):
         else:
             fault = Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error))
         self._fail(fault, out)
+
+    def _unreadable(self, fault: Fault, out: list[Part]) -> None:
+        """Fail because of what cannot be read or never came, if it was part of the answer."""
+        if not self.complete:
+            self._fail(fault, out)
 
     def _fail(self, fault: Fault, out: list[Part]) -> None:
         if not self.failed:
@@ -99,7 +113,7 @@ class EventDecoder(FrameDecoder):
         try:
             event = lenient_loads(frame.data)
         except ValueError:
-            self._fail(not_json(frame.data), out)
+            self._unreadable(not_json(frame.data), out)
             return
         if isinstance(event, dict):
             self._event(

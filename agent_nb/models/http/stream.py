@@ -7,7 +7,8 @@ Rules
   A fault until then is a ModelError that may be retried; a later one may not, and comes after
   everything that was read.
 - After the answer is over (`decoder.done`) the connection gets a moment to end by itself, then it
-  is closed.
+  is closed. What still comes is discarded.
+- A break or a silence behind a complete answer (`decoder.complete`) is no fault.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class StreamDecoder(Protocol):
     """A provider's decoder: the contract of `base.Decoder`, and whether the answer is over."""
 
     done: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the answer is missing; its usage may still follow."""
 
     def feed(self, data: bytes) -> Sequence[Part]:
         """Return the parts that `data` completes."""
@@ -123,7 +128,7 @@ async def _read(reply: Reply, decoder: StreamDecoder) -> AsyncGenerator[Sequence
             except StopAsyncIteration:
                 break
             except ModelError as fault:
-                broken = fault
+                broken = None if decoder.complete else fault
                 break
             out, broken = gate.take(decoder.feed(data))
             if out:

@@ -4,6 +4,7 @@ Rules
 - A loopback address is never reached through a proxy; other hosts follow HTTP_PROXY, HTTPS_PROXY,
   ALL_PROXY and NO_PROXY.
 - Redirects are not followed, and no cookies are kept.
+- Behind a proxy each request has a connection of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Response(Protocol):
 
 
 class Way(Protocol):
-    """A kept connection for one request at a time."""
+    """The way of one request at a time."""
 
     async def send(
         self, method: str, url: Any, headers: Mapping[str, str], body: bytes
@@ -60,6 +61,8 @@ class Proxied:
 
         try:
             self._client = httpx.AsyncClient(
+                # httpx would take bytes behind an answer for the next one: no connection is kept
+                limits=httpx.Limits(max_keepalive_connections=0),
                 timeout=httpx.Timeout(None, connect=connect, write=WRITING),
                 verify=tls if tls is not None else False,
             )

@@ -59,10 +59,14 @@ class AnthropicDecoder(EventDecoder):
             reasoning=used.reasoning + spent.reasoning,
         )
 
-    def _finish(self, out: list[Part]) -> bool:
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of the answer is missing: it is done, or has its reason to stop."""
+        return self.done or bool(self.stop_reason)
+
+    def _finish(self, out: list[Part]) -> None:
         for index in tuple(self._open):
             self._stop(index, out, broken=CUT)
-        return self.done or bool(self.stop_reason)
 
     def _unknown(self, kind: str, event: dict[str, Any], out: list[Part]) -> None:
         out.append(Extra(PROVIDER, kind, event))

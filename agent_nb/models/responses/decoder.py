@@ -53,12 +53,11 @@ class ResponsesDecoder(EventDecoder):
         self._seen: set[str] = set()
         self._broken = CUT  # the fault of a call that is still open at the end
 
-    def _finish(self, out: list[Part]) -> bool:
+    def _finish(self, out: list[Part]) -> None:
         for block in tuple(self._open):
             self._shut(block, out, incomplete=not self.done)
         for item in self._items.open(CALL):
             self._call({}, item, out, broken=self._broken)
-        return self.done
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         if event.get("object") == "response" and "output" in event:

@@ -4,6 +4,8 @@ Rules
 - A process gets the SDK's default variables (home, path, user and the like) and those of its entry,
   nothing else of this process: no key of ours.
 - The SDK starts it in a process group of its own and ends the whole group.
+- Over HTTP each request has a connection of its own: the client would take bytes behind an answer
+  for the next one.
 - The end of the connection is noted when it happens, not when the next call fails.
 """
 
@@ -90,7 +92,10 @@ async def _over_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any
     timeout = httpx2.Timeout(_CONNECT, read=_READ)
     async with (
         httpx2.AsyncClient(
-            headers=server.headers, timeout=timeout, event_hooks={"response": [noted]}
+            headers=server.headers,
+            timeout=timeout,
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            event_hooks={"response": [noted]},
         ) as client,
         streamable_http_client(server.url, http_client=client) as streams,
     ):
