@@ -29,6 +29,7 @@ from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import Event
 from ..events.interruption import AT
 from ..events.log import EventLog
+from ..models.http.retry import Failures
 from ..models.messages import Request
 from ..models.offline import check_model
 from ..wire.surrogates import encodable
@@ -215,15 +216,15 @@ class Loop:
 
     async def _model_turn(self) -> Turn:
         """Return the next model turn, retrying the request if need be."""
-        attempt = 1
+        attempt, failures = 1, Failures()
         while True:
             turn = Turn(self._meter.turns + 1, self._ids)
-            more = await self._request(turn, attempt)
+            more = await self._request(turn, attempt, failures)
             if more is None:
                 return turn
             attempt += more.counted
             if more.code == FALLBACK:
-                attempt = 1
+                attempt, failures = 1, Failures()
                 self._next_model(more)
             else:
                 self._error(more.code, more.message, raw=more.raw, retryable=True)
@@ -240,7 +241,7 @@ class Loop:
         self._log.append(events.State(kind="model", payload=self._plan.redaction.value(said)))
         self._follow(plan)
 
-    async def _request(self, turn: Turn, attempt: int) -> Retry | None:
+    async def _request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
         """Make one request; return how to repeat it, None if it was answered.
 
         Raises ModelError if it failed and is not retried.
@@ -275,7 +276,8 @@ class Loop:
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
-            more = None if pipeline.heard else retry_of(fault, attempt, self._plan, self._prompt)
+            if not pipeline.heard:
+                more = retry_of(fault, attempt, failures, self._plan, self._prompt)
             if more is None:
                 raise
         finally:

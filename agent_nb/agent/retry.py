@@ -9,6 +9,7 @@ Rules
   request too long, with a shorter history; all without a wait.
 - A fault that may pass is retried after `Plan.retry_delay`. A refusal shared with other requests
   (`ModelError.shared`) is not counted as an attempt: the endpoint's limiter waits for all of them.
+  A server that fails with the same words again and again is given up (`Failures`).
 - If the model stays away or overloaded and the plan has another one, that one goes on. Then only a
   rate limit is waited out; of other faults, `PATIENCE` requests or a wait of `PAUSE` seconds are
   enough. A wrong key or a wrong request is the user's to mend: nothing takes their place.
@@ -20,7 +21,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models.http.retry import is_outage
+from ..models.http.retry import Failures, is_outage
 from ..models.http.waits import rest
 from .request import Prompt
 from .run_spec import Plan
@@ -48,8 +49,12 @@ class Retry(msgspec.Struct, frozen=True):
         await rest(self.wait)
 
 
-def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Retry | None:
+def retry_of(
+    fault: ModelError, attempt: int, failures: Failures, plan: Plan, prompt: Prompt
+) -> Retry | None:
     """Return how to repeat the failed request number `attempt`, or None to give up.
+
+    `failures` are those of the model so far, and get this one.
 
     Changes what `prompt` asks for next, and advises in the message of a fault that is final.
     """
@@ -65,7 +70,7 @@ def retry_of(fault: ModelError, attempt: int, plan: Plan, prompt: Prompt) -> Ret
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
-    wait = plan.retry_delay(fault, attempt)
+    wait = None if failures.add(fault) else plan.retry_delay(fault, attempt)
     hurried = bool(plan.spares) and fault.status != 429
     if wait is None or (hurried and (attempt >= PATIENCE or wait > PAUSE)):
         return _fallback(fault, plan)

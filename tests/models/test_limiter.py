@@ -19,7 +19,7 @@ from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
 from agent_nb.models.http.limiter import Limiter, reporting
 from agent_nb.models.http.places import FAR, MEMORY, POLL, SLOW, STALE, WINDOW, Places
-from agent_nb.models.http.retry import BUSY
+from agent_nb.models.http.retry import BUSY, Failures
 
 
 class Clock:
@@ -455,7 +455,8 @@ def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
     first, second = wait(main)
     assert (first.shared, second.shared) == (False, True)
     plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, spares=())
-    assert [retry_of(fault, 3, plan, None).counted for fault in (first, second)] == [True, False]
+    retries = [retry_of(fault, 3, Failures(), plan, None) for fault in (first, second)]
+    assert [retry.counted for retry in retries] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,23 @@
 """When a failed request is made again, and how long is waited before it."""
 
-import pytest
+import json
 
+import pytest
+from helpers.waiting import wait
+
+from agent_nb import Agent
 from agent_nb.errors import ModelError
-from agent_nb.models.http.retry import BROKEN, BUSY, LONGEST, delays, retry_after, retryable_status
+from agent_nb.models.http import retry
+from agent_nb.models.http.retry import (
+    AWAY,
+    BUSY,
+    LONGEST,
+    Failures,
+    delays,
+    retry_after,
+    retryable_status,
+)
+from agent_nb.models.openai import provider
 
 
 def fault(**kw):
@@ -25,23 +39,41 @@ def test_an_error_that_is_not_retryable_is_given_up():
 
 
 @pytest.mark.parametrize(
-    "error", [fault(status=429), fault(status=503), fault(status=529), fault()]
+    "error",
+    [
+        *(fault(status=status) for status in (429, 500, 502, 503, 504, 529)),
+        fault(),
+        fault(code="cut"),
+        fault(code="empty"),
+    ],
 )
-def test_a_busy_server_is_waited_for_a_minute_in_all(error):
+def test_a_busy_or_failing_server_is_waited_for_a_minute_in_all(error):
     waits = [delays(error, attempt, spread=lambda: 1.0) for attempt in range(1, len(BUSY) + 2)]
     assert waits == [*BUSY, None]
     assert sum(BUSY) == 60
 
 
-@pytest.mark.parametrize(
-    "error", [fault(status=500), fault(status=408), fault(code="connect"), fault(code="timeout")]
-)
-def test_a_broken_or_absent_server_is_given_up_after_four_attempts(error):
+@pytest.mark.parametrize("error", [fault(status=408), fault(code="connect"), fault(code="timeout")])
+def test_an_absent_server_is_given_up_after_four_attempts(error):
     assert (
         [delays(error, attempt, spread=lambda: 1.0) for attempt in (1, 2, 3, 4)]
-        == [*BROKEN, None]
+        == [*AWAY, None]
         == [0.5, 1.0, 2.0, None]
     )
+
+
+def test_a_server_that_fails_with_the_same_words_thrice_is_given_up():
+    failures = Failures()
+    same, other = ModelError("same", status=500), ModelError("other", status=500)
+    assert [failures.add(each) for each in (same, other, same, same)] == [False] * 3 + [True]
+
+
+@pytest.mark.parametrize(
+    "error", [fault(status=429), fault(status=502), fault(status=529), fault(code="cut")]
+)
+def test_the_same_words_of_a_busy_server_or_a_break_say_nothing(error):
+    failures = Failures()
+    assert not any(failures.add(error) for _ in range(9))
 
 
 def test_waits_are_spread_between_half_and_whole():
@@ -117,3 +149,49 @@ NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
 )
 def test_a_wait_is_read_in_every_form(headers, words, seconds):
     assert retry_after(headers, words, now=NOW) == seconds
+
+
+DONE = 'data: {"choices": [{"delta": {"content": "fine"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def asking(serve, monkeypatch, *behaviours):
+    """Run an agent against these behaviours; return the run and how often it asked."""
+    monkeypatch.setattr(retry, "BUSY", (0.0,) * 7)
+    server = serve(*behaviours)
+    agent = Agent(provider("m", base_url=server.url), secrets={})
+    return wait(lambda: agent("go", check=False)), len(server.asked)
+
+
+def failing(words):
+    return lambda peer: peer.reply(500, json.dumps({"error": {"message": words}}))
+
+
+def test_a_server_that_fails_in_other_words_is_asked_for_a_minute(serve, monkeypatch):
+    faults = [failing(f"request {n}") for n in range(7)]
+    run, asked = asking(serve, monkeypatch, *faults, lambda peer: peer.stream(DONE))
+    assert (run.answer, asked) == ("fine", 8)
+
+
+def test_a_server_that_fails_in_the_same_words_is_asked_thrice(serve, monkeypatch):
+    run, asked = asking(serve, monkeypatch, failing("the template is wrong"))
+    assert (run.status, asked) == ("error", 3)
+    assert "the template is wrong" in run.error
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n", b"HTTP/1"])
+def test_a_connection_that_breaks_early_is_made_for_a_minute(serve, monkeypatch, sent):
+    def breaking(peer):
+        peer.connection.sendall(sent)
+
+    behaviours = [*[breaking] * 7, lambda peer: peer.stream(DONE)]
+    run, asked = asking(serve, monkeypatch, *behaviours)
+    assert (run.answer, asked) == ("fine", 8)
+
+
+def test_a_connection_that_breaks_later_is_made_once(serve, monkeypatch):
+    def breaking(peer):
+        peer.begin()
+        peer.send('data: {"choices": [{"delta": {"content": "half"}}]}\n\n')
+
+    run, asked = asking(serve, monkeypatch, breaking)
+    assert (run.status, asked) == ("error", 1)

@@ -45,12 +45,26 @@ def decision(allow: bool, by: str, scope: Any = "once", reason: str = "") -> tup
         ("usage", "✕ Cannot start  why"),
         ("model", "✕ Cannot start  why"),
         ("tools", "✕ Cannot start  why"),
-        ("provider", "✕ The provider refused  why"),
+        ("provider", "✕ The provider failed  why"),
         ("connect", "✕ No connection  why"),
     ],
 )
 def test_an_error_says_what_went_wrong_not_which_part_of_ours_it_came_from(code, title):
     assert title in said(e.Error(code=code, message="why"))
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ("lab refused the key (401): Incorrect.", "The provider refused"),
+        ("Rate limit at lab (429).", "The provider refused"),
+        ("lab failed (500): the template raised (404).", "The provider failed"),
+        ("lab is overloaded (529).", "The provider failed"),
+        ("the script says so", "The provider failed"),
+    ],
+)
+def test_only_a_refusal_of_the_request_is_called_one(message, title):
+    assert f"✕ {title}  {message}" in said(e.Error(code="provider", message=message))
 
 
 @pytest.mark.parametrize(

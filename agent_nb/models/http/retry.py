@@ -8,8 +8,11 @@ Rules
   that).
 - A wait that the server asked for is never shortened; above `LONGEST` seconds the request is given
   up.
-- Otherwise the waits come from a table: a minute in all if the server is busy, a few seconds if it
-  is broken or away. They are spread at random, so that many notebooks do not return at once.
+- Otherwise the waits come from a table: a minute in all if the server is busy or fails, or the
+  connection breaks; a few seconds if it is away. They are spread at random, so that many notebooks
+  do not return at once.
+- A server that fails with the same words `SAME` times has a reason that waiting does not mend
+  (`Failures`). A busy server, a gateway (502, 504) and a broken connection have no such words.
 - Pure: no clock (except as a default), no sleep.
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -25,7 +29,9 @@ from email.utils import parsedate_to_datetime
 from ...errors import ModelError
 
 BUSY = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 29.5)  # seconds before each next attempt: a minute in all
-BROKEN = BUSY[:3]
+AWAY = BUSY[:3]
+SAME = 3
+BREAKS = frozenset({"cut", "empty"})  # codes of connections that end before the first part
 LONGEST = 120.0
 OWN = frozenset({"context", "no_tools", "no_images"})  # refusals of what was sent
 STATUSES = frozenset({408, 409, 425, 429})
@@ -51,14 +57,29 @@ def delays(
     `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
     number in [0, 1).
     """
-    busy = error.status in PASSING or (error.status == 0 and error.code == "provider")
-    steps = BUSY if busy else BROKEN
+    said = error.status == 0 and error.code == "provider"  # in a stream that had begun well
+    present = error.status == 429 or error.status >= 500 or said or error.code in BREAKS
+    steps = BUSY if present else AWAY
     if not error.retryable or attempt > len(steps):
         return None
     asked = error.retry_after
     if asked is not None:
         return None if asked > LONGEST else max(asked, 0.0) + spread() * 0.25
     return steps[attempt - 1] * (0.5 + spread() / 2)
+
+
+class Failures:
+    """What a server said when it failed to answer one request."""
+
+    def __init__(self) -> None:
+        self._words: Counter[str] = Counter()
+
+    def add(self, error: ModelError) -> bool:
+        """Count a failure; return whether the server has failed with these words `SAME` times."""
+        if error.status != 500:
+            return False
+        self._words[str(error)] += 1
+        return self._words[str(error)] >= SAME
 
 
 def is_outage(error: ModelError) -> bool:

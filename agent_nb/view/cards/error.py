@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..format import clip
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
 from ..state.cards import ErrorCard
@@ -13,7 +15,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "usage": ("Cannot start", "bad", ""),
     "tools": ("Cannot start", "bad", ""),
     "model": ("Cannot start", "bad", ""),
-    "provider": ("The provider refused", "bad", ""),
+    "provider": ("The provider failed", "bad", ""),
     "connect": ("No connection", "bad", ""),
     "cut": ("The connection broke off", "bad", ""),
     "timeout": ("No answer in time", "bad", ""),
@@ -53,6 +55,9 @@ LAST: dict[str, tuple[str, Tone, str]] = {
         "Say in the prompt what the answer needs, have the type allow None, or use a larger model.",
     )
 }
+# a fault of the provider whose message names a status of the request, as `models.http.errors` does
+REFUSED: tuple[str, Tone, str] = ("The provider refused", "bad", "")
+_REFUSAL = re.compile(r"[^()]{1,200}\([34]\d\d\)").match
 # codes whose raw text is the model's
 WRITTEN = ("malformed_execute", "forged_results", "incomplete", "unknown_tool")
 
@@ -61,6 +66,8 @@ def card(state: ErrorCard, context: Context) -> Node:
     """Return the error, with the raw text behind it in a fold."""
     known = KNOWN if state.soft or state.code not in LAST else LAST
     title, tone, after = known.get(state.code, (_words(state.code), "bad", ""))
+    if state.code == "provider" and _REFUSAL(state.message):
+        title, tone, after = REFUSED
     mark = "✕" if tone == "bad" else "!"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
     head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(first, 2000)}")), wrap=True)

@@ -20,7 +20,7 @@ def short_waits(monkeypatch):
     steps = (0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
     for module in (retry, places):
         monkeypatch.setattr(module, "BUSY", steps)
-    monkeypatch.setattr(retry, "BROKEN", steps[:3])
+    monkeypatch.setattr(retry, "AWAY", steps[:3])
     monkeypatch.setattr(limiter, "_limiters", {})
 
 
