@@ -51,10 +51,11 @@ class Agent(Configuration):
     known when a run starts). `late`: resolve the model on first use, so that a replay needs neither
     the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
     that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
-    thoughts, besides think and thinking. `namespace`: where the names of functions, models and
-    policies are looked up (policies: in `__main__` by default). `mentioned` returns names of
-    further tools that a policy may mention. `model_source`: where the name of the model came from,
-    for the record. `output`: the type of the answer (see `output_type`), for `run.output`.
+    thoughts anywhere outside code (think and thinking do at the start of an answer). `namespace`:
+    where the names of functions, models and policies are looked up (policies: in `__main__` by
+    default). `mentioned` returns names of further tools that a policy may mention. `model_source`:
+    where the name of the model came from, for the record. `output`: the type of the answer (see
+    `output_type`), for `run.output`.
     """
 
     def __call__(

@@ -28,6 +28,7 @@ from . import outgoing
 from .configuration import Configuration
 from .context import Context
 from .dependencies import behind, place
+from .parse import with_thought_tags
 from .replay import Player
 from .replay_check import ReplayCheck, Wish
 from .run_spec import Plan
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from ..tools.runner import ToolRunner
 
 FALLBACK = "xml"
-THOUGHT_TAGS = ("think", "thinking")
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
         redaction,
         agent.policy(),
         models,
-        _thinking(agent, plugins.load("dialects", FALLBACK)),
+        with_thought_tags(plugins.load("dialects", FALLBACK), agent.thought_tags),
         _start_fields(agent, redaction),
         tariffs,
     )
@@ -135,7 +135,7 @@ def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialec
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
     check_budget(model, agent.limits.cost)
-    return _thinking(agent, dialect)
+    return with_thought_tags(dialect, agent.thought_tags)
 
 
 def _started(model: Model) -> Model:
@@ -191,14 +191,6 @@ def player(
         return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
 
     return make
-
-
-def _thinking(agent: Configuration, dialect: Dialect) -> Dialect:
-    """Return `dialect` wrapped so that it reads the thought tags, the user's included."""
-    wrapped: Dialect = plugins.load("dialects", "thinking").over(
-        dialect, (*THOUGHT_TAGS, *agent.thought_tags)
-    )
-    return wrapped
 
 
 def _runner(

@@ -19,12 +19,13 @@ from .. import events
 from ..dialects.base import Dialect
 from ..events import Event
 from ..events.text import Texts, answer_text, content_text
+from ..host import plugins
 from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Head, Part, Text, Thought, Usage
 from . import sight
 from .history import estimate_tokens, messages
-from .parse import parse
+from .parse import read_turn, with_thought_tags
 
 STRATEGIES = ("window", "summary")
 TASK = "Summarise this conversation in at most 150 words: facts, names, numbers, decisions, and what is still open. Write only the summary."
@@ -82,7 +83,8 @@ async def summary(model: Model, asked: Request) -> tuple[str, list[Part]]:
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
-    return answer_text(parse(said, "thinking")), told
+    dialect = with_thought_tags(plugins.load("dialects", "native"))
+    return answer_text(read_turn(said, dialect)), told
 
 
 def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:

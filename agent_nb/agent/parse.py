@@ -1,4 +1,4 @@
-"""`parse`: read the text of a model turn, written in a dialect, into events.
+"""Read the text of a model turn, written in a dialect, into events: `parse`, and what runs share.
 
 Rules: the dialect and the turn do the work, as in a run.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..dialects.base import Dialect
 from ..events import End, Event
 from ..events.log import EventLog
 from ..host import plugins
@@ -20,6 +21,20 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     An `end` event follows only if the model wrote the end marker. `dialect`: `native`, `xml`,
     `section`, `thinking` or a plug-in. Raises UsageError for an unknown dialect; any text is valid.
     """
+    return read_turn(chunks, plugins.load("dialects", dialect))
+
+
+def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
+    """Return `dialect` as it reads the text of a provider, with the thought tags of `thinking`.
+
+    `named`: further tags, of the user. Raises UsageError for what is no name of a tag.
+    """
+    wrapped: Dialect = plugins.load("dialects", "thinking").over(dialect, named)
+    return wrapped
+
+
+def read_turn(chunks: Iterable[str], dialect: Dialect) -> list[Event]:
+    """Return the stored events of one model turn, as `parse` does."""
     turn, log = Turn(1), EventLog("parse")
     for event in turn.feed(_joined(_read(chunks, dialect))) + turn.close():
         if event.type != "delta":
@@ -29,9 +44,9 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     return list(log)
 
 
-def _read(chunks: Iterable[str], dialect: str) -> Iterator[Sequence[parts.Part]]:
+def _read(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[parts.Part]]:
     """Yield the parts of each chunk until the dialect stops reading."""
-    parser = plugins.load("dialects", dialect).parser()
+    parser = dialect.parser()
     for chunk in chunks:
         yield parser.feed(chunk)
         if parser.stopped:

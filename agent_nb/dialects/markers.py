@@ -7,6 +7,7 @@ Rules
 - A parser is a set of modes; each consumes what it can of the buffer. Modes run until one leaves
   the mode unchanged.
 - Plain text costs one search for a sigil and is returned unchanged by the same call.
+- Leading thought tags count until the first visible character; a marker of the dialect is visible.
 - Text is kept raw: white space around markers belongs to the adjacent text.
 - Text that ends with the stream is closed; an unclosed thought is closed as incomplete.
 - Nothing raises, whatever the text.
@@ -19,34 +20,53 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+
 from ..models.parts import Close, Part, Text, Thought
 from ..wire.scanner import Markers, hold
 from ..wire.tags import TagReader
 from .base import Parser
+from .fences import Fences
 
 Mode = Callable[[], None]
 Handler = Callable[["re.Match[str]"], None]
+# white space, and marks that no reader sees: a byte order mark, zero-width spaces and joiners
+_invisible = re.compile("[\\s\ufeff\u200b-\u200d\u2060]*").match
+
+
+class ThoughtTags(msgspec.Struct, frozen=True):
+    """Names of thought tags.
+
+    `leading`: those that count only before the first visible character of a turn. `anywhere`: those
+    that count wherever there is text, except in code fences.
+    """
+
+    leading: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+
+
+NO_TAGS = ThoughtTags()
 
 
 @runtime_checkable
 class Taggable(Protocol):
     """A dialect whose parser can also read thought tags."""
 
-    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
-        """Return a parser that also reads `tags` (see `thinking`) wherever it reads text."""
+    def tagged_parser(self, tags: ThoughtTags) -> Parser:
+        """Return a parser that also reads `tags` (see `thinking`) where it reads text."""
 
 
 @cache
 def markers_with_tags(
     pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
 ) -> Markers:
-    """Return the markers of a dialect with the thought tags `tags` before them."""
+    """Return the markers of a dialect with the thought tags `tags` after them."""
     if not tags:
-        return Markers(pattern, words, fold=fold)
+        return Markers(pattern or "(?!)", words, fold=fold)
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
     tagged = rf"<(?P<tag>{names})(?=[\s/>])"
     return Markers(
-        f"{tagged}|{pattern}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold
+        f"{pattern}|{tagged}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold
     )
 
 
@@ -56,12 +76,24 @@ class MarkerParser:
     `_handlers` maps the name of the matched group to a handler, which moves `_pos` past the marker.
     """
 
-    def __init__(self, markers: Markers, last: Markers | None = None) -> None:
+    def __init__(
+        self,
+        pattern: str,
+        words: tuple[str, ...],
+        tags: ThoughtTags,
+        *,
+        last: str = "",
+        fold: bool = False,
+    ) -> None:
         self.stopped = False
-        self._markers = markers
-        self._last = last or markers  # used once no more text comes
-        # first characters of markers
-        self._sigil, self._others = markers.sigils[0], list(markers.sigils[1:])
+        self._markers = markers_with_tags(pattern, words, tags.anywhere, fold=fold)
+        # used once no more text comes
+        self._last = markers_with_tags(last or pattern, words, tags.anywhere, fold=fold)
+        self._leading = markers_with_tags("", (), tags.leading) if tags.leading else None
+        self._fences = Fences() if tags.anywhere else None
+        # first characters of markers; "<" also begins the closing tag of a thought
+        self._sigil = "<"
+        self._others = [sigil for sigil in self._markers.sigils if sigil != "<"]
         self._buf = ""
         self._pos = 0
         self._base = 0  # offset of the buffer in the turn
@@ -70,7 +102,7 @@ class MarkerParser:
         self._open = False  # a block of this voice has begun
         # set while text without a sigil may pass unchanged
         self._plain: type[Text] | type[Thought] | None = None
-        self._mode: Mode = self._text
+        self._mode: Mode = self._text if self._leading is None else self._lead
         self._handlers: dict[str, Handler] = {"tag": self._begin_tag}
         self._closing = ""
         self._attributes: dict[str, Any] | None = None
@@ -91,6 +123,8 @@ class MarkerParser:
                     break
             else:
                 self._base += len(text)
+                if self._fences is not None and make is Text:
+                    self._fences.feed(text)
                 return (make(text),) if text else ()
         return self._advance(text)
 
@@ -119,6 +153,7 @@ class MarkerParser:
         self._buf = self._buf[self._pos :]
         self._pos = 0
         flows = self._open and not self._buf and self._kept is None and not self.stopped
+        flows = flows and self._mode != self._lead
         self._plain = self._voice if flows else None
         return out
 
@@ -148,6 +183,8 @@ class MarkerParser:
         if not text:
             return
         self._open = True
+        if self._fences is not None and self._voice is Text:
+            self._fences.feed(text)
         if self._attributes is not None:
             self._out.append(Thought(text, attributes=self._attributes))
             self._attributes = None
@@ -159,6 +196,23 @@ class MarkerParser:
             self._out.append(Close(incomplete=incomplete))
         self._open = False
         self._attributes = None
+
+    def _lead(self) -> None:
+        """Mode: before the first visible character of the turn, where leading tags count."""
+        assert self._leading is not None
+        buf, start = self._buf, self._pos
+        self._pos = _invisible(buf, start).end()  # type: ignore[union-attr]  # the pattern matches everywhere
+        self._say(buf[start : self._pos])
+        if self._pos == len(buf):
+            return
+        if found := self._leading.match(buf, self._pos):
+            self._begin_tag(found)
+        elif self._final or self._leading.hold(buf, self._pos) != self._pos:
+            self._leave_lead()
+
+    def _leave_lead(self) -> None:
+        self._leading = None
+        self._mode = self._text
 
     def _text(self) -> None:
         """Text up to the next marker, or to what may be the start of one."""
@@ -204,10 +258,10 @@ class MarkerParser:
     def _end_thought(self) -> None:
         self._shut()
         self._voice = Text
-        self._mode = self._text
+        self._mode = self._text if self._leading is None else self._lead
 
     def _begin_tag(self, found: re.Match[str]) -> None:
-        if self._voice is Thought:
+        if self._voice is Thought or (self._fences is not None and self._fences.inside):
             self._literal(found)
             return
         self._tag = TagReader(found["tag"])
@@ -223,7 +277,7 @@ class MarkerParser:
         if end is None or end < 0:
             self._say("<")
             self._pos += 1
-            self._mode = self._text
+            self._leave_lead()
             return
         self._begin_thought(end, self._closing)
         attributes: dict[str, Any] = dict(self._tag.attributes)

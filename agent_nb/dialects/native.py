@@ -17,7 +17,7 @@ from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
 from ..models.parts import Call, CallDelta, Close, Fault, Part, Text
 from .base import Parser
 from .calls import Scan, read_args
-from .markers import MarkerParser, markers_with_tags
+from .markers import MarkerParser, ThoughtTags
 
 CUT_OFF = "The call was cut off before its arguments were complete."
 NAMELESS = "The call has no tool name."
@@ -122,9 +122,9 @@ class Native:
         """Return a parser that passes text through."""
         return NativeParser()
 
-    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+    def tagged_parser(self, tags: ThoughtTags) -> Parser:
         """Return a parser that takes thought tags out of the text."""
-        return MarkerParser(markers_with_tags("", (), tags))
+        return MarkerParser("", (), tags)
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Return the answer; thoughts and calls are blocks of the message in this dialect."""

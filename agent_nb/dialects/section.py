@@ -26,6 +26,7 @@ from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
 from .examples import shots
+from .markers import ThoughtTags
 from .section_reader import SectionParser
 
 _PROTOCOL = """\
@@ -100,7 +101,7 @@ class Section:
         """Return a parser for one model turn."""
         return SectionParser()
 
-    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+    def tagged_parser(self, tags: ThoughtTags) -> Parser:
         """Return a parser that also reads thought tags."""
         return SectionParser(tags)
 

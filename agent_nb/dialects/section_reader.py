@@ -19,7 +19,7 @@ import re
 
 from ..models.parts import End, Execute, Fault, Text, Thought
 from .calls import Scan, read_call, within_depth
-from .markers import MarkerParser, markers_with_tags
+from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .native import cut_calls
 
 LARGEST = 64 * 1024 * 1024  # characters of one call
@@ -47,11 +47,8 @@ _bracket = re.compile(r"[\[\]§]").search
 class SectionParser(MarkerParser):
     """Reads one turn."""
 
-    def __init__(self, tags: tuple[str, ...] = ()) -> None:
-        super().__init__(
-            markers_with_tags(_PATTERN, _WORDS, tags, fold=True),
-            markers_with_tags(_LAST, _WORDS, tags, fold=True),
-        )
+    def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
+        super().__init__(_PATTERN, _WORDS, tags, last=_LAST, fold=True)
         self._handlers |= {
             "think": self._think,
             "call": self._call,

@@ -4,6 +4,9 @@
 Why a wrapper: reasoning models write their thoughts into the text, whatever the dialect.
 
 Rules
+- Some tags count only as the first characters of a turn (several in a row too): there a reasoning
+  model writes them. Later they are what the answer says, in code and JSON too. Others, which the
+  user named, count anywhere outside code fences (`ThoughtTags`).
 - Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
   confidence="…"></thinking>`, and the latter ending in `/>`. Attributes other than `thought` are
   kept on the thought; `confidence` is a number.
@@ -11,7 +14,9 @@ Rules
 - Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads
   them itself (`Taggable`). For other dialects the text is filtered first.
 - Other tags, and text that only resembles one, are text and held back no longer than needed.
-- As a dialect, `thinking` is the filter over `native`; `dialect.over(inner)` wraps another.
+- A closing tag without its opening tag is text.
+- As a dialect, `thinking` is the filter over `native`, with its tags anywhere;
+  `dialect.over(inner, …)` wraps another.
 """
 
 from __future__ import annotations
@@ -24,17 +29,18 @@ from ..models.messages import CallBlock, Message, OutputSchema, ResultBlock, Too
 from ..models.parts import Close, Part, Text, Thought
 from . import native
 from .base import Dialect, Parser, Typed
-from .markers import MarkerParser, Taggable, markers_with_tags
+from .markers import NO_TAGS, MarkerParser, Taggable, ThoughtTags
 
 TAGS = ("think", "thinking")
+ANYWHERE = ThoughtTags(anywhere=TAGS)
 
 
 class FilterParser:
     """Takes thoughts out of the text for a parser that does not know the tags."""
 
-    def __init__(self, inner: Parser, tags: tuple[str, ...]) -> None:
+    def __init__(self, inner: Parser, tags: ThoughtTags) -> None:
         self._inner = inner
-        self._filter = MarkerParser(markers_with_tags("", (), tags))
+        self._filter = MarkerParser("", (), tags)
         self._voice: type[Part] = Text
         self.stopped = False
 
@@ -66,15 +72,25 @@ class FilterParser:
 class Thinking:
     """A dialect whose parser also reads thought tags; the rest is the wrapped dialect's."""
 
-    def __init__(self, inner: Dialect, tags: Sequence[str] = TAGS, *, name: str = "") -> None:
+    def __init__(self, inner: Dialect, tags: ThoughtTags, *, name: str = "") -> None:
         self.name = name or inner.name
         self.native = inner.native
         self._inner = inner
-        self._tags = tuple(tags)
+        self._tags = tags
 
-    def over(self, inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
-        """Return `inner` with this filter around it; see `thinking`."""
-        return thinking(inner, tags)
+    def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
+        """Return `inner` as it reads the text of a provider: with the usual tags at the start of a
+        turn, and those that the user named anywhere. Raises UsageError as `thinking` does.
+        """
+        return thinking(inner, ThoughtTags(leading=TAGS, anywhere=tuple(named)))
+
+    def with_tags(self, tags: ThoughtTags) -> Dialect:
+        """Return the same dialect with `tags` beside its own."""
+        both = ThoughtTags(
+            tuple(dict.fromkeys((*self._tags.leading, *tags.leading))),
+            tuple(dict.fromkeys((*self._tags.anywhere, *tags.anywhere))),
+        )
+        return Thinking(self._inner, both, name=self.name)
 
     def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
         """Return the instructions of the wrapped dialect."""
@@ -118,17 +134,19 @@ class Thinking:
         return self._inner.results(results)
 
 
-def thinking(inner: Dialect, tags: Sequence[str] = TAGS) -> Dialect:
-    """Return `inner` wrapped to read thought tags, once only.
+def thinking(inner: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:
+    """Return `inner` with a filter for `tags` around it; a filter gets them beside its own.
 
     Raises UsageError if a tag is not a name of letters, digits, `_`, `.` and `-`.
     """
-    for tag in tags:
+    for tag in (*tags.leading, *tags.anywhere):
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", tag):
             raise UsageError(
                 f"{tag!r} is not a tag name. Write it without brackets, for example 'thinking'."
             )
-    return inner if isinstance(inner, Thinking) or not tags else Thinking(inner, tags)
+    if isinstance(inner, Thinking):
+        return inner.with_tags(tags)
+    return Thinking(inner, tags) if tags != NO_TAGS else inner
 
 
-dialect = Thinking(native.dialect, name="thinking")
+dialect = Thinking(native.dialect, ANYWHERE, name="thinking")

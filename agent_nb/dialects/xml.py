@@ -25,6 +25,7 @@ from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
 from .examples import shots
+from .markers import ThoughtTags
 from .xml_reader import XmlParser
 
 _PROTOCOL = """\
@@ -93,7 +94,7 @@ class Xml:
         """Return a parser for one model turn."""
         return XmlParser()
 
-    def tagged_parser(self, tags: tuple[str, ...]) -> Parser:
+    def tagged_parser(self, tags: ThoughtTags) -> Parser:
         """Return a parser that also reads thought tags."""
         return XmlParser(tags)
 

@@ -23,7 +23,7 @@ import re
 from ..models.parts import Call, End, Execute, Fault
 from ..wire.scanner import hold
 from .calls import Scan, read_batch, within_depth
-from .markers import MarkerParser, markers_with_tags
+from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .native import cut_calls
 
 PROSE = 4096  # characters
@@ -50,8 +50,8 @@ _blank = re.compile(r"\s*").match
 class XmlParser(MarkerParser):
     """Reads one turn."""
 
-    def __init__(self, tags: tuple[str, ...] = ()) -> None:
-        super().__init__(markers_with_tags(_PATTERN, _WORDS, tags))
+    def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
+        super().__init__(_PATTERN, _WORDS, tags)
         self._handlers |= {
             "think": self._think,
             "block": self._block,

@@ -46,9 +46,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         "", help="How the model writes its turns; empty: as its provider suggests."
     ).tag(config=True)
     system = Unicode("", help="Instructions for the model.").tag(config=True)
-    thought_tags = List(Unicode(), help="Further names of tags that hold thoughts.").tag(
-        config=True
-    )
+    thought_tags = List(
+        Unicode(), help="Names of tags that hold thoughts wherever they stand outside code."
+    ).tag(config=True)
     approve = Unicode(
         "", help="Tools with effects: ask, auto, deny, or a policy file; empty: ask."
     ).tag(config=True)

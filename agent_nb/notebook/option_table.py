@@ -166,7 +166,7 @@ OPTIONS = (
     _value(
         "--thought-tags",
         metavar="NAMES",
-        help="further names of tags that hold thoughts, beside think and thinking",
+        help="names of tags that hold thoughts wherever they stand outside code; think and thinking always do at the start of an answer",
     ),
     _value(
         "--attach",

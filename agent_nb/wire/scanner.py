@@ -30,13 +30,13 @@ class Markers:
         self.match = re.compile(pattern).match
         self.sigils = "".join(sorted({w[0] for w in known}))
         self._fold = fold
-        self._longest = max(map(len, known))
+        self._longest = max(map(len, known), default=0)
         self._beginnings = frozenset(w[:n] for w in known for n in range(1, len(w) + 1))
 
     def hold(self, text: str, start: int) -> int:
         """Return where a possible marker after `start` begins, or the length of the text."""
         first = max(start, len(text) - self._longest)
-        at = max(text.rfind(sigil, first) for sigil in self.sigils)
+        at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)
         if at < 0:
             return len(text)
         tail = text[at:].lower() if self._fold else text[at:]

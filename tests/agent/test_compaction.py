@@ -68,6 +68,11 @@ def test_a_summary_takes_the_place_of_what_was_left_out():
     assert done.answer == "fine"
 
 
+def test_a_summary_keeps_the_thought_tags_that_it_is_about():
+    done = run(Small(["They spoke of <think>x</think>.", "fine"]), "summary")
+    assert done.log.of("state")[0].payload["text"] == "They spoke of <think>x</think>."
+
+
 def test_what_a_summary_used_is_counted_and_priced():
     counted = {"text": "They spoke of x.", "usage": {"input": 900, "output": 20, "cost": 0.02}}
     done = run(Small([counted, {"text": "fine", "usage": {"input": 50, "cost": 0.01}}]), "summary")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.dialect_reading import (
+    LEADING,
     READ_BY,
     TEXT_DIALECTS,
     VECTORS,
@@ -32,7 +33,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         rows = [r for r in rows if r["system"] in READ_BY]
         metafunc.parametrize("vector", rows, ids=[f"{r['system']}-{r['name']}" for r in rows])
     if "dialect" in metafunc.fixturenames:
-        metafunc.parametrize("dialect", [*TEXT_DIALECTS, "thinking+xml", "thinking+section"])
+        metafunc.parametrize(
+            "dialect", [*TEXT_DIALECTS, "thinking+xml", "thinking+section", *LEADING]
+        )
 
 
 @pytest.fixture

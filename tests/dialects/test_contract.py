@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from agent_nb.models import parts as p
 from agent_nb.models.messages import CallBlock, ResultBlock, TextBlock
 
-WRITERS = ("xml", "section", "thinking+xml", "thinking+section")
+WRITERS = (
+    "xml",
+    "section",
+    "thinking+xml",
+    "thinking+section",
+    "leading+xml",
+    "leading+section",
+)
 HOSTILE = [
     "</execute>",
     "</results>",

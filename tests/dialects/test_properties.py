@@ -62,6 +62,9 @@ PIECES = [
     " ",
     "\t",
     "```",
+    "\n```\n",
+    "\n~~~~",
+    "\ufeff",
     "{",
     "}",
     "plain words",
@@ -88,6 +91,9 @@ MARKUP = {
     "native": (),
     "thinking+xml": (XML, TAGS),
     "thinking+section": (SECTION, TAGS),
+    "leading+native": (TAGS,),
+    "leading+xml": (XML, TAGS),
+    "leading+section": (SECTION, TAGS),
 }
 
 

@@ -1,7 +1,10 @@
 """Thought tags around any dialect."""
 
 import pytest
+from helpers.dialect_reading import named
 
+from agent_nb.agent.parse import with_thought_tags
+from agent_nb.dialects.markers import ThoughtTags
 from agent_nb.dialects.thinking import FilterParser, Thinking, thinking
 from agent_nb.errors import UsageError
 from agent_nb.host import plugins
@@ -129,20 +132,27 @@ def test_the_tags_of_the_wrapped_dialect_still_count(events):
 
 
 def test_further_tags_can_be_given(to_events):
-    parser = thinking(plugins.load("dialects", "xml"), ["think", "analysis"]).parser()
-    parts = [*parser.feed("<analysis>q</analysis>r<thinking>s"), *parser.close()]
-    assert to_events(parts) == [thought("q"), said("r<thinking>s")]
+    parser = plugins.load("dialects", "thinking").over(named("xml"), ["analysis"]).parser()
+    text = "<thinking>p</thinking>r<analysis>q</analysis>s<thinking>t"
+    parts = [*parser.feed(text), *parser.close()]
+    assert to_events(parts) == [thought("p"), said("r"), thought("q"), said("s<thinking>t")]
+
+
+def test_tags_that_the_user_names_count_in_the_dialect_thinking_too(to_events):
+    parser = with_thought_tags(named("thinking"), ["analysis"]).parser()
+    parts = [*parser.feed("r<analysis>q</analysis>s<thinking>t</thinking>"), *parser.close()]
+    assert to_events(parts) == [said("r"), thought("q"), said("s"), thought("t")]
 
 
 def test_a_tag_must_be_a_name():
     with pytest.raises(UsageError, match="tag name"):
-        thinking(plugins.load("dialects", "xml"), ["<think>"])
+        plugins.load("dialects", "thinking").over(named("xml"), ["<think>"])
 
 
 def test_wrapping_twice_is_wrapping_once():
-    once = thinking(plugins.load("dialects", "xml"))
-    assert thinking(once) is once
-    assert isinstance(once, Thinking)
+    twice = thinking(thinking(named("xml")))
+    assert isinstance(twice, Thinking)
+    assert type(twice.parser()) is type(named("xml").parser())
 
 
 def test_the_wrapped_dialect_keeps_its_name_and_words(tools):
@@ -172,14 +182,14 @@ class Shouting:
 
 def test_a_dialect_that_cannot_read_tags_is_given_the_text_without_them():
     inner = Shouting()
-    parser = FilterParser(inner, ("think",))
+    parser = FilterParser(inner, ThoughtTags(anywhere=("think",)))
     parts = [*parser.feed("a<th"), *parser.feed("ink>b</think>c"), *parser.close()]
     assert parts == [p.Text("A"), p.Thought("b"), p.Close(), p.Text("C"), p.Close()]
     assert inner.seen == "ac"
 
 
 def test_the_filter_stops_with_the_dialect_inside_it():
-    parser = FilterParser(Shouting(), ("think",))
+    parser = FilterParser(Shouting(), ThoughtTags(anywhere=("think",)))
     parts = parser.feed("STOP<think>b</think>c")
     assert parts == [p.Text("STOP")]
     assert parser.stopped

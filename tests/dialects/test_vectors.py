@@ -75,3 +75,4 @@ def test_with_thought_tags_around_the_dialect_the_result_is_the_same(
     if dialect == "thinking" or vector["name"] in ("tag_with_attribute",):
         return
     assert events(f"thinking+{dialect}", *vector["chunks"]) == expected(vector)
+    assert events(f"leading+{dialect}", *vector["chunks"]) == expected(vector)

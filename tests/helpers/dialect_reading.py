@@ -9,6 +9,8 @@ from typing import Any
 
 from helpers.paths import DATA
 
+from agent_nb.agent.parse import with_thought_tags
+from agent_nb.dialects.thinking import thinking
 from agent_nb.host import plugins
 from agent_nb.models import parts as p
 
@@ -19,14 +21,19 @@ READ_BY = {
     "looopy_thought": "thinking",
     "loom_think": "thinking",
 }
+LEADING = ("leading+native", "leading+xml", "leading+section")
 TEXT_DIALECTS = ("xml", "section", "thinking", "native")
 
 
 def named(name: str) -> Any:
-    """Return a dialect by name; `thinking+xml` is `xml` with thought tags."""
+    """Return a dialect by name; `thinking+xml` is `xml` with thought tags anywhere, `leading+xml`
+    as runs wrap it.
+    """
     outer, _, inner = name.partition("+")
-    found = plugins.load("dialects", outer)
-    return found.over(plugins.load("dialects", inner)) if inner else found
+    if not inner:
+        return plugins.load("dialects", outer)
+    found = plugins.load("dialects", inner)
+    return with_thought_tags(found) if outer == "leading" else thinking(found)
 
 
 def read_parts(dialect: str, chunks: Iterable[str]) -> list[p.Part]:

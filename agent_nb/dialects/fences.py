@@ -1,0 +1,52 @@
+"""The code fences in an answer that streams: is what comes next inside one?
+
+Why: in a fence a thought tag is an example, which the reader must see.
+
+Rules
+- A fence begins with a line of three or more backticks or tildes, perhaps after the marks of a list
+  or quote, and ends with a line of at least as many. An open one lasts to the end.
+- What follows the marks in the line that opens a fence counts as inside.
+- The state depends on the text only, not on its chunks. Each line is looked at once.
+"""
+
+from __future__ import annotations
+
+import re
+
+_INDENT = r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
+_OPENING = re.compile(rf"{_INDENT}(?P<marks>`{{3,}}|~{{3,}})").match
+_CLOSING = re.compile(r"[ \t>]*(?P<marks>`{3,}|~{3,})\s*\Z").match
+
+
+class Fences:
+    """Follows the fences of one text."""
+
+    def __init__(self) -> None:
+        self._marks = ""  # of the open fence
+        self._line: list[str] = []  # the last line so far
+
+    @property
+    def inside(self) -> bool:
+        """True if the text so far ends inside a fence."""
+        return bool(self._marks or _OPENING("".join(self._line)))
+
+    def feed(self, text: str) -> None:
+        """Take more of the text."""
+        first, *more = text.split("\n")
+        self._line.append(first)
+        for line in more:
+            self._end_line("".join(self._line))
+            self._line = [line]
+
+    def _end_line(self, line: str) -> None:
+        if self._marks:
+            closing = _CLOSING(line)
+            if closing and closing["marks"].startswith(self._marks):
+                self._marks = ""
+        elif (opening := _OPENING(line)) and not _is_inline(opening, line):
+            self._marks = opening["marks"]
+
+
+def _is_inline(opening: re.Match[str], line: str) -> bool:
+    """Return whether the marks begin a code span: backticks follow in the same line."""
+    return opening["marks"][0] == "`" and "`" in line[opening.end() :]
