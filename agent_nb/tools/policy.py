@@ -16,8 +16,9 @@ Rules
   other spellings of a name or value (`./x`, `a/../x`, another case, `-` for `_`); allowing globs
   must match both the value as given and its normalised path.
 - A shell command is judged by its parts (`command_line`): the first rule that matches a part or the
-  whole decides the part, and the strictest decision counts. An allowing glob spans operators only
-  if it spells them out.
+  whole decides the part, and the strictest decision counts. A restricting glob also matches what
+  the part starts (`sudo -u bob rm x` is `rm x` too). An allowing glob compares the words as given,
+  and spans operators only if it spells them out.
 - What an offered file allows (`Policy.offer`) does not count until the user allows the file.
 - An omitted argument counts as its default in the tool's schema; a value that is not text counts as
   its JSON.
@@ -37,7 +38,7 @@ import msgspec
 from ..host.trust import Offer
 from ..wire.json_text import dumps
 from .base import QUIET, Tool
-from .command_line import OPERATORS, commands, joined, spellings, squeezed
+from .command_line import OPERATORS, CommandLine, squeezed
 from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -82,22 +83,23 @@ class Rule(msgspec.Struct, frozen=True):
             else alike(tool) == alike(clean_name(name))
         )
 
-    def matches(self, command: str, line: str) -> bool:
+    def matches(self, command: str, line: CommandLine) -> bool:
         """Return whether the globs for the argument `command` match the whole command line."""
         globs = self.args.get(command)
         if globs is None:
             return True
         if self.verdict != "allow":
-            return _restricts(globs, [line, squeezed(line), *joined(line)])
-        return any(
-            _allows((squeezed(g),), [squeezed(line)]) and not _reaches(g, line) for g in globs
-        )
+            return _restricts(globs, line.wholes)
+        return _permits(globs, line.text)
 
-    def fitting(self, command: str, parts: Iterable[str]) -> list[str]:
-        """Return the parts of a command line that the globs for the argument `command` match."""
+    def fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
+        """Return those of the `parts` of a line that the globs for the argument `command` match."""
+        globs = self.args.get(command)
+        if globs is None:
+            return list(parts)
         if self.verdict == "allow":
-            return [part for part in parts if self.matches(command, part)]
-        return [part for part in parts if _restricts(self.args[command], spellings(part))]
+            return [part for part in parts if _permits(globs, part)]
+        return [part for part in parts if _restricts(globs, line.spellings(part))]
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -128,9 +130,11 @@ class Policy(msgspec.Struct, frozen=True):
 
     def _strictest(self, tool: Tool, args: Mapping[str, Any]) -> tuple[Verdict, str]:
         """Return the strictest decision on the parts of a call; each takes its first match."""
-        line = args.get(tool.command) if tool.command else None
-        command, line = (tool.command, line) if isinstance(line, str) else ("", "")
-        undecided = commands(line)
+        text = args.get(tool.command) if tool.command else None
+        command, line = (
+            (tool.command, CommandLine(text)) if isinstance(text, str) else ("", CommandLine(""))
+        )
+        undecided = line.parts
         found: list[tuple[Verdict, str]] = []
         for rule in self.rules:
             if not undecided or not rule.concerns(tool, args, command):
@@ -138,7 +142,7 @@ class Policy(msgspec.Struct, frozen=True):
             whole = rule.matches(command, line)
             # otherwise later rules may judge its parts more strictly
             free = whole and (rule.verdict == "allow" or command not in rule.args)
-            decided = set(undecided if free else rule.fitting(command, undecided))
+            decided = set(undecided if free else rule.fitting(command, line, undecided))
             if whole or decided:
                 found.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
@@ -176,6 +180,13 @@ def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
         s for value in values for s in ((value, _normal(value)) if ".." in value else (value,))
     }
     return any(all(fnmatchcase(s, g) for s in found) for g in globs)
+
+
+def _permits(globs: tuple[str, ...], command: str) -> bool:
+    """Return whether a glob of an allowing rule matches a command, word for word."""
+    return any(
+        _allows((squeezed(g),), [squeezed(command)]) and not _reaches(g, command) for g in globs
+    )
 
 
 def _reaches(glob: str, command: str) -> bool:
