@@ -21,6 +21,7 @@ from ..models import offline
 from . import display
 from .assembly import make_basis, plan, player
 from .attachments import pictures_of, without_text
+from .clean_json import clean_value
 from .configuration import Configuration
 from .context import Context
 from .drift import Resume
@@ -84,6 +85,7 @@ class Agent(Configuration):
         Awaiting the stream returns the run. It raises RunFailed for a run that ended in an error,
         unless `check` is False. Raises UsageError on an empty prompt.
         """
+        prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..wire.plain_values import plain
+
 Picture = dict[str, Any]
 
 
@@ -20,6 +22,7 @@ def _picture(attachment: Any) -> Picture:
     from ..models.images import image_block
     from ..wire.media import clean_attachment
 
+    attachment = plain(attachment)
     if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
         name = attachment.get("name")
         return {**known, "name": name} if isinstance(name, str) and name else dict(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..wire.plain_values import plain
 from ..wire.surrogates import encodable
 
 _DEEPEST = 200  # levels of nesting
@@ -26,4 +27,4 @@ def _cleaned(value: Any, depth: int) -> Any:
         return {encodable(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(v, depth - 1) for v in value]
-    return value
+    return plain(value)

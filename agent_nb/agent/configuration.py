@@ -23,9 +23,12 @@ from ..host.imports import verify
 from ..host.trust import Offer
 from ..models import offline
 from ..record.given import Given
+from ..wire.json_text import canonical
+from ..wire.plain_values import plain
 from ..wire.redact import Redaction
 from ..wire.unpicklable import Unpicklable
 from .attachments import pictures_of
+from .clean_json import clean_value
 from .compaction import STRATEGIES
 from .limits import Limits, chosen, limits_from
 from .model_choice import ModelChoice
@@ -69,6 +72,10 @@ class Configuration(Unpicklable):
         output: Any = None,
     ) -> None:
         verify()
+        model, approve, limits = plain((model, approve, limits))
+        dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
+            plain((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
+        )
         from ..tools.toolset import resolve
 
         self.folder = os.fspath(folder)
@@ -81,7 +88,7 @@ class Configuration(Unpicklable):
         self.system = system or ""
         self.approve = approve or "ask"
         self.limits, self.limited = limits_from(limits), chosen(limits)
-        self.settings = dict(settings or {})
+        self.settings = _json_of(settings or {})
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
@@ -150,7 +157,8 @@ class Configuration(Unpicklable):
     ) -> Given:
         """Return the inputs of a run. The model is not needed."""
         redaction = self.redaction()
-        return self.given_of(redaction, redaction.value(prompt), pictures_of(attachments), history)
+        said = redaction.value(clean_value(prompt))
+        return self.given_of(redaction, said, pictures_of(attachments), history)
 
     def inputs(
         self,
@@ -216,3 +224,12 @@ class Configuration(Unpicklable):
             history=history,
             output=self.output.described(redaction) if self.output is not None else None,
         )
+
+
+def _json_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as they are recorded and sent. Raises UsageError if they are not JSON."""
+    try:
+        canonical(settings)
+    except ValueError as error:
+        raise UsageError(f"The settings are not JSON: {error}.") from None
+    return dict(settings)

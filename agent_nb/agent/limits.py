@@ -1,10 +1,12 @@
 """The limits of a run, the meter that counts against them, and the clock of a request.
 
-Rules: 0 or None means unlimited. The meter only counts; the loop decides what a hit limit means.
+Rules: 0, None and infinity mean unlimited. The meter only counts; the loop decides what a hit limit
+means.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,6 +17,7 @@ from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
 from ..models.prices import PLACES, dollars
+from ..wire.plain_values import plain
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,16 +39,22 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     if isinstance(values, Limits):
         return values
     known = Limits.__struct_fields__
-    for name, value in (values or {}).items():
+    numbers: dict[str, Any] = plain(values or {})
+    for name, value in numbers.items():
         if name not in known:
             raise UsageError(unknown_name("limit named", name, known))
         if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float) or value < 0
+            isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0
         ):
             raise UsageError(
                 f"The limit {name!r} is a number of at least 0 (0: none), not {value!r}."
             )
-    return Limits(**{k: (v if v is not None else 0) for k, v in (values or {}).items()})
+    return Limits(**{k: _limit(v) for k, v in numbers.items()})
+
+
+def _limit(value: Any) -> Any:
+    """Return a limit; an infinite one is none."""
+    return 0 if value is None or value == math.inf else value
 
 
 def chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:

@@ -89,7 +89,7 @@ class CanonicalDecoder:
     def _block(self, block: bytes) -> list[Event]:
         try:
             events: list[Event] = list(_lines.decode_lines(block))
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return self._one_by_one(block)
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         return events if len(events) == lines else self._one_by_one(block)

@@ -21,6 +21,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Event
+from ..wire.plain_values import plain
 
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
@@ -57,7 +58,7 @@ class Pieces:
 
     def feed(self, item: Any) -> list[Piece]:
         """Return the pieces of one item. Raises UsageError if its type is unknown."""
-        found = plain(item)
+        found = piece_of(item)
         return self._text(found) if isinstance(found, bytes) else [found]
 
     def close(self) -> list[Piece]:
@@ -120,9 +121,11 @@ def is_json(data: bytes) -> bool:
     return True
 
 
-def plain(item: Any) -> Piece:
+def piece_of(item: Any) -> Piece:
     """Return an item as bytes, a mapping or an event. Raises UsageError if its type is unknown."""
-    if isinstance(item, Event | Mapping):
+    if isinstance(item, Event):
+        return _plain_event(item)
+    if isinstance(item, Mapping):
         return item
     if isinstance(item, str):
         return item.encode("utf-8", "replace")
@@ -137,6 +140,12 @@ def plain(item: Any) -> Piece:
         hint = adapter_of(type(item)) or f"Known: {KNOWN}."
         raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
     return found
+
+
+def _plain_event(event: Event) -> Event:
+    """Return an event whose texts and numbers are built-in ones."""
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    return msgspec.structs.replace(event, **plain(fields))
 
 
 def adapter_of(kind: type | None) -> str:

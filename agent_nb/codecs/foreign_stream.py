@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..events import Event
-from ..wire.json_text import dumps, plain
+from ..wire.json_text import dumps, nearest
 from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
 from .contract import Decoder
@@ -91,4 +91,4 @@ class ForeignStream:
 
 def _as_bytes(piece: Any) -> bytes:
     """Return a piece as a detector reads it: an object as a JSON line."""
-    return piece if isinstance(piece, bytes) else dumps(plain(piece)[0]).encode() + b"\n"
+    return piece if isinstance(piece, bytes) else dumps(nearest(piece)[0]).encode() + b"\n"

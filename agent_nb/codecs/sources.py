@@ -3,6 +3,7 @@
 Rules
 - The functions that classify a source are pure: they open and read nothing.
 - A source's name contains no folder, no password and no query.
+- Files and bytes may be gzipped.
 - `items` reads at once what does not wait for the network; the rest is read by `watch`.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
+from ..wire.compression import read_unzipped
 
 CHUNK = 64 * 1024
 #: `response`: an open HTTP response; `async`: an async iterator; "": none of them.
@@ -97,11 +99,11 @@ def items(source: Any) -> Iterator[Any]:
     """
     kind = kind_of(source)
     if kind == "text":
-        yield source
+        yield from read_unzipped([source])
     elif kind == "path":
-        yield from _file(Path(source).expanduser())
+        yield from read_unzipped(_file(Path(source).expanduser()))
     elif kind == "file":
-        yield from read(source)
+        yield from read_unzipped(read(source))
     elif kind == "items":
         yield from source
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import Event
-from ..wire.json_text import dumps, plain
+from ..wire.json_text import dumps, nearest
 from .contract import Reader
 from .framing import Item, Unframer
 from .losses import Losses
@@ -69,7 +69,7 @@ class StreamDecoder:
 
 def handed(obj: Any, losses: Losses) -> list[Item]:
     """Return an object that a program passed as an item; count what of it is not JSON."""
-    value, changed = plain(obj)
+    value, changed = nearest(obj)
     if changed and value is None:
         losses.add("malformed line", TOO_DEEP)
         return []

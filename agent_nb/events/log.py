@@ -209,7 +209,7 @@ class EventLog(Sequence[Event]):
                 continue
             try:
                 events.append(decode_event(line))
-            except msgspec.DecodeError as fault:
+            except ValueError as fault:
                 raise ValueError(f"line {number} is not a JSON object: {fault}") from fault
         return cls.of_events(e for e in events if e.type != "delta")
 

@@ -62,7 +62,7 @@ class Follower:
             return self._gap(frame.data)
         try:
             event = decode_event(frame.data)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             self.malformed += 1
             return []
         if isinstance(event, Delta):
@@ -107,7 +107,7 @@ class Follower:
         """Return an error for the events that the server has lost; go on with its first."""
         try:
             gap = msgspec.json.decode(text, type=_Gap)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             self.malformed += 1
             return []
         # the server does not know our id: everything follows, repeats are dropped

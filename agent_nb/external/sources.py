@@ -2,6 +2,7 @@
 
 Rules
 - Blocking sources (files, pipes, generators) are read in a thread. Stopping does not wait for them.
+- A file may be gzipped, which its first bytes say.
 - An address is read by `http_stream`, which resumes it if its events are numbered.
 """
 
@@ -18,7 +19,7 @@ import anyio.to_thread
 
 from ..codecs.sources import kind_of, read
 from ..errors import UsageError
-from ..wire.compression import decoded
+from ..wire.compression import FileDecompressor, decoded, read_unzipped
 
 PAUSE = 0.2  # seconds between two looks at a file that is being written
 _END: Any = object()
@@ -47,7 +48,7 @@ def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIter
     if kind == "url":
         return _get(source, done)
     if kind == "text":
-        return _each([source])
+        return _each([source] if isinstance(source, str) else read_unzipped([source]))
     if kind == "path":
         return _file(Path(source).expanduser(), done if follow else None)
     if kind == "response":
@@ -56,7 +57,7 @@ def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIter
         found: AsyncIterable[Any] = source
         return found
     if kind == "file":
-        return _each(read(source))
+        return _each(read_unzipped(read(source)))
     if kind == "items":
         return _each(source)
     raise UsageError(
@@ -90,12 +91,16 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
             file = await _in_thread(door.open)
         except OSError as fault:
             raise UsageError(f"{path}: {fault.strerror or fault}.") from None
+        unzipped = FileDecompressor()
         while True:
             async for chunk in _each(read(file)):
-                yield chunk
+                for piece in unzipped.feed(chunk):
+                    yield piece
             if done is None or done():
-                return
+                break
             await anyio.sleep(PAUSE)
+        if rest := unzipped.close():
+            yield rest
 
 
 class _Door:

@@ -212,7 +212,7 @@ def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
 def _load() -> _Kept:
     try:
         return msgspec.json.decode(path().read_bytes(), type=_Kept)
-    except (OSError, msgspec.DecodeError):  # no file or a damaged one: nothing is allowed
+    except (OSError, ValueError):  # no file or a damaged one: nothing is allowed
         return _Kept(folders={})
 
 

@@ -145,7 +145,12 @@ def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Off
 def checked(value: str, source: str) -> str:
     """Return a key stripped of white space. Raises UsageError, without the value, for a bad one."""
     value = value.strip()
-    if not value or not value.isascii() or not value.isprintable() or " " in value:
+    odd = next((n for n, sign in enumerate(value, 1) if not sign.isascii()), 0)
+    if odd:
+        raise UsageError(
+            f"The key from {source} cannot be one: its character {odd} is not an ASCII character. Copy the key again from the provider's page."
+        )
+    if not value or not value.isprintable() or " " in value:
         raise UsageError(
             f"The key from {source} cannot be one: it holds white space or characters that keys do not have."
         )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
+from ..wire.plain_values import plain
 
 
 class ScriptedCall(
@@ -75,6 +76,7 @@ def turn_of(value: Any, where: str) -> Turn:
     """Read one turn. Raises UsageError that begins with `where`."""
     if isinstance(value, Turn):
         return value
+    value = plain(value)
     try:
         return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
     except msgspec.ValidationError as error:

@@ -157,12 +157,12 @@ def _look(path: Path) -> Found | None:
 def _header(line: bytes) -> Header:
     try:
         return msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError:
+    except ValueError:
         return Header()
 
 
 def _event(line: bytes) -> Event | None:
     try:
         return decode_event(line) if line.strip() else None
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None

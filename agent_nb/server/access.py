@@ -7,6 +7,7 @@ something must not come from a page of another origin.
 Rules
 - The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
   /login` exchanges it for a cookie, which holds a digest, never the token.
+- An origin is scheme, host and port: a page by http is no page of a server by https.
 - Comparisons take constant time. A refusal says what to do, not which part was right.
 """
 
@@ -20,8 +21,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-COOKIE = "agent_nb"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_PORTS = {"http": 80, "https": 443}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -46,8 +47,13 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         """True if the Host header names this server."""
         return "*" in self.hosts or host_name(host) in self.hosts
 
-    def check(self, method: str, headers: Mapping[str, str], cookie: str) -> Denied | None:
-        """Return why a request is refused, or None. `headers` have lower-case names."""
+    def check(
+        self, method: str, headers: Mapping[str, str], cookie: str, scheme: str = "http"
+    ) -> Denied | None:
+        """Return why a request is refused, or None.
+
+        `headers` have lower-case names. `scheme`: by which the request came (http or https).
+        """
         host = headers.get("host", "")
         if not self.host_allowed(host):
             return Denied(
@@ -61,7 +67,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
                 401,
                 "A token is needed: send it as `Authorization: Bearer TOKEN`, or log in for a cookie (POST /login).",
             )
-        if method not in _SAFE and not self._same_origin(headers.get("origin", ""), host):
+        if method not in _SAFE and not self._same_origin(
+            headers.get("origin", ""), f"{scheme}://{host}"
+        ):
             return Denied(
                 403,
                 "With the cookie, this request must come from a page of this server or of a named origin.",
@@ -78,8 +86,25 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             given.strip().encode(), self.token.encode()
         )
 
-    def _same_origin(self, origin: str, host: str) -> bool:
-        return bool(origin) and (origin in self.origins or urlsplit(origin).netloc == host)
+    def _same_origin(self, origin: str, own: str) -> bool:
+        return origin in self.origins or (bool(origin) and _origin(origin) == _origin(own))
+
+
+def cookie_name(port: int | None) -> str:
+    """Return the name of the cookie of the server at a port.
+
+    Browsers do not keep cookies of ports apart: servers of one host would overwrite each other's.
+    """
+    return f"agent_nb_{port}" if port else "agent_nb"
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of an origin, the port that the scheme implies included."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # no port
+        return "", address, None
 
 
 def host_name(host: str) -> str:

@@ -16,7 +16,7 @@ Rules
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..errors import WireError
 
 PIECE = 64 * 1024
 _KNOWN = ("gzip", "x-gzip", "deflate")
+_MAGIC = b"\x1f\x8b"  # of a gzipped file
 _EITHER = zlib.MAX_WBITS | 32  # gzip or zlib, by the first bytes
 
 
@@ -64,9 +65,7 @@ class Decompressor:
                     yield piece
                     piece = self._zlib.decompress(self._zlib.unconsumed_tail, PIECE)
             except zlib.error:
-                raise WireError(
-                    "The answer says that it is compressed and cannot be decompressed."
-                ) from None
+                raise WireError("The data are compressed, and cannot be decompressed.") from None
             data = self._zlib.unused_data
             if self._zlib.eof:
                 self._zlib = None
@@ -74,7 +73,44 @@ class Decompressor:
     def close(self) -> None:
         """End the body. Raises WireError if it broke off."""
         if self._zlib is not None:
-            raise WireError("The compressed answer broke off.")
+            raise WireError("The compressed data broke off.")
+
+
+class FileDecompressor:
+    """Reads a file that may be gzipped, which its first bytes say. `feed` as a Decompressor's."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._body: Decompressor | None = None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what `data` decodes to, piece by piece. Raises WireError."""
+        if self._body is None:
+            data = self._head + data
+            if len(data) < len(_MAGIC) and _MAGIC.startswith(data):
+                self._head = data
+                return
+            self._body = Decompressor("gzip" if data.startswith(_MAGIC) else "")
+        yield from self._body.feed(data)
+
+    def close(self) -> bytes:
+        """End the file; return what was held back. Raises WireError if it broke off."""
+        if self._body is not None:
+            self._body.close()
+            return b""
+        return self._head
+
+
+def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
+    """Yield the chunks of a file that may be gzipped; chunks of text pass. Raises WireError."""
+    file = FileDecompressor()
+    for chunk in chunks:
+        if isinstance(chunk, bytes | bytearray | memoryview):
+            yield from file.feed(bytes(chunk))
+        else:
+            yield chunk
+    if rest := file.close():
+        yield rest
 
 
 async def decoded(

@@ -2,8 +2,8 @@
 
 Rules
 - `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
-- `plain` never raises: a JSON value is returned as it is, anything else as the nearest JSON value,
-  and the caller learns which. Values nested too deeply become null.
+- `nearest` never raises: a JSON value is returned as an equal one of built-in types, anything else
+  as the nearest JSON value, and the caller learns which. Values nested too deeply become null.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from .plain_values import plain
 from .surrogates import encodable
 
 SAFE = 2**53 - 1  # larger integers are not exact in every JSON reader
@@ -82,8 +83,8 @@ def _double(value: int) -> float:
         raise ValueError("the number is too large for JSON") from None
 
 
-def plain(value: Any) -> tuple[Any, bool]:
-    """Return `value` as a JSON value, and whether it had to be changed.
+def nearest(value: Any) -> tuple[Any, bool]:
+    """Return `value` as the nearest JSON value, and whether it had to be changed.
 
     An object handed over by a program may hold what JSON text cannot: lone surrogates, NaN, dates,
     sets, instances of any class.
@@ -96,31 +97,30 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 def _checked(value: Any) -> tuple[Any, bool]:
     try:
-        same = loads(_encode(value)) == value
+        read = loads(_encode(value))
+        if read == value and (not isinstance(value, Mapping) or type(value) is dict):
+            return read, False
     except (TypeError, ValueError, msgspec.MsgspecError, OverflowError):
-        same = False
-    return (
-        (value, False)
-        if same and (not isinstance(value, Mapping) or type(value) is dict)
-        else (_plain(value), True)
-    )
+        pass
+    return _nearest(value), True
 
 
-def _plain(value: Any) -> Any:
+def _nearest(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {_nearest(str(k)): _nearest(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | Set):
+        return [_nearest(v) for v in value]
+    value = plain(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {_plain(str(k)): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | Set):
-        return [_plain(v) for v in value]
     try:
         return loads(_encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError):
-        return _plain(str(value))
+        return _nearest(str(value))
 
 
 def partial_args(raw: str) -> dict[str, Any]:

@@ -45,5 +45,6 @@ class Halves:
 
 
 def encodable(text: str) -> str:
-    """Return `text` with lone surrogates replaced by U+FFFD."""
+    """Return `text`, as a built-in one, with lone surrogates replaced by U+FFFD."""
+    text = text if type(text) is str else str.__str__(text)
     return text if text.isascii() else _LONE.sub("\ufffd", text)

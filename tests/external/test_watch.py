@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 
 import agent_nb
 from agent_nb import Agent, Scripted
-from agent_nb.codecs.coerce import Pieces, plain
+from agent_nb.codecs.coerce import Pieces, piece_of
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
@@ -197,7 +197,10 @@ def test_objects(kind):
 
 
 def test_names_of_pydantic_fields_are_those_of_the_wire():
-    assert plain(Chunk(type="tool_call", tool_name="ls")) == {"type": "tool_call", "toolName": "ls"}
+    assert piece_of(Chunk(type="tool_call", tool_name="ls")) == {
+        "type": "tool_call",
+        "toolName": "ls",
+    }
 
 
 class Usage(pydantic.BaseModel):
@@ -218,14 +221,14 @@ class Message(pydantic.BaseModel):
 
 
 def test_defaults_of_pydantic_objects_that_say_something_are_kept():
-    said = plain(Message(message_id="m", usage=[Usage()]))
+    said = piece_of(Message(message_id="m", usage=[Usage()]))
     assert said == {
         "type": "TEXT_MESSAGE_START",
         "messageId": "m",
         "role": "assistant",
         "usage": [{"inputTokens": 0}],
     }
-    assert plain(Message(message_id="m", name=None))["name"] is None, (
+    assert piece_of(Message(message_id="m", name=None))["name"] is None, (
         "what was set is kept, null too"
     )
 

@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from ...errors import UsageError, did_you_mean
-from ...wire.json_text import plain
+from ...wire.json_text import nearest
 from ...wire.text_limits import cut_end
 from ..typed.output_type import OutputType
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
@@ -137,7 +137,7 @@ def equal(answer: Any, expected: Any) -> bool:
         return answer.strip() == str(expected).strip()
     if isinstance(answer, bool) != isinstance(expected, bool):
         return False
-    return bool(answer == plain(expected)[0])
+    return bool(answer == nearest(expected)[0])
 
 
 def faulty(candidate: Candidate, why: str) -> Score:

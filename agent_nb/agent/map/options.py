@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import msgspec
 
 from ...errors import UsageError, unknown_name
+from ...wire.plain_values import plain
 
 OnError = Literal["keep", "raise"]
 
@@ -29,13 +30,14 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
 
     def checked(self) -> MapOptions:
-        """Return these options. Raises UsageError for one that cannot be used."""
+        """Return these options, of built-in types. Raises UsageError for an unusable one."""
+        options = MapOptions(**plain(msgspec.structs.asdict(self)))
         for name in ("concurrency", "rpm", "limit", "repeats"):
-            value = getattr(self, name)
+            value = getattr(options, name)
             if value is not None and (
                 not isinstance(value, int) or isinstance(value, bool) or value < 1
             ):
                 raise UsageError(f"{name}={value!r}: give a whole number of at least 1.")
-        if self.on_error not in get_args(OnError):
-            raise UsageError(unknown_name("on_error", self.on_error, get_args(OnError)))
-        return self
+        if options.on_error not in get_args(OnError):
+            raise UsageError(unknown_name("on_error", options.on_error, get_args(OnError)))
+        return options

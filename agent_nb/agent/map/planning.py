@@ -83,7 +83,7 @@ def planned(
 
     `client`: through which the rows are asked (`spread`); None: here.
     """
-    options.checked()
+    options, prompt = options.checked(), encodable(prompt)
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)
@@ -91,7 +91,7 @@ def planned(
     alone = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
     asked = filling.all(alone, options.repeats)
-    said = redaction.value(encodable(prompt))
+    said = redaction.value(prompt)
     id_ = map_id(alone.inputs, said)
     settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
     given = msgspec.structs.replace(alone, prompt=said, settings=settings)

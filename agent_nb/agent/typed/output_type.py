@@ -123,6 +123,12 @@ class OutputType:
 
         try:
             text = canonical(document)
+            text.encode()
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            raise InvalidOutput(
+                f"The answer holds {half}, half of a character. Write the whole character."
+            ) from None
         except ValueError as error:
             raise InvalidOutput(f"The answer is not valid JSON: {error}.") from None
         try:

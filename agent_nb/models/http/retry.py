@@ -18,6 +18,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -94,8 +95,13 @@ def retry_after(
 
     Read in this order: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110), the
     reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
-    7.66s", Gemini's `retryDelay`).
+    7.66s", Gemini's `retryDelay`). A time that is not finite is none.
     """
+    wait = _wait_asked(headers, words, now)
+    return wait if wait is not None and math.isfinite(wait) else None
+
+
+def _wait_asked(headers: Mapping[str, str], words: str, now: float | None) -> float | None:
     now = time.time() if now is None else now
     try:
         if "retry-after-ms" in headers:

@@ -26,7 +26,7 @@ from ...host import launch
 from ...record.notebook_file import records
 from ...record.record import MIME
 from ...record.signers import Signer
-from ...wire.json_text import plain as plain_json
+from ...wire.json_text import nearest
 from ..cell.identity import OURS, PROOF
 from ..files.library import SENT, SIGNED
 from .cell_failure import Failure, of_cell
@@ -123,7 +123,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             if msg_type == "execute_request" and self._cell is not None:
                 cell_id = self._cell.get("id")
                 # half a character in a record of the file cannot be sent
-                listed = plain_json(self._records.get(cell_id, []))[0] or []
+                listed = nearest(self._records.get(cell_id, []))[0] or []
                 sent = {
                     **self._sent,
                     SENT: listed,

@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..access import COOKIE, Access
+from ..access import Access, cookie_name
 from ..hub import Hub
-from .endpoints import Endpoints, Start
+from .endpoints import Endpoints, Start, port_of
 from .settings import Settings
 
 
@@ -34,7 +34,10 @@ class _Guard:
             return
         request = Request(scope)
         denied = self._access.check(
-            request.method, request.headers, request.cookies.get(COOKIE, "")
+            request.method,
+            request.headers,
+            request.cookies.get(cookie_name(port_of(scope)), ""),
+            request.url.scheme,
         )
         open_ = request.url.path == "/health" and self._access.host_allowed(
             request.headers.get("host", "")

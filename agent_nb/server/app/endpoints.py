@@ -7,7 +7,7 @@ internals.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -20,7 +20,7 @@ from ...errors import AgentError, HubAway, UsageError
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...wire.redact import redact_text
-from ..access import COOKIE, Access
+from ..access import Access, cookie_name
 from ..channel import Channel
 from ..hub import Hub
 from .settings import Settings
@@ -63,6 +63,12 @@ class Answer(msgspec.Struct):
     reason: str = ""
 
 
+def port_of(scope: Mapping[str, Any]) -> int | None:
+    """Return the port at which the server took a request, None for a socket in the file system."""
+    server = scope.get("server")
+    return server[1] if server else None
+
+
 class Endpoints:
     """The handlers and their shared state."""
 
@@ -81,8 +87,9 @@ class Endpoints:
         """Exchange the token, which the guard has checked, for a cookie."""
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
+        name = cookie_name(port_of(request.scope))
         response.set_cookie(
-            COOKIE, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/"
+            name, self.access.cookie(), httponly=True, samesite="strict", secure=secure, path="/"
         )
         return response
 
@@ -191,7 +198,7 @@ class Endpoints:
             raise HTTPException(408, words, headers={"Connection": "close"}) from None
         try:
             return msgspec.json.decode(data, type=kind)
-        except (msgspec.DecodeError, RecursionError) as fault:
+        except (ValueError, RecursionError) as fault:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
 
 

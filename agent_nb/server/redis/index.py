@@ -5,6 +5,8 @@ Rules
   limit the oldest ended runs go, never one that goes on.
 - A run that goes on and whose publisher has not been heard of for `HEARD` seconds is `away`, and
   cannot be controlled.
+- What others may write is read with care: an entry that is garbage, or of another run, hides itself
+  only.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ class Index:
 
     async def listed(self) -> list[Published]:
         """Return what is known of all runs, the newest last. Raises HubAway."""
-        known = [found for _, found in await self._known(-MOST, -1) if found is not None]
+        listed = await self._known(-MOST, -1)
+        known = [found for name, found in listed if found is not None and found.info.run == name]
         beats = await self._link.pipe(
             [("EXISTS", self._key("run", found.info.run, "alive")) for found in known]
         )
@@ -111,7 +114,7 @@ def _read(data: Any) -> Published | None:
         return None
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):  # text that is not UTF-8 is a ValueError
         return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...wire.picture_size import without_captions
 from .. import values
-from ..format import arguments, chip, clip, duration, icon, join, plural, short
+from ..format import arguments, bounded, chip, clip, duration, icon, join, plural, short
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
 from ..progress_words import progress_words
 from ..state.cards import CallCard
@@ -276,16 +276,10 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
         before, trace = said[: said.index(TRACEBACK)].strip(), said[said.index(TRACEBACK) :].strip()
         said = "" if state.output else before  # the output already shows what was printed before it
     message = said or state.error or trace.rpartition("\n")[2]
-    shown = (
-        [
-            Row(
-                (T(clip(message, 2000), tone="bad" if state.status in FAILED else "muted"),),
-                wrap=True,
-            )
-        ]
-        if message
-        else []
-    )
+    first, _, rest = bounded(message.strip(), 2000).partition("\n")
+    tone: Tone = "bad" if state.status in FAILED else "muted"
+    shown: list[Node] = [Row((T(clip(first, 2000), tone=tone),), wrap=True)] if first else []
+    shown += [Pre(rest)] if rest.strip() else []
     more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*shown, *extra, *more)

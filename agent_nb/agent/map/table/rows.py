@@ -12,7 +12,8 @@ Rules
 - Dicts with different keys have the columns of all of them, in the order in which they first stand;
   a key that a row lacks is None. A generator is read once, with a limit only as far as it says.
 - Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
-- A missing value (None, NaN, NaT, NA) is None, and a scalar of NumPy is Python's: `{{ }}` reads the
+- A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of another class of texts or
+  numbers is Python's: `{{ }}` reads the
   same whatever the data came from.
 - A column is found by its name as text, then by the label itself (`row[0]`). A name that two
   columns share belongs to none: reading it is an error.
@@ -27,6 +28,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from ....errors import UsageError, did_you_mean
+from ....wire.plain_values import plain
 from ...interpolate import class_names
 
 Kind = Literal["pandas", "polars", "dicts", "texts"]
@@ -34,7 +36,6 @@ TEXT = "text"  # the column of texts
 NAMED = 30  # columns that a message names
 _MISSING = frozenset({"NAType", "NaTType"})
 _TAKEN = "Give a pandas or polars frame, a list of dicts or a list of strings."
-_DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
 
 
 class Rows:
@@ -77,7 +78,7 @@ class Rows:
         at = self._at[name]
         if at not in self._read:
             self._read[at] = self._column(at)
-        return plain(self._read[at][place])
+        return cell_value(self._read[at][place])
 
     @property
     def unique(self) -> Iterator[str]:
@@ -141,15 +142,14 @@ def rows_of(data: Any, limit: int | None = None) -> Rows:
     return make(data, limit)
 
 
-def plain(value: Any) -> Any:
+def cell_value(value: Any) -> Any:
     """Return a value of a column as Python has it; a missing one is None."""
     kind = type(value)
     if kind is str:
         return value
     if kind.__name__ in _MISSING and kind.__module__.startswith("pandas."):
         return None
-    if kind.__module__ == "numpy" and not getattr(value, "ndim", 1):
-        value = value if kind.__name__ in _DATES else value.item()
+    value = plain(value)
     return None if type(value) is float and value != value else value  # noqa: PLR0124  (NaN)
 
 

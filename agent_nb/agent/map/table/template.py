@@ -32,7 +32,7 @@ import msgspec
 from ....errors import UsageError
 from ...attachments import Picture, pictures_of
 from ...interpolate import Expression, Piece, describe, parse
-from .rows import TEXT, Rows, RowValues, plain
+from .rows import TEXT, Rows, RowValues, cell_value
 
 ROW = "row"
 Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
@@ -147,7 +147,7 @@ def _listed(attachments: Any) -> list[Any]:
         attachments, str | bytes | bytearray | memoryview
     )
     listed = attachments if several else [attachments]
-    return [found for found in listed if plain(found) is not None]
+    return [found for found in listed if cell_value(found) is not None]
 
 
 def _written(value: Any) -> str:

@@ -1,0 +1,48 @@
+"""Values of subclasses as the built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
+
+Why: callers hand over what they have, and such values pass for texts and numbers until they are
+written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each door where
+outside values enter calls `plain`, once.
+
+Rules
+- Texts, numbers, mappings, lists, tuples and NumPy's scalars become built-in, at any depth.
+- Any other value stays as it is: the door decides whether it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_EXACT = frozenset({str, int, float, bool, bytes, type(None)})
+_DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
+
+
+def plain(value: Any) -> Any:
+    """Return `value` with built-in texts, numbers, dicts, lists and tuples."""
+    kind = type(value)
+    if kind in _EXACT:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__index__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if kind.__module__ == "numpy" and not getattr(value, "ndim", 1):
+        return _python_of(value)
+    if isinstance(value, Mapping):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, tuple):
+        return tuple(plain(inner) for inner in value)
+    return value
+
+
+def _python_of(scalar: Any) -> Any:
+    """Return the value in Python of a NumPy scalar; a date of NumPy stays."""
+    if type(scalar).__name__ in _DATES:
+        return scalar
+    found = scalar.item()
+    return float(found) if type(found) is type(scalar) else found  # a long double
