@@ -193,6 +193,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     Raises UsageError.
     """
     from ..agent.agent import Agent
+    from ..agent.assembly import make_basis
     from ..host.trust import OPTION, VARIABLE, named
     from ..server.agents import Agents
     from ..server.store import Store
@@ -216,7 +217,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    agent.policy()  # raises now what the first run would raise
+    make_basis(agent, agent.redaction())  # raises now what the first run would raise
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 

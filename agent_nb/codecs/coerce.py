@@ -14,6 +14,7 @@ Rules
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,11 @@ ADAPTERS = {
     "openai": _MODEL.format(name="openai/…"),
     "anthropic": _MODEL.format(name="anthropic/…"),
 }
+DICTS = (
+    "A dict is read if it is an event of one of these formats, such as"
+    ' {"type": "respond", "content": "…"} (canonical)'
+    ' or {"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": "…"} (ag-ui).'
+)
 KNOWN = (
     "bytes, texts, dicts, dataclasses, pydantic or msgspec objects, SSE events, events of agent_nb"
 )
@@ -137,7 +143,7 @@ def piece_of(item: Any) -> Piece:
         return _sse(item)
     found = _object(item)
     if not isinstance(found, Mapping):
-        hint = adapter_of(type(item)) or f"Known: {KNOWN}."
+        hint = f"{adapter_of(type(item))} Known: {KNOWN}.".lstrip()
         raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
     return found
 
@@ -149,9 +155,15 @@ def _plain_event(event: Event) -> Event:
 
 
 def adapter_of(kind: type | None) -> str:
-    """Return a sentence on what to watch instead of objects of a known package, or ""."""
+    """Return a sentence on what to watch instead of such items ("": of texts, for example)."""
     package = getattr(kind, "__module__", "").partition(".")[0]
-    return f"Objects of {package} {ADAPTERS[package]}." if package in ADAPTERS else ""
+    if package in ADAPTERS:
+        return f"Objects of {package} {ADAPTERS[package]}."
+    if kind is not None and issubclass(kind, Mapping):
+        return DICTS
+    if package in sys.stdlib_module_names or not package:
+        return ""
+    return f"If there is an AG-UI adapter for {package} (docs.ag-ui.com lists them), watch the events that it gives; they are read as they are."
 
 
 def _sse(item: Any) -> bytes:

@@ -223,10 +223,11 @@ def watch(
     """Follow a run of another system; iterate or await the result.
 
     `source`: an address (http, https), a path, a text or bytes, an open file, or an iterator, async
-    or not, of bytes, lines, dicts, objects or events. `codec`: the name of its format (None:
-    detected); `prompt`: what the user asked, for formats without it; `follow`: read on in a file
-    that is being written, until its run has ended; `show`: show the cards when awaited (None: in a
-    notebook); `secrets`: values to hide, by name (None: those that are known here). Raises
-    UsageError on an unknown codec.
+    or not, of bytes, lines, objects or events, or of dicts that are events of a known format
+    (`{"type": "respond", "content": "…"}`). `codec`: the name of its format (None: detected);
+    `prompt`: what the user asked, for formats without it; `follow`: read on in a file that is being
+    written, until its run has ended; `show`: show the cards when awaited (None: in a notebook);
+    `secrets`: values to hide, by name (None: those that are known here). Raises UsageError on an
+    unknown codec.
     """
     return Watch(source, codec, prompt=prompt, follow=follow, show=show, secrets=secrets)

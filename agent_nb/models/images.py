@@ -53,6 +53,10 @@ def _bytes(source: Any) -> bytes:
     data = png() if callable(png) else None
     if isinstance(data, bytes):
         return data
+    if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):
+        raise UsageError(
+            f"A {type(source).__name__} is a table, not an image. Put it into the prompt with {{{{ its name }}}}, or ask about each of its rows with --map (agent.map)."
+        )
     raise UsageError(
         f"{_name(source)} is not an image: give a path, bytes, a PIL image or a Matplotlib figure."
     )

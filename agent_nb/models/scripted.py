@@ -92,7 +92,7 @@ class Scripted:
         if number and not native:
             raise UsageError(
                 f'Turn {number} of {self.name} has `calls:`, which only the dialect native has. Ask for it: Scripted(…, dialect="native"), '
-                "or -d native; or write the call as text of the dialect."
+                "-d native in a cell, or serve --dialect native; or write the call as text of the dialect."
             )
 
     def start(self) -> Scripted:

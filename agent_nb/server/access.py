@@ -87,7 +87,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _same_origin(self, origin: str, own: str) -> bool:
-        return origin in self.origins or (bool(origin) and _origin(origin) == _origin(own))
+        return origin in self.origins or (_origin(origin) or ()) == _origin(own)
 
 
 def cookie_name(port: int | None) -> str:
@@ -98,13 +98,14 @@ def cookie_name(port: int | None) -> str:
     return f"agent_nb_{port}" if port else "agent_nb"
 
 
-def _origin(address: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of an origin, the port that the scheme implies included."""
+def _origin(address: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of an origin, None for what is not one of the web."""
     try:
         parts = urlsplit(address)
-        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
-    except ValueError:  # no port
-        return "", address, None
+        host, port = parts.hostname, parts.port or _PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        return None
+    return (parts.scheme, host, port) if host else None
 
 
 def host_name(host: str) -> str:

@@ -2,10 +2,13 @@
 
 import asyncio
 import dataclasses
+import gzip
 import io
 import json
 import os
+import re
 import threading
+from collections import OrderedDict
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -492,7 +495,7 @@ def test_an_unknown_format_is_said_however_much_of_it_comes(count):
         ("pydantic_ai.messages", r"pydantic_ai\.ui\.ag_ui\.AGUIAdapter.*pydantic-ai-slim\[ag-ui\]"),
         ("langchain_core.messages", "ag-ui-langgraph"),
         ("langgraph.types", "ag-ui-langgraph"),
-        ("somebody.else", "Name it: ag-ui"),
+        ("somebody.else", r"AG-UI adapter for somebody \(docs\.ag-ui\.com lists them\)"),
     ],
 )
 @pytest.mark.parametrize("readable", [True, False])
@@ -506,10 +509,16 @@ def test_objects_of_a_known_package_are_refused_with_what_to_watch_instead(
         if readable
         else {"__module__": package},
     )
-    with pytest.raises(
-        UsageError, match=words if readable or package != "somebody.else" else "Known: bytes"
-    ):
+    with pytest.raises(UsageError, match=words):
         follow(stream([kind()]))
+
+
+@pytest.mark.parametrize("item", [{"nothing": "known"}, OrderedDict(nothing="known")])
+def test_dicts_of_no_known_format_are_refused_with_those_that_are_read(item):
+    with pytest.raises(UsageError) as raised:
+        follow([item])
+    examples = re.findall(r"\{.*?\}(?= \()", str(raised.value))
+    assert [follow([json.loads(example)]).run.answer for example in examples] == ["…", "…"]
 
 
 def test_an_unknown_codec_is_refused_at_once():
@@ -699,3 +708,16 @@ def test_frames_are_shown_as_they_come_though_ids_are_skipped():
 
     asyncio.run(asyncio.wait_for(main(), 20))
     assert [e.text for e in seen if e.type == "delta"] == ["5 ", "7 ", "6 ", "20 "]
+
+
+@pytest.mark.parametrize("form", ["path", "bytes", "file"])
+def test_a_gzipped_run_is_watched_and_decoded_as_it_is(tmp_path, form):
+    lines = [{"type": "respond", "content": "é" * 99_000}, {"type": "end", "status": "ok"}]
+    data = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
+    path = tmp_path / "run.ndjson.gz"
+    path.write_bytes(data)
+    make = {"path": lambda: path, "bytes": lambda: data, "file": lambda: io.BytesIO(data)}[form]
+    assert follow(make(), "canonical").run.answer == "é" * 99_000
+    assert agent_nb.decode(make(), "canonical")[0].content == "é" * 99_000
+    if form == "path":
+        assert follow(path, "canonical", follow=True).run.answer == "é" * 99_000

@@ -41,6 +41,15 @@ def configure(tmp_path, monkeypatch):
 # --- the order
 
 
+def test_a_key_with_a_character_that_is_not_ascii_is_named_as_such(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-abc\u2013def")
+    with pytest.raises(UsageError) as raised:
+        keys.find("openai")
+    assert "OPENAI_API_KEY" in str(raised.value)
+    assert "its character 7 is not an ASCII character" in str(raised.value)
+    assert "abc" not in str(raised.value)
+
+
 def test_the_ways_in_their_order(monkeypatch, configure):
     monkeypatch.setattr(choose, "local_installed", lambda: True)
     assert choose.choose() == ("local/smollm2", "the embedded model, as no other is configured")

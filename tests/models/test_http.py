@@ -202,12 +202,17 @@ def test_a_redirect_is_not_followed(serve, caught):
         ({"retry_after": "7"}, 7.0),
         ({"retry_after_ms": "1500"}, 1.5),
         ({"retry_after": "soon"}, None),
+        ({"retry_after_ms": "inf"}, None),
+        ({"retry_after_ms": "nan"}, None),
+        ({"retry_after": "9" * 400}, None),
+        ({"x_ratelimit_reset": "inf", "x_ratelimit_remaining": "0"}, None),
         ({}, None),
     ],
 )
 def test_retry_after_is_read(serve, caught, headers, seconds):
     _, error = caught(model_at(serve(lambda peer: peer.reply(429, "{}", **headers))))
     assert error.retry_after == seconds
+    assert "inf minutes" not in str(error)
 
 
 def test_spent_credit_is_not_retried(serve, caught):

@@ -2,6 +2,7 @@
 
 import base64
 
+import pandas as pd
 import pytest
 
 from agent_nb.errors import UsageError
@@ -66,6 +67,8 @@ class Broken:
     [
         (b"hello", "not a PNG, JPEG, GIF or WebP"),
         (3, "A value of type int is not an image"),
+        (pd.DataFrame({"a": [1]}), r"DataFrame is a table.*\{\{ its name \}\}.*--map"),
+        (pd.Series([1]), "Series is a table"),
         ("none.png", "none.png cannot be read: No such file"),
         (Broken(), "could not be written as PNG: mode F"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from agent_nb import events as ev
 from agent_nb.codecs.loom import codec as loom
 from agent_nb.errors import UsageError
+from agent_nb.server.access import Access
 from agent_nb.server.app import Server, Settings
 from agent_nb.wire.sse import SSEDecoder
 
@@ -425,22 +426,22 @@ def test_the_token_is_traded_for_a_cookie_that_does_not_hold_it(rig, token):
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     with httpx.Client(
-        base_url=server.server.url,
-        cookies={"agent_nb": answer.cookies["agent_nb"]},
-        trust_env=False,
+        base_url=server.server.url, cookies=dict(answer.cookies), trust_env=False
     ) as client:
         assert client.get("/runs").status_code == 200
 
 
 def test_with_the_cookie_a_change_must_come_from_a_page_of_the_server(rig):
     server = rig(origins=("http://lab.example",))
-    cookie = server.client.post("/login").cookies["agent_nb"]
-    with httpx.Client(
-        base_url=server.server.url, cookies={"agent_nb": cookie}, trust_env=False
-    ) as client:
+    cookies = dict(server.client.post("/login").cookies)
+    with httpx.Client(base_url=server.server.url, cookies=cookies, trust_env=False) as client:
         for origin, status in (
             (None, 403),
+            ("null", 403),
             ("http://evil.example", 403),
+            (server.server.url.replace("http:", "https:"), 403),
+            (server.server.url.rpartition(":")[0], 403),
+            (f"{server.server.url}0", 403),
             (server.server.url, 201),
             ("http://lab.example", 201),
         ):
@@ -449,6 +450,39 @@ def test_with_the_cookie_a_change_must_come_from_a_page_of_the_server(rig):
                 client.post("/runs", json={"message": "say x"}, headers=headers).status_code
                 == status
             )
+
+
+def test_the_name_of_the_cookie_holds_the_port_so_that_servers_share_a_browser(rig):
+    first, second = rig(), rig()
+    jar = httpx.Cookies()
+    for server in (first, second):
+        jar.update(server.client.post("/login").cookies)
+    for server in (first, second):
+        assert f"agent_nb_{httpx.URL(server.server.url).port}" in jar
+        with httpx.Client(base_url=server.server.url, cookies=dict(jar), trust_env=False) as client:
+            assert client.get("/runs").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "scheme", "host", "same"),
+    [
+        ("http://a.example", "http", "a.example", True),
+        ("http://a.example", "http", "a.example:80", True),
+        ("https://a.example:443", "https", "a.example", True),
+        ("HTTP://A.example", "http", "a.example", True),
+        ("http://a.example", "https", "a.example", False),
+        ("https://a.example", "http", "a.example", False),
+        ("http://a.example:81", "http", "a.example", False),
+        ("http://[::1]:8", "http", "[::1]:8", True),
+        ("http://a.example:x", "http", "a.example:x", False),
+        ("null", "http", "null", False),
+        ("", "http", "", False),
+    ],
+)
+def test_an_origin_is_scheme_and_host_and_port(origin, scheme, host, same):
+    access = Access(token="t", hosts=frozenset({"*"}))
+    denied = access.check("POST", {"host": host, "origin": origin}, access.cookie(), scheme)
+    assert (denied is None) is same
 
 
 def test_a_foreign_host_name_is_refused_so_that_no_page_can_rebind_a_name_to_us(rig):

@@ -701,3 +701,39 @@ def test_of_an_index_that_a_stranger_fills_only_the_newest_runs_are_read(
         redis_server.command("ZADD", runs, -n, f"x{n}")
         redis_server.command("SET", kernel.place.key("run", f"x{n}", "info"), b"x" * 200_000)
     assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
+
+
+def publish(kernel, run):
+    """Publish a run with one event."""
+    log = EventLog(run)
+    kernel.attach(log)
+    log.append(ev.RunStart())
+    assert kernel.flush(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        ("SET", b"\xff\xfe"),
+        ("SET", b'{"info": {"run": "\xff"}}'),
+        ("SET", b'{"info": 3}'),
+        ("SET", b"[" * 60_000),
+        ("RPUSH", b"a list"),
+        ("SET", b"the words on another run"),
+    ],
+)
+@pytest.mark.parametrize("name", [b"x", b"\xff"])
+def test_garbage_in_the_index_hides_that_entry_only(hubs, redis_server, garbage, name):
+    url = redis_server.url
+    kernel, server = hubs(url), hubs(url)
+    publish(kernel, "mine")
+    how, data = garbage
+    if b"another run" in data:
+        data = redis_server.command("GET", kernel.place.key("run", "mine", "info"))
+    redis_server.command("ZADD", kernel.place.key("runs"), 7, name)
+    redis_server.command(
+        how, kernel.place.key("run", name.decode("utf-8", "replace"), "info"), data
+    )
+    assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
+    publish(kernel, "later")
+    assert [info.run for info in asyncio.run(server.listed())] == ["mine", "later"]

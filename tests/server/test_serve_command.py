@@ -465,3 +465,12 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+def test_a_script_that_needs_another_dialect_is_refused_before_the_server_starts(serve, tmp_path):
+    (tmp_path / "native.yaml").write_text("turns: [{calls: [{name: touch, args: {name: a}}]}]")
+    server = serve("--model", "scripted/native.yaml", "--tools", "tools.py")
+    code, said = server.failed()
+    assert code == 2
+    assert "`calls:`, which only the dialect native has" in said
+    assert "serve --dialect native" in said

@@ -278,6 +278,15 @@ def test_a_closed_prompt_says_how_many_pictures_it_has(prompt, pictures, words):
     assert line.rstrip().endswith(f"   {words}")
 
 
+def test_a_message_about_wrong_arguments_keeps_its_lines(begun):
+    words = "The arguments of 'f' are not valid:\n- a: is missing\n- b: is not a parameter"
+    begun.tool("k", "f", {"b": 1}, status="error", content=words)
+    assert "- a: is missing\n" in said(begun.log)
+    shown = bundle(begun.log)
+    assert "- a: is missing\n- b: is not a parameter" in shown["text/html"]
+    assert "- a: is missing\n" in shown["text/markdown"]
+
+
 def test_soft_errors_are_steps_and_hard_ones_stand_out(begun):
     begun.think("x", "t")
     begun(

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_nb.errors import WireError
-from agent_nb.wire.compression import PIECE, Decompressor, decoded
+from agent_nb.wire.compression import PIECE, Decompressor, decoded, read_unzipped
 
 TEXT = "".join(f"data: {n} é🙂\n\n" for n in range(40)).encode()
 BODIES = {
@@ -83,3 +83,18 @@ def test_a_stop_ends_an_expansion():
         return seen
 
     assert anyio.run(main) == 3
+
+
+@pytest.mark.parametrize("body", [gzip.compress(TEXT), TEXT, b"", b"\x1f", b"\x1fx"])
+def test_a_file_says_by_its_first_bytes_whether_it_is_gzipped(body):
+    text = TEXT if len(body) > 2 else body
+    assert b"".join(read_unzipped([body])) == text
+    assert b"".join(read_unzipped([body[i : i + 1] for i in range(len(body))])) == text
+    for at in range(len(body)):
+        assert b"".join(read_unzipped([body[:at], body[at:]])) == text
+
+
+def test_a_gzipped_file_that_broke_off_is_an_error_and_text_passes():
+    with pytest.raises(WireError, match="broke off"):
+        list(read_unzipped([gzip.compress(TEXT)[:-4]]))
+    assert list(read_unzipped(["\x1f\x8b", "b"])) == ["\x1f\x8b", "b"]

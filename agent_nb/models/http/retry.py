@@ -97,26 +97,29 @@ def retry_after(
     reset time of an exhausted limit (`x-ratelimit-reset-…`), and the body ("Please try again in
     7.66s", Gemini's `retryDelay`). A time that is not finite is none.
     """
-    wait = _wait_asked(headers, words, now)
-    return wait if wait is not None and math.isfinite(wait) else None
-
-
-def _wait_asked(headers: Mapping[str, str], words: str, now: float | None) -> float | None:
     now = time.time() if now is None else now
     try:
         if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+            return max(0.0, _finite(headers["retry-after-ms"]) / 1000)
         value = headers.get("retry-after", "").strip()
         if value:
             seconds = re.fullmatch(r"-?\d+(\.\d+)?", value)
             return max(
-                0.0, float(value) if seconds else parsedate_to_datetime(value).timestamp() - now
+                0.0, _finite(value) if seconds else parsedate_to_datetime(value).timestamp() - now
             )
     except (ValueError, TypeError, OverflowError):
         pass
     resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
     asked = _ASKED.search(words)
     return max(resets) if resets else _duration(asked[1] or asked[2]) if asked else None
+
+
+def _finite(text: str) -> float:
+    """Return a finite number. Raises ValueError."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a time")
+    return number
 
 
 def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
@@ -131,7 +134,7 @@ def _reset(name: str, headers: Mapping[str, str], now: float) -> float | None:
     try:
         if "T" in value:
             return max(0.0, datetime.fromisoformat(value).timestamp() - now)
-        number = float(value)
+        number = _finite(value)
     except ValueError:
         return _duration(value)
     epoch = number / 1000 if number > 1e11 else number

@@ -11,10 +11,11 @@ from typing import Any
 
 from ...wire.picture_size import without_captions
 from .. import values
-from ..format import arguments, bounded, chip, clip, duration, icon, join, plural, short
+from ..format import arguments, chip, clip, duration, icon, join, plural, short
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
 from ..progress_words import progress_words
 from ..state.cards import CallCard
+from ..values import bounded
 from .approval import card as question
 from .approval import change, decided
 from .base import Context, custom
