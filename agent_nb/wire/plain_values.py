@@ -20,6 +20,17 @@ _DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
 
 def plain(value: Any) -> Any:
     """Return `value` with built-in texts, numbers, dicts, lists and tuples."""
+    if isinstance(value, Mapping):
+        return {plain_scalar(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, tuple):
+        return tuple(plain(inner) for inner in value)
+    return plain_scalar(value)
+
+
+def plain_scalar(value: Any) -> Any:
+    """Return a text or number as a built-in one, any other value as it is."""
     kind = type(value)
     if kind in _EXACT:
         return value
@@ -31,12 +42,6 @@ def plain(value: Any) -> Any:
         return float.__float__(value)
     if kind.__module__ == "numpy" and not getattr(value, "ndim", 1):
         return _python_of(value)
-    if isinstance(value, Mapping):
-        return {plain(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    if isinstance(value, tuple):
-        return tuple(plain(inner) for inner in value)
     return value
 
 

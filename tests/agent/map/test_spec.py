@@ -106,7 +106,7 @@ REFUSED = {
     "'python' lives in the kernel": lambda: spec(tools=["python"]),
     "MCP servers do not travel": lambda: spec(tools=["mcp:somewhere"]),
     "is an agent": lambda: spec(tools=[agent(name="helper").as_tool(description="Helps.")]),
-    "not plain values": lambda: spec(settings={"stop": object()}),
+    "settings are not JSON": lambda: spec(settings={"stop": object()}),
     "There is a key in extra_body": lambda: spec(
         settings={"extra_body": {"user": SECRET}}, secrets={"TOKEN": SECRET}
     ),

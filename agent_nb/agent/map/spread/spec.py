@@ -84,12 +84,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
         tools=references(agent.tools),
         output=_output(agent),
     )
-    try:
-        plain = msgspec.json.decode(msgspec.json.encode(made))
-    except (TypeError, ValueError) as fault:
-        raise UsageError(
-            f"The settings of the agent are not plain values, and cannot travel to workers: {fault}."
-        ) from None
+    plain = msgspec.json.decode(msgspec.json.encode(made))
     return msgspec.convert(redaction.value(plain), Spec)
 
 

@@ -28,7 +28,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from ....errors import UsageError, did_you_mean
-from ....wire.plain_values import plain
+from ....wire.plain_values import plain_scalar
 from ...interpolate import class_names
 
 Kind = Literal["pandas", "polars", "dicts", "texts"]
@@ -149,7 +149,7 @@ def cell_value(value: Any) -> Any:
         return value
     if kind.__name__ in _MISSING and kind.__module__.startswith("pandas."):
         return None
-    value = plain(value)
+    value = plain_scalar(value)
     return None if type(value) is float and value != value else value  # noqa: PLR0124  (NaN)
 
 
