@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .ipynb import ENDING, Notebook, all_outputs, cells, metadata_of, read
+from .ipynb import ENDING, Notebook, all_outputs, cells, metadata_of, read, with_ids
 from .metadata import stored
 from .nbdime_conflicts import unmerged
 from .outputs import published
@@ -50,10 +50,14 @@ def notebooks(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def records(notebook: Notebook) -> list[Found]:
-    """Return the records of a notebook in the order of its cells, each cell's oldest first."""
+    """Return the records of a notebook in the order of its cells, each cell's oldest first.
+
+    Cells are named as by `with_ids`.
+    """
+    notebook = with_ids(notebook)
     found: dict[str, list[Record]] = {str(c.get("id", "")): [] for c in cells(notebook)}
     shown = (
-        (str(cell.get("id", "")) or str(record.get("cell", "")), attach(record))
+        (str(cell.get("id", "")), attach(record))
         for cell, output in all_outputs(notebook)
         if (record := published(output)) is not None
     )

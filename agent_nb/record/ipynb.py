@@ -3,6 +3,8 @@
 Rules
 - The one reader of notebook JSON: cells, outputs and sources come from here, and tolerate anything.
 - No Jupyter package is imported; a notebook is a plain dict.
+- Cells of files before nbformat 4.5, and of Colab, have no ids. Who looks up cells by id reads the
+  notebook through `with_ids`; nothing writes these ids.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,33 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
 def cells(nb: Notebook) -> list[Cell]:
     """Return the cells of a notebook that are JSON objects."""
     return [cell for cell in as_list(nb.get("cells")) if isinstance(cell, dict)]
+
+
+def with_ids(nb: Notebook) -> Notebook:
+    """Return a notebook whose cells all have an id: `nb`, or a shallow copy that shares its parts.
+
+    A cell without an id is named after its place.
+    """
+    listed = cells(nb)
+    if all(cell.get("id") for cell in listed):
+        return nb
+    taken = {str(cell.get("id")) for cell in listed}
+    numbered = enumerate(as_list(nb.get("cells")), 1)
+    return {**nb, "cells": [_with_id(cell, number, taken) for number, cell in numbered]}
+
+
+def _with_id(cell: Any, number: int, taken: Collection[str]) -> Any:
+    if not isinstance(cell, dict) or cell.get("id"):
+        return cell
+    name = place_id(number)
+    while name in taken:
+        name += "-"
+    return {**cell, "id": name}
+
+
+def place_id(number: int) -> str:
+    """Return the id of a cell whose file gives it none; `number` counts from 1."""
+    return f"cell-{number}"
 
 
 def outputs(cell: Mapping[str, Any]) -> list[Output]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..wire.json_text import as_dict
 from .forgotten import take_forgotten, without
-from .ipynb import Notebook, all_outputs, cells, metadata_of
+from .ipynb import Notebook, all_outputs, cells, metadata_of, with_ids
 from .metadata import FORGOTTEN, Runs, newer, readable, stored_runs, written
 from .nbdime_conflicts import unmerged
 from .outputs import copies, in_outputs, refer
@@ -44,7 +44,8 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
     mine = metadata.get(KEY)
     if newer(mine) or newer(previous) or not isinstance(nb.get("cells"), list):
         return False
-    listed = cells(nb)
+    named = with_ids(nb)  # shares outputs and metadata with `nb`
+    listed = cells(named)
     present = {c.get("id") for c in listed}
     aside = _set_aside(nb, take=True)
     forgotten = take_forgotten(nb, previous, mine)
@@ -54,8 +55,8 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
         if cell in present or not isinstance(previous, dict)
     }
     on_disk = renumbered(listed, stored_runs(previous))
-    runs = without(_merged(on_disk, loaded, aside, in_outputs(nb)), forgotten)
-    runs = _merged(runs, copies(nb, runs))
+    runs = without(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
+    runs = _merged(runs, copies(named, runs))
     runs = _merged(runs, inherited(listed, runs))
     runs = _without_leaving(runs, leaving(listed, runs))
     gone = _gone(runs, present, mine, previous)
@@ -64,7 +65,7 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
         return False
     still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
     metadata[KEY] = written(runs, still_gone, forgotten, mine, previous)
-    refer(nb, runs)
+    refer(named, runs)
     return True
 
 
@@ -87,13 +88,28 @@ def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) ->
     )
 
 
-def records(nb: Notebook) -> Runs:
-    """Return the whole records of a notebook by their cell, newest first, lifted or not.
+def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> None:
+    """Remove these runs; their cells have the runs that are `known` again, as far as they are kept."""
+    mine = as_dict(nb["metadata"].get(KEY))
+    if not dropped or not mine:
+        return
+    runs = stored_runs(mine)
+    for cell, listed in runs.items():
+        left = [r for r in listed if r["id"] not in dropped]
+        if len(left) < len(listed):
+            ids = {r["id"] for r in left}
+            rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
+            runs[cell] = kept([*left, *rest], user_key())
+    nb["metadata"][KEY] = written(
+        runs, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
+    )
 
-    Records in outputs of cells without an id count under `#index`.
-    """
+
+def records(nb: Notebook) -> Runs:
+    """Return the whole records of a notebook by their cell (`with_ids`), newest first, lifted or not."""
+    nb = with_ids(nb)
     lifted = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY)))
-    merged = _merged(lifted, _set_aside(nb), in_outputs(nb, index=True))
+    merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
     return {cell: listed for cell, listed in merged.items() if listed}
 
 
@@ -108,6 +124,7 @@ def strip(nb: dict[str, Any]) -> int:
 
 def cleared(nb: Notebook) -> list[str]:
     """Return the ids of cells whose outputs were cleared while their records stay."""
+    nb = with_ids(nb)
     runs = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY), whole=False))
     return [str(c.get("id")) for c in cells(nb) if c.get("id") in runs and not c.get("outputs")]
 

@@ -42,19 +42,17 @@ def numbers_of(output: Mapping[str, Any]) -> Numbers:
     return as_dict(metadata_of(output).get(KEY))
 
 
-def in_outputs(nb: Notebook, *, index: bool = False) -> Runs:
+def in_outputs(nb: Notebook) -> Runs:
     """Return the whole records that are still in outputs, by the cell that made them.
 
-    With `index`, cells without an id count as `#index`; otherwise they are skipped.
+    Cells without an id are skipped.
     """
     found: Runs = {}
-    places = {str(c.get("id") or f"#{i}"): c for i, c in enumerate(cells(nb))}
-    names = {id(c): name for name, c in places.items()}
+    present = {str(c.get("id")): c for c in cells(nb)}
     for cell, output in all_outputs(nb):
-        name = cell.get("id") or (names.get(id(cell), "") if index else "")
-        record = published(output)
+        name, record = str(cell.get("id") or ""), published(output)
         if name and record is not None:
-            maker = _maker(cell, record, places) or name
+            maker = _maker(cell, record, present) or name
             found.setdefault(maker, []).append(attach(record))
     return found
 

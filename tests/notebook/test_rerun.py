@@ -558,6 +558,27 @@ class TestFile:
         assert nb.cell("hi", cell="").answer == "one"
         assert nb.cell("and?", cell="").answer == "two"
 
+    @pytest.fixture
+    def nameless(self, path):
+        """The same file without the ids of its cells; each cell of it stands twice."""
+        notebook = json.loads(path.read_text())
+        for cell in notebook["cells"]:
+            del cell["id"]
+        again = [{**cell, "outputs": []} for cell in notebook["cells"]]
+        notebook |= {"cells": [*notebook["cells"], *again], "nbformat_minor": 4}
+        path.write_text(json.dumps(notebook))
+        return path
+
+    def test_in_a_file_without_ids_those_of_the_front_end_count_by_text(self, nb, nameless):
+        """A front end makes up new ids each time that it opens such a file."""
+        assert nb.cell("hi", cell="made-up-1").answer == "one"
+        assert nb.cell("and?", cell="made-up-2").answer == "two"
+        assert nb.cell("hi", cell="made-up-1").answer == "one"
+        assert nb.cell("hi", cell="made-up-3").answer == "three"
+
+    def test_a_later_cell_of_a_file_without_ids_is_replayed_first(self, nb, nameless):
+        assert nb.cell("and?", cell="made-up-2").answer == "two"
+
     def test_the_conversation_is_rebuilt_from_the_cells_above(self, nb, path):
         run = nb.cell("and?", line="-m model --live", cell="c2")
         assert run.answer == "three"

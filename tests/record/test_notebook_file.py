@@ -9,8 +9,8 @@ import pytest
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.record import find as collect
-from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.ipynb import load, save
+from agent_nb.record.agent_cells import content_hash, source_hash
+from agent_nb.record.ipynb import load, save, with_ids
 from agent_nb.record.notebook_file import lift, records, strip
 from agent_nb.record.outputs import settle, summaries
 from agent_nb.record.packing import payload_key
@@ -172,12 +172,52 @@ def test_readers_find_records_lifted_or_not_with_their_payloads():
     assert records(nb) == before == {"a": [run("r1", payload=key)]}
 
 
-def test_a_cell_without_id_keeps_its_record_in_the_output():
-    nb = notebook(
-        {"cell_type": "code", "source": "", "metadata": {}, "outputs": [output(run("r1"))]}
+def nameless(*cells, **meta):
+    nb = notebook(*cells, **meta)
+    return {**nb, "cells": [{k: v for k, v in c.items() if k != "id"} for c in nb["cells"]]}
+
+
+def made(name, source):
+    """Return a run that a cell with this text made."""
+    return {**run(name), "source": source_hash(source), "conversation": "main"}
+
+
+def test_records_of_cells_without_ids_are_lifted():
+    """Neither a cleared output nor a cell above it loses one; no id is written."""
+    one, two = made("r1", "%%agent\none"), made("r2", "%%agent\ntwo")
+    nb = nameless(
+        {**cell("a", output(one)), "source": "%%agent\none"},
+        {**cell("b", output(two)), "source": "%%agent\ntwo"},
     )
-    assert not lift(nb)
-    assert list(records(nb)) == ["#0"]
+    assert lift(nb)
+    assert not any("id" in c for c in nb["cells"])
+    for c in nb["cells"]:
+        c["outputs"] = []
+    nb["cells"].insert(0, {k: v for k, v in cell("c").items() if k != "id"})
+    assert {name: [r["id"] for r in listed] for name, listed in records(nb).items()} == {
+        "cell-2": ["r1"],
+        "cell-3": ["r2"],
+    }
+
+
+def test_records_stay_where_a_save_drops_the_ids_of_cells():
+    """Nothing counts as gone: a file of nbformat 4.4 has no ids, whatever made its records."""
+    nb = notebook({**cell("a", output(made("r1", "%%agent\none"))), "source": "%%agent\none"})
+    lift(nb)
+    for _ in range(4):
+        previous = copy.deepcopy(nb["metadata"]["agent_nb"])
+        for c in nb["cells"]:
+            c.pop("id", None)
+        lift(nb, previous)
+    assert [r["id"] for listed in records(nb).values() for r in listed] == ["r1"]
+
+
+def test_a_made_up_id_is_never_that_of_another_cell():
+    nb = notebook(cell("x"), cell("cell-1"), cell(""))
+    del nb["cells"][0]["id"]
+    names = [c["id"] for c in with_ids(nb)["cells"]]
+    assert names == ["cell-1-", "cell-1", "cell-3"]
+    assert "id" not in nb["cells"][0]
 
 
 def test_metadata_of_a_newer_version_is_left_alone():

@@ -15,7 +15,6 @@ Rules
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -34,6 +33,7 @@ UNPROVED = {RERUN: "replay", HEADLESS: True}
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
+    `occurrence`: the number of the cell among those of the same inputs that ran here, from 1.
     `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
     wishes of our runner (`asked`); `tags`: those of the cell, `deleted`: the ids of cells
     that were deleted since a cell ran before, both where the front end sends them.
@@ -43,6 +43,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     line: str = ""
     body: str = ""
+    occurrence: int = 1
     stdin: bool = False
     kernel: bool = False
     sent: dict[str, Any] = {}
@@ -54,7 +55,7 @@ class Cells:
     """Identifies the cells of one kernel."""
 
     def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
+        self._seen: dict[str, list[str]] = {}  # ids of cells that ran, by the hash of their inputs
 
     def current(self, shell: Any, line: str, body: str) -> Cell:
         """Return the cell that runs now in `shell` with these inputs."""
@@ -66,9 +67,11 @@ class Cells:
         allowed = (
             bool(_dict(request.get("content")).get("allow_stdin")) if kernel else _terminal_stdin()
         )
-        key = cell_id or self._hash(line, body)
+        digest = content_hash(line, body)
+        occurrence = self._occurrence(digest, cell_id)
         return Cell(
-            key=key,
+            key=cell_id or f"sha256:{digest}:{occurrence}",
+            occurrence=occurrence,
             id=cell_id,
             line=line,
             body=body,
@@ -79,10 +82,13 @@ class Cells:
             deleted=_texts(metadata.get("deletedCells")),
         )
 
-    def _hash(self, line: str, body: str) -> str:
-        digest = content_hash(line, body)
-        self._seen[digest] += 1
-        return f"sha256:{digest}:{self._seen[digest]}"
+    def _occurrence(self, digest: str, cell_id: str) -> int:
+        """Return the number of a cell among those of these inputs; each run without an id counts."""
+        seen = self._seen.setdefault(digest, [])
+        if not cell_id or cell_id not in seen:
+            seen.append(cell_id)
+            return len(seen)
+        return seen.index(cell_id) + 1
 
 
 def asked(told: Any) -> dict[str, Any]:

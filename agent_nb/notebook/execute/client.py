@@ -27,7 +27,8 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from ...record.ipynb import load, save
+from ...record import journal
+from ...record.ipynb import load, save, with_ids
 from ...record.masks import Rule
 from ...record.notebook_file import drop_unbegun, lift
 from ...record.outputs import Numbers, summaries
@@ -173,7 +174,9 @@ def write(nb: Any, path: Path, *, over: bool = False) -> None:
     """
     if over:
         before = _read(path)
-        keep(nb, before)
+        for run in keep(nb, before):
+            journal.forget(run)
+        lift(before)  # where only the records moved, nothing is written
         if nb != before:
             save(json.loads(nbformat.writes(nb)), path.resolve())
         return
@@ -181,9 +184,11 @@ def write(nb: Any, path: Path, *, over: bool = False) -> None:
 
 
 def _read(path: Path) -> Any:
-    load(path)  # raises a UsageError that explains what is wrong
-    nb = nbformat.read(str(path), as_version=4)
+    loaded = load(path)  # raises a UsageError that explains what is wrong
+    named = with_ids(loaded)
+    if named is loaded:
+        nb = nbformat.read(str(path), as_version=4)
+    else:  # nbformat makes up other ids at each reading
+        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS}), as_version=4)
     nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS)
-    for number, cell in enumerate(nb.cells, 1):
-        cell.setdefault("id", f"cell-{number}")
     return nb

@@ -1,44 +1,98 @@
-"""Keeping a notebook file unchanged where an execution only replayed it.
+"""Keeping a notebook file unchanged where an execution brought nothing new.
 
-Why: a replay shows nothing new, so it should not change the file; a diff then shows what ran live.
+Why: a diff should show what a run said otherwise, not that it ran.
 
 Rules
+- A live execution of a cell whose runs all went as in its last one (`same_run`) leaves the record
+  of that one, if this user made it: records of others become the user's by a live rerun.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
   file shows these runs and they were made of its text. In other cells the outputs of such runs
   stay; the rest is as executed.
-- If nothing ran live, the notebook keeps its language metadata, too.
+- If all of this holds for every cell, the notebook keeps its language metadata, too.
 - Outputs are kept without looking at their content.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...record import notebook_file
 from ...record.agent_cells import agent_cell, content_hash
 from ...record.ipynb import Cell, Notebook, Output, cells, metadata_of, outputs, source_of
+from ...record.metadata import Runs
 from ...record.outputs import Numbers, numbers_of
+from ...record.ranking import execution, newest, oldest, ordinal
+from ...record.record import Record
+from ...record.signing import mine, user_key
+from .same_run import same_run
 
 LANGUAGE = "language_info"
 
 
-def keep(nb: dict[str, Any], before: dict[str, Any]) -> None:
-    """Restore in the executed notebook `nb` what a replay only showed again, from `before`."""
-    numbers = [run for cell in _cells(nb) for _, run in _runs(cell)]
-    made = {
-        str(r["id"]): str(r.get("source", ""))
-        for listed in notebook_file.records(before).values()
-        for r in listed
-    }
-    old = {cell.get("id"): cell for cell in _cells(before)}
+def keep(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """Restore in the executed notebook `nb`, from `before`, what brought nothing new.
+
+    Return the ids of the live runs that were dropped.
+    """
+    known = notebook_file.records(before)
+    made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
+    repeated = _repeated(notebook_file.records(nb), known)
+    old = {cell.get("id"): copy.deepcopy(cell) for cell in _cells(before)}
+    dropped: dict[str, str] = {}
+    for cell in _cells(nb):
+        if (name := cell.get("id")) in repeated and _show_again(cell, old[name], repeated[name]):
+            dropped |= repeated[name]
+    again = [
+        _again(run) or run.get("run") in dropped.values() for c in _cells(nb) for _, run in _runs(c)
+    ]
     for cell in _cells(nb):
         if cell.get("id") in old:
-            _keep(cell, copy.deepcopy(old[cell["id"]]), made)
-    if numbers and all(map(_again, numbers)) and LANGUAGE in metadata_of(before):
+            _keep(cell, old[cell["id"]], made)
+    if again and all(again) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
+    notebook_file.replace_runs(nb, known, dropped)
     notebook_file.lift(nb)  # a restored output may carry its record
+    return list(dropped)
+
+
+def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
+    """Return the live runs that went as before, by cell: the ids of new runs with those of old."""
+    key, found = user_key(), {}
+    for cell, listed in runs.items():
+        ids = {r["id"] for r in known.get(cell, ())}
+        fresh = _last([r for r in listed if r["id"] not in ids])
+        last = _last(known.get(cell, ()))
+        if (
+            fresh
+            and len(fresh) == len(last)
+            and all(mine(r, key) for r in last)
+            and all(map(same_run, last, fresh))
+        ):
+            found[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
+    return found
+
+
+def _last(listed: Sequence[Record]) -> list[Record]:
+    """Return the runs of the newest execution among records of a cell, as they began."""
+    latest = execution(newest(listed)[0]) if listed else ""
+    return sorted((r for r in oldest(listed) if execution(r) == latest), key=ordinal)
+
+
+def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
+    """Show the old runs of a cell in place of the new; return whether the file shows them all."""
+    before = dict(_named(old))
+    shown = [str(run["run"]) for _, run in _runs(cell)]
+    if not all(name in runs and runs[name] in before for name in shown):
+        return False
+    cell["outputs"] = [
+        before[runs[str(run["run"])]] if (run := _run(output)) else output
+        for output in cell["outputs"]
+    ]
+    if cell["outputs"] == old["outputs"]:
+        cell["execution_count"] = old.get("execution_count")
+    return True
 
 
 def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) -> None:
@@ -70,9 +124,14 @@ def _cells(nb: Notebook) -> list[Cell]:
 def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, Numbers]]:
     """Yield the outputs of a cell that show runs, with the numbers of these runs."""
     for output in outputs(cell):
-        numbers = numbers_of(output)
-        if isinstance(numbers.get("run"), str):
+        if numbers := _run(output):
             yield output, numbers
+
+
+def _run(output: Output) -> Numbers:
+    """Return the numbers of the run that an output shows, {} if it shows none."""
+    numbers = numbers_of(output)
+    return numbers if isinstance(numbers.get("run"), str) else {}
 
 
 def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:

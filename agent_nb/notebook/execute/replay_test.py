@@ -31,7 +31,7 @@ from ...host import launch
 from ...host.imports import find
 from ...record.agent_cells import agent_cell
 from ...record.clock import is_zone
-from ...record.ipynb import load, source_of
+from ...record.ipynb import load, source_of, with_ids
 from ...record.masks import PATTERN
 from ...record.notebook_file import records
 from ...record.outputs import Numbers
@@ -84,7 +84,7 @@ def check_notebook(
     """
     from .client import execute  # slow to import; meanwhile the kernel starts
 
-    nb, began = load(path), time.monotonic()
+    nb, began = with_ids(load(path)), time.monotonic()
     recorded = records(nb)
     signers = known() if options.signers is None else options.signers
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works

@@ -24,7 +24,7 @@ from ...agent.tape import Tape
 from ...host.plugins import builtin
 from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import described, sign, signers_of
-from ...record.ipynb import metadata_of, source_of
+from ...record.ipynb import metadata_of, source_of, with_ids
 from ...record.notebook_file import records
 from ...record.ranking import started
 from ...record.record import KEY, Record
@@ -71,11 +71,8 @@ class Item(msgspec.Struct, frozen=True):
 
 def review(nb: Mapping[str, Any]) -> list[Item]:
     """Return the records of a notebook in the order of its cells, newest first."""
-    numbered = [
-        (number, cell)
-        for number, cell in enumerate(nb["cells"], 1)
-        if isinstance(cell, dict) and cell.get("id")
-    ]
+    nb = with_ids(nb)
+    numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
     quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
     recorded = records(dict(nb))
     return [

@@ -32,7 +32,7 @@ from ...events import Call, Event, Result
 from ...record import ipynb, metadata, notebook_file
 from ...record.diff import items
 from ...record.find import records
-from ...record.ipynb import Notebook, cells, metadata_of, source_of
+from ...record.ipynb import Notebook, cells, metadata_of, source_of, with_ids
 from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
@@ -53,6 +53,7 @@ def text(nb: Notebook) -> str:
 
 
 def _lines(nb: Notebook) -> Iterator[str]:
+    nb = with_ids(nb)
     found_cells = cells(nb)
     listed: dict[str, list[Record]] = {}
     for item in records(nb):

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...record.ipynb import ENDING, Output, cells, load, metadata_of, outputs
+from ...record.ipynb import ENDING, Output, cells, load, metadata_of, outputs, with_ids
 from ...record.outputs import numbers_of
 from ...record.record import KEY, MIME
 from ...view import values
@@ -85,7 +85,7 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
 
 def _outputs(path: str, cell: str) -> list[Output]:
     try:
-        found = cells(load(path))
+        found = cells(with_ids(load(path)))
     except UsageError:
         return []
     return next((outputs(c) for c in found if c.get("id") == cell), [])

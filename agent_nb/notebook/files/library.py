@@ -7,8 +7,8 @@ Rules
 - Of a cell's records, those that this kernel made come first, then the others as `ranked`; each run
   counts once.
 - The conversation of the cells above comes from whole records only, with their ownership.
-- Without a cell id, a cell is found by the hash of its text and the number of cells of that text
-  that ran before it.
+- Without a cell id, or where the file has no ids, a cell is found by the hash of its text and the
+  number of cells of that text that ran before it.
 - A run that stands with several cells (a cell was pasted) was said once: by the cell that made it,
   as long as that one has it.
 - The file is read only when needed and again only if it has changed; an unreadable file counts as
@@ -29,9 +29,9 @@ import msgspec
 
 from ...agent.run import Run
 from ...events.mapped import is_map
-from ...record.agent_cells import content_hash
+from ...record.agent_cells import content_hash, source_hash
 from ...record.find import records
-from ...record.ipynb import cells, read, source_of, tags_of
+from ...record.ipynb import cells, read, source_of, tags_of, with_ids
 from ...record.match import candidates
 from ...record.notebook_file import cleared
 from ...record.payloads import attach
@@ -64,6 +64,15 @@ class File(msgspec.Struct, frozen=True):
     tools: Collection[str] = ()  # names that may be tools
     excluded: Collection[str] = ()  # cells whose tag keeps them from models
     saved: float = 0.0  # epoch seconds
+    nameless: bool = False  # the file has no ids: a front end made up those that it sends
+
+    def id_of(self, cell: Cell) -> str:
+        """Return the id under which the file holds a cell, "" if it does not."""
+        if not self.nameless or cell.id in self.order:
+            return cell.id
+        text = _text(cell)
+        same = [name for name, source in self.sources.items() if source_hash(source) == text]
+        return same[cell.occurrence - 1] if cell.occurrence <= len(same) else ""
 
     def said_by(self, cell: str, record: Record) -> bool:
         """Return whether `cell` made a record, or the cell that made it no longer has it."""
@@ -167,10 +176,11 @@ class Library:
     def before(self, cell: Cell, conversation: str) -> list[Turn]:
         """Return the recorded turns of `conversation` in the cells above, in notebook order."""
         file = self.file(cell.sent)
-        if SENT in cell.sent or cell.id not in file.order:
+        own = file.id_of(cell) if cell.id else ""
+        if SENT in cell.sent or own not in file.order:
             return []
         turns, key = [], user_key()
-        for above in file.order[: list(file.order).index(cell.id)]:
+        for above in file.order[: list(file.order).index(own)]:
             known = self._known(ranked(file.runs.get(above, ()), key))
             record = next(
                 (r for r in known if r.get("conversation", "main") == conversation and intact(r)),
@@ -190,11 +200,12 @@ class Library:
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self._look(cell)
         file = self.file(cell.sent)
+        known = bool(cell.id) and not file.nameless
         return candidates(
             file.runs,
-            cell=cell.id,
+            cell=file.id_of(cell),
             source=_text(cell),
-            occurrence=_occurrence(cell),
+            occurrence=1 if known else cell.occurrence,
             order=file.order,
         )
 
@@ -237,11 +248,6 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _occurrence(cell: Cell) -> int:
-    last = cell.key.rpartition(":")[2]
-    return int(last) if not cell.id and last.isdigit() else 1
-
-
 def file_of(path: Path) -> File:
     """Return what a notebook file holds; nothing if it cannot be read."""
     try:
@@ -253,6 +259,8 @@ def file_of(path: Path) -> File:
 def _parsed(notebook: Any, saved: float) -> File:
     if not isinstance(notebook, dict):
         return NOTHING
+    nameless = not any(cell.get("id") for cell in cells(notebook))
+    notebook = with_ids(notebook)
     runs: dict[str, list[Record]] = {}
     for found in records(notebook):
         runs.setdefault(found.cell, []).append(found.record)
@@ -266,4 +274,5 @@ def _parsed(notebook: Any, saved: float) -> File:
         tools=tool_names(source for _, source in code),
         excluded=frozenset(str(c.get("id", "")) for c in listed if EXCLUDE in tags_of(c)),
         saved=saved,
+        nameless=nameless,
     )

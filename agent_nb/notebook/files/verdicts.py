@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...models.keys import secrets
 from ...record.find import records
-from ...record.ipynb import load
+from ...record.ipynb import load, with_ids
 from ...record.record import Record
 from ...record.signers import known
 from ...record.signing import signed_by, user_key
@@ -25,7 +25,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     problems: list[str] = []
     remarks: list[str] = []
     key, hidden, signers = user_key(), secrets(), known()
-    nb = load(path)
+    nb = with_ids(load(path))
     cells = {str(cell.get("id", "")): cell for cell in nb["cells"] if isinstance(cell, dict)}
     for item in records(nb):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"

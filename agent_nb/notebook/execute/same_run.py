@@ -1,0 +1,118 @@
+"""Whether two records are of runs that went the same way.
+
+Why: a live rerun with the same answers writes a new record in which nothing is news; whoever keeps
+the older one keeps the notebook's lines as they are in git.
+
+Rules
+- Times do not count: of events, of calls, of requests, between the pieces of a text.
+- Names that a run or a provider makes up do not count: of runs, calls, blocks and spans, also where
+  a text names them, and what a provider seals into a thought. They are numbered as they occur.
+- Everything else counts: each text, argument, result and picture, tokens, cost, the order.
+- Of a map its rows count, in any order, and what it used in all; what its card showed on the way
+  came by the clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...agent.map.kept import recorded
+from ...events.event_json import to_builtins
+from ...record.record import Record, events_of
+from ...wire.json_text import as_dict, as_list, canonical
+
+FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
+_DROPPED = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
+_TIMES = frozenset({"duration", "ttft"})
+_NAMES = frozenset({"call_id", "block", "batch", "span", "parent"})
+_SHORTEST = 4  # characters of a name that is looked for in texts
+
+
+def same_run(one: Record, other: Record) -> bool:
+    """Return whether two whole records differ in nothing but times and made-up names."""
+    try:
+        return _plain(one) == _plain(other)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _plain(record: Record) -> str:
+    """Return the canonical text of what counts."""
+    log = events_of(record)
+    events = [to_builtins(event) for event in log]
+    names = _Names(str(record.get("id", "")), events)
+    rows = recorded.records(log)
+    return canonical(
+        [
+            *(record.get(name) for name in FIELDS),
+            [_event(event, names) for event in (_of_map(events) if rows else events)],
+            {key: _plain(row) for key, row in rows.items()},
+        ]
+    )
+
+
+def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events of a map that count beside its rows."""
+    sums = [place for place, event in enumerate(events) if event.get("type") == "metric"]
+    return [
+        event
+        for place, event in enumerate(events)
+        if event.get("kind") not in (recorded.COUNTS, recorded.KIND)
+        and (event.get("type") != "metric" or place in sums[-1:])
+    ]
+
+
+def _event(event: Mapping[str, Any], names: _Names) -> dict[str, Any]:
+    kind, found = event.get("type"), {}
+    for key, value in event.items():
+        if key in _NAMES:
+            found[key] = names.numbered(str(value))
+        elif key not in _DROPPED:
+            found[key] = value
+    if kind == "metric":
+        for part in ("step", "total"):
+            found[part] = {k: v for k, v in as_dict(found.get(part)).items() if k not in _TIMES}
+    elif kind == "run_start":  # the hash is that of the rest
+        found["settings"] = {k: v for k, v in as_dict(found.get("settings")).items() if k != "hash"}
+    elif kind == "node":  # the digest of a request counts the names of calls
+        found["data"] = {k: v for k, v in as_dict(found.get("data")).items() if k != "digest"}
+    return {key: names.in_texts(value) for key, value in found.items()}
+
+
+class _Names:
+    """The names that one run made up, numbered as they occur."""
+
+    def __init__(self, run: str, events: list[dict[str, Any]]) -> None:
+        self._numbers: dict[str, str] = {}
+        self.numbered(run)
+        for event in events:
+            for key in sorted(_NAMES):
+                self.numbered(str(event.get(key, "")))
+            for call in as_list(event.get("calls")):
+                self.numbered(str(call))
+        long = sorted((n for n in self._numbers if len(n) >= _SHORTEST), key=len, reverse=True)
+        # a text names a run by the beginning of its id, too
+        short = [re.escape(run[:_SHORTEST])] if len(run) > _SHORTEST else []
+        self._texts = re.compile(
+            rf"(?<!\w)(?:{'|'.join([*map(re.escape, long), *short])})(?!\w)" if long else r"(?!)"
+        )
+        self._run = run
+
+    def numbered(self, path: str) -> str:
+        """Return a name, or a path of names, as numbers."""
+        return "/".join(
+            self._numbers.setdefault(part, f"\0{len(self._numbers)}") for part in path.split("/")
+        )
+
+    def in_texts(self, value: Any) -> Any:
+        """Return a JSON value whose texts have numbers in place of the names."""
+        if isinstance(value, str):
+            return self._texts.sub(lambda found: self._number(found[0]), value)
+        if isinstance(value, Mapping):
+            return {self.in_texts(key): self.in_texts(part) for key, part in value.items()}
+        return [self.in_texts(part) for part in value] if isinstance(value, list | tuple) else value
+
+    def _number(self, name: str) -> str:
+        return self._numbers.get(name, self._numbers[self._run])

@@ -1,0 +1,147 @@
+"""A live rerun whose runs went as before leaves records and outputs as they are."""
+
+import json
+
+import nbformat
+import pytest
+
+from agent_nb import events as e
+from agent_nb.cli.main import main
+from agent_nb.events.log import EventLog
+from agent_nb.notebook.execute.same_run import same_run
+from agent_nb.record import journal
+from agent_nb.record.ipynb import load
+from agent_nb.record.record import run_record
+
+
+def record(run="r1", call="call_9f2c", start=100.0, answer="Done.", tokens=7, cost=0.01, **more):
+    """Return the record of a run with one call."""
+    log = EventLog(run)
+    fields = {"turn": 1, "ts": start + 1}
+    sums = e.Counts(input=tokens, output=3, duration=start / 50, ttft=start / 99, cost=cost)
+    for event in (
+        e.RunStart(model="m", settings={"hash": run, "system": ""}, ts=start),
+        e.User(content="Count.", ts=start),
+        e.Node(name="llm", span="llm-1", data={"digest": call, "internal": True}, **fields),
+        e.Think(content="Hm.", block="1.1", opaque={"sealed": call}, chunks="AB", **fields),
+        e.Call(call_id=call, name="count", args={"of": "x"}, batch="1.b", block="1.2", **fields),
+        e.Execute(batch="1.b", calls=(call,), **fields),
+        e.Started(call_id=call, name="count", **fields),
+        e.Result(call_id=call, name="count", content=more.get("result", 3), duration=start, **fields),
+        e.Respond(content=answer.format(run=run[:4]), block="2.1", **fields),
+        e.Metric(step=sums, total=sums, **fields),
+        e.End(status=more.get("status", "ok"), ts=start + 2),
+    ):
+        log.append(event)
+    return run_record(log, cell="a", source=more.get("source", "s"), execution=run)
+
+
+def test_times_and_made_up_ids_are_no_change():
+    assert same_run(record(), record("another", "toolu_01XYZ", start=777.0))
+
+
+def test_a_run_may_name_itself_in_a_text():
+    one, other = record("aaaa1111", answer="See {run}."), record("bbbb2222", answer="See {run}.")
+    assert same_run(one, other)
+    assert not same_run(one, record("bbbb2222", answer="See cccc."))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": "Done!"},
+        {"tokens": 8},
+        {"cost": 0.02},
+        {"cost": None},
+        {"result": 4},
+        {"result": "3"},
+        {"status": "error"},
+        {"source": "t"},
+    ],
+    ids=str,
+)
+def test_anything_else_is_a_change(change):
+    assert not same_run(record(), record(**change))
+
+
+def test_ids_that_are_swapped_are_a_change():
+    """A result that answers another call is another run, although only ids differ."""
+
+    def two(*results):
+        log = EventLog("r")
+        for event in (
+            e.RunStart(),
+            *(e.Call(call_id=i, name="count", turn=1) for i in ("call_1", "call_2")),
+            *(e.Result(call_id=i, name="count", content=c, turn=1) for i, c in results),
+            e.End(status="ok"),
+        ):
+            log.append(event)
+        return run_record(log)
+
+    straight, crossed = [("call_1", 1), ("call_2", 2)], [("call_2", 1), ("call_1", 2)]
+    assert same_run(two(*straight), two(*straight))
+    assert not same_run(two(*straight), two(*crossed))
+
+
+SETUP = """%load_ext agent_nb
+import json, pathlib, uuid
+import pandas as pd
+from agent_nb import Agent
+from agent_nb.models.scripted import Scripted
+said = json.loads(pathlib.Path('said.json').read_text())
+def calls(code):
+    return {'calls': [{'name': 'python', 'args': {'code': code}}]}
+class Named(Scripted):
+    identity = 'named'
+m, rows = Named([calls('6 * 7'), said], dialect='native'), Named([said])
+df = pd.DataFrame({'text': ['one', 'two', 'three']})"""
+CELLS = [
+    SETUP,
+    "%%agent -m m -t python --approve auto\nHow many?",
+    "for n in range(2):\n    await Agent(m)(f'Say {n}.')\nprint('plain')",
+    "%%agent -m rows --map df\nSay {{ text }}",
+]
+
+
+@pytest.mark.kernel
+class TestInplace:
+    @pytest.fixture
+    def path(self, tmp_path):
+        cells = [nbformat.v4.new_code_cell(text, id=f"c{n}") for n, text in enumerate(CELLS)]
+        path = tmp_path / "n.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+        self.run(path, "It is 42.")
+        return path
+
+    def run(self, path, said):
+        path.with_name("said.json").write_text(json.dumps(said))
+        assert main(["run", "--live", "--inplace", str(path)]) == 0
+
+    def test_a_live_rerun_with_the_same_answers_changes_no_byte(self, path):
+        before, journals = path.read_bytes(), len(journal.journals())
+        self.run(path, "It is 42.")
+        assert path.read_bytes() == before
+        assert len(journal.journals()) == journals  # nothing is offered for recovery
+
+    def test_another_answer_is_recorded_beside_the_old_one(self, path):
+        before = load(path)
+        self.run(path, "It is 43.")
+        runs = load(path)["metadata"]["agent_nb"]["runs"]
+        assert {name: len(listed) for name, listed in runs.items()} == {"c1": 2, "c2": 4, "c3": 2}
+        assert "It is 43." in json.dumps(load(path)["cells"][1]["outputs"])
+        assert runs["c1"][1] == before["metadata"]["agent_nb"]["runs"]["c1"][0]
+
+    def test_the_record_of_another_becomes_the_users(self, path):
+        nb = load(path)
+        for listed in nb["metadata"]["agent_nb"]["runs"].values():
+            for one in listed:
+                one["signature"] = "hmac-sha256:" + "0" * 64
+        path.write_text(json.dumps(nb))
+        self.run(path, "It is 42.")
+        runs = load(path)["metadata"]["agent_nb"]["runs"]
+        assert len(runs["c1"]) == 2
+        assert main(["test", str(path)]) == 0
+
+    def test_a_kept_record_is_replayed(self, path):
+        self.run(path, "It is 42.")
+        assert main(["test", str(path)]) == 0
