@@ -19,7 +19,7 @@ from ..events import Event
 from ..events.log import EventLog
 from ..models import offline
 from . import display
-from .assembly import make_basis, plan, player
+from .assembly import make_basis, plan, player, shared
 from .attachments import pictures_of, without_text
 from .clean_json import clean_value
 from .configuration import Configuration
@@ -94,11 +94,7 @@ class Agent(Configuration):
         user = events.User(content=said, attachments=without_text(pictures), origin="user")
         questions = Questions()
         given = self.given_of(redaction, said, pictures, history)
-        beside = (
-            context
-            if isinstance(context, Context)
-            else display.context(context, self.tools, prompt, hosted=self.host is not None)
-        )
+        beside = context if isinstance(context, Context) else self._beside(context, prompt)
         ask = questions.beside(self.ask)
 
         @cache
@@ -116,13 +112,19 @@ class Agent(Configuration):
         )
         return Stream(
             log,
-            lambda scope: Loop(make(), log, user, history, scope, resume=resume),
+            lambda scope: Loop(
+                shared(make(), display.entered_host()), log, user, history, scope, resume=resume
+            ),
             questions,
             view=view,
             check=check,
             asked=asked if record else None,
             output=self.output,
         )
+
+    def _beside(self, mode: str | None, prompt: str) -> Context:
+        hosted = self.host is not None or display.host() is not None
+        return display.context(mode, self.tools, prompt, hosted=hosted)
 
     def replay(self, tape: Tape, *, check: bool = True, wish: Wish | None = None) -> Replay:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.

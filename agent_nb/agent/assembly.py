@@ -24,7 +24,7 @@ from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
 from ..record.given import Given
 from ..wire.redact import Redaction
-from . import outgoing
+from . import display, outgoing
 from .configuration import Configuration
 from .context import Context
 from .dependencies import behind, place
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..tools.runner import ToolRunner
 
 FALLBACK = "xml"
+SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Python code had a host
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -128,6 +129,27 @@ def plan(
     )
 
 
+def shared(made: Plan, host: Host | None) -> Plan:
+    """Return the plan of a run whose tools work with `host`, which its record says.
+
+    A host that the agent has already, or None, changes nothing.
+    """
+    if host is None or made.runner.host is not None:
+        return made
+    made.runner.host = host
+    settings = {**made.start.get("settings", {}), SHARED: True}
+
+    async def opened(status: Callable[[str], object]) -> Plan:
+        assert made.late is not None
+        return shared(await made.late(status), host)
+
+    return msgspec.structs.replace(
+        made,
+        start={**made.start, "settings": settings},
+        late=opened if made.late is not None else None,
+    )
+
+
 def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     dialect = agent.dialect_of(model)
@@ -182,9 +204,11 @@ def player(
 
     def below(child: Configuration) -> ToolRunner:
         approver = TapeApprover(tape, child.policy(), agent.ask)
-        return _runner(child, approver, log, redaction, host=child.host or agent.host)
+        return _runner(child, approver, log, redaction, host=child.host or runner.host)
 
     def make(scope: CancelScope) -> Player:
+        if tape.setting(SHARED) is True:
+            runner.host = runner.host or display.entered_host()
         strict = (
             ReplayCheck(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
         )

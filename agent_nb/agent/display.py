@@ -5,6 +5,8 @@ Why apart: an agent imports no view and no notebook.
 Rules
 - Nothing of a notebook is imported unless IPython is loaded.
 - A run inside another run is not shown by itself: it is part of that run's cards.
+- The tools of a run that a cell begins work in its kernel, as those of `%%agent` do. Runs that
+  begin elsewhere (a script, another thread, a row of a map) have names of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import UsageError, unknown_name
 from ..events.log import EventLog
 from ..host import plugins
+from ..tools.base import Host
 from .context import MODES, Context
 
 if TYPE_CHECKING:
@@ -68,6 +71,16 @@ class Screen(Protocol):
         """Leave the final output."""
 
 
+class CellHost(Host, Protocol):
+    """The kernel's main thread for the tools of a run that a cell has begun."""
+
+    def close(self) -> None:
+        """Refuse further jobs: the run has ended."""
+
+
+_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
+
+
 class Presenter(Protocol):
     """What a notebook implements (`notebook.cell.presenter`)."""
 
@@ -76,6 +89,12 @@ class Presenter(Protocol):
 
     def begun(self, stream: Begun) -> Kept | None:
         """Return the recorder of a run that is about to begin."""
+
+    def host(self, screen: Screen | None) -> CellHost | None:
+        """Return the host of a run that the running cell begins, None if none runs here.
+
+        `screen`: what the cell offers the run, if it awaits it.
+        """
 
     def followed(self, source: Any, *, insist: bool) -> Screen | None:
         """Return the screen of the running cell for a run of another system that it awaits."""
@@ -87,9 +106,22 @@ class Presenter(Protocol):
         """Return what a run that the running cell begins is given about the notebook."""
 
 
-def enter() -> None:
-    """Mark the context as part of a run."""
+def host(screen: Screen | None = None) -> CellHost | None:
+    """Return the host of a run that the running cell begins, None elsewhere."""
+    if _inside.get() or "IPython" not in sys.modules:
+        return None
+    return _presenter().host(screen)
+
+
+def enter(host: CellHost | None = None) -> None:
+    """Mark the context as part of a run whose tools work with `host`."""
     _inside.set(True)
+    _host.set(host)
+
+
+def entered_host() -> CellHost | None:
+    """Return the host of the run that this context is part of."""
+    return _host.get()
 
 
 def screen(stream: Begun, view: str | None) -> Screen | None:

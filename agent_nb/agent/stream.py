@@ -119,6 +119,8 @@ class Stream(InProgress):
         self._announced: Announced | None = None
         self._view = view
         self._make = make
+        self._screen: display.Screen | None = None
+        self._host: display.CellHost | None = None
         self._driver: Driver | None = None
         self._stop: Cancelled | None = None
         self._stopped = ""  # how the run was stopped outside the cell
@@ -130,6 +132,7 @@ class Stream(InProgress):
         """
         self._same_loop()
         if self._task is None:
+            self._host = display.host(self._screen)
             self.kept = self.kept or display.begun(self)
             self._announced = announce(
                 self.log, questions=self.questions, cancel=self._stop_from_elsewhere
@@ -172,7 +175,7 @@ class Stream(InProgress):
         self._make = lambda _: Refused(self.log, self.asked, why)
 
     async def _drive(self) -> None:
-        display.enter()
+        display.enter(self._host)
         self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
             self._driver.cancel(self._stop)
@@ -181,11 +184,13 @@ class Stream(InProgress):
         finally:  # even if its event loop was shut down
             for event in missing(self.log):
                 self.log.append(event)
+            if self._host is not None:
+                self._host.close()
 
     async def _wait(self) -> Run:
         __tracebackhide__ = True
         self._same_loop()
-        screen = display.screen(self, self._view)
+        screen = self._screen = display.screen(self, self._view)
         try:
             with nullcontext() if screen is None else shown():
                 self.start()

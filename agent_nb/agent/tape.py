@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..events import Approval, Call, Event, Result, Started
+from ..events import Approval, Call, Event, Result, RunStart, Started
 from ..record.match import TAMPERED
 from ..record.payloads import attach
 from ..record.record import Record, events_of
@@ -93,6 +93,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def run(self) -> str:
         """The id of the recorded run."""
         return self.events[0].run if self.events else ""
+
+    def setting(self, name: str) -> Any:
+        """Return a setting of the recorded run, None if it names none."""
+        start = next((e for e in self.events if isinstance(e, RunStart) and not e.span), None)
+        return start.settings.get(name) if start is not None else None
 
     def again(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""

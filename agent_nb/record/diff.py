@@ -30,7 +30,7 @@ from .pictures import compare_all
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
 # settings that are digests, or name the place of a run
-UNSAID = ("hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind")
+UNSAID = ("hash", "inputs", "source", "asked", "asked_tools", "turns", "place", "behind", "shared")
 _CONTEXT = 2  # lines around a change
 _LINES = 40  # of one change
 _COLUMNS = 160

@@ -89,7 +89,7 @@ def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) ->
 
 
 def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> None:
-    """Remove these runs; their cells have the runs that are `known` again, as far as they are kept."""
+    """Remove these runs; their cells have `known` runs again, as far as they are kept."""
     mine = as_dict(nb["metadata"].get(KEY))
     if not dropped or not mine:
         return
@@ -106,7 +106,10 @@ def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> N
 
 
 def records(nb: Notebook) -> Runs:
-    """Return the whole records of a notebook by their cell (`with_ids`), newest first, lifted or not."""
+    """Return the whole records of a notebook by their cell, newest first, lifted or not.
+
+    Cells are named as by `with_ids`.
+    """
     nb = with_ids(nb)
     lifted = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY)))
     merged = _merged(lifted, _set_aside(nb), in_outputs(nb))

@@ -17,7 +17,9 @@ AGENTS = [f"%%agent -m m\n{question}" for question in ("first", "second", "first
 @pytest.fixture
 def recorded(tmp_path):
     """Return a recorded notebook whose cells have ids."""
-    cells = [nbformat.v4.new_code_cell(source, id=f"c{n}") for n, source in enumerate([SETUP, *AGENTS])]
+    cells = [
+        nbformat.v4.new_code_cell(source, id=f"c{n}") for n, source in enumerate([SETUP, *AGENTS])
+    ]
     path = tmp_path / "n.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     assert main(["run", "--live", "--inplace", str(path)]) == 0

@@ -27,7 +27,9 @@ def record(run="r1", call="call_9f2c", start=100.0, answer="Done.", tokens=7, co
         e.Call(call_id=call, name="count", args={"of": "x"}, batch="1.b", block="1.2", **fields),
         e.Execute(batch="1.b", calls=(call,), **fields),
         e.Started(call_id=call, name="count", **fields),
-        e.Result(call_id=call, name="count", content=more.get("result", 3), duration=start, **fields),
+        e.Result(
+            call_id=call, name="count", content=more.get("result", 3), duration=start, **fields
+        ),
         e.Respond(content=answer.format(run=run[:4]), block="2.1", **fields),
         e.Metric(step=sums, total=sums, **fields),
         e.End(status=more.get("status", "ok"), ts=start + 2),

@@ -9,7 +9,7 @@ import pytest
 from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.record import find as collect
-from agent_nb.record.agent_cells import content_hash, source_hash
+from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.ipynb import load, save, with_ids
 from agent_nb.record.notebook_file import lift, records, strip
 from agent_nb.record.outputs import settle, summaries
@@ -175,11 +175,6 @@ def test_readers_find_records_lifted_or_not_with_their_payloads():
 def nameless(*cells, **meta):
     nb = notebook(*cells, **meta)
     return {**nb, "cells": [{k: v for k, v in c.items() if k != "id"} for c in nb["cells"]]}
-
-
-def made(name, source):
-    """Return a run that a cell with this text made."""
-    return {**run(name), "source": source_hash(source), "conversation": "main"}
 
 
 def test_records_of_cells_without_ids_are_lifted():

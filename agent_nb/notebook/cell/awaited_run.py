@@ -10,6 +10,7 @@ Rules
   the run then displays itself as one line, in later cells as cards again.
 - Questions for which the agent has no asker are put by buttons where clicks arrive, else on the
   keyboard.
+- Its tools work in the kernel, as those of `%%agent` do; the agent runs on the cell's own loop.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from ...agent.stream import Replay
 from ...errors import Cancelled, UsageError
 from ...events.completion import ABANDONED, closed
 from ...events.log import EventLog
+from ...models.keys import secrets
 from ...tools.base import Asker
+from ...wire.redact import redact_value
 from ..execute.event_relay import send
 from ..notices import warn
 from ..options import Options
@@ -37,6 +40,7 @@ from .display import Display, show_unrecorded
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
+from .main_thread import MainThread, in_loop, stepping
 from .mapped import leave
 from .offered_cells import Chosen
 from .publish import guard
@@ -44,6 +48,7 @@ from .recording import Recorder
 from .summary import summary
 
 if TYPE_CHECKING:
+    from ...agent.display import Screen
     from ...agent.stream import Stream
 
 
@@ -62,6 +67,27 @@ def screen(stream: Stream, view: str | None) -> Waiting | None:
         return waiting(shell)
     guard(shell)
     return AwaitedRun(stream, shell, looks(view))
+
+
+def host(screen: Screen | None) -> MainThread | None:
+    """Return the `agent.display.CellHost` of the running cell, None where none runs.
+
+    The run shares the cell's event loop, so its jobs are tasks beside the cell.
+    """
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    if shell is None or active() or threading.current_thread() is not threading.main_thread():
+        return None
+    if waiting(shell) is None or not in_loop():
+        return None
+    own = screen.interrupts if isinstance(screen, Waiting) else None
+    hidden = secrets()
+    return stepping(
+        shell,
+        own or Interrupts(shell.user_ns, shell.user_global_ns),
+        lambda shown: redact_value(shown, secrets=hidden),
+    )
 
 
 def looks(view: str) -> Options:

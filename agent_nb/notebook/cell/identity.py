@@ -83,7 +83,7 @@ class Cells:
         )
 
     def _occurrence(self, digest: str, cell_id: str) -> int:
-        """Return the number of a cell among those of these inputs; each run without an id counts."""
+        """Return the number of a cell among those of its inputs; without an id each run counts."""
         seen = self._seen.setdefault(digest, [])
         if not cell_id or cell_id not in seen:
             seen.append(cell_id)

@@ -251,6 +251,29 @@ class MainThread:
         return (text.replace(home, "~") if len(home) > 1 else text)[-MAX_TRACEBACK:].rstrip()
 
 
+def stepping(
+    shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
+) -> MainThread:
+    """Return a host that starts its own jobs: its run is on the cell's loop, where no one steps."""
+    loop = asyncio.get_running_loop()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(made.step)
+
+    made = MainThread(shell, interrupts, wake, clean)
+    return made
+
+
+def in_loop() -> bool:
+    """Return whether an event loop runs on this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _cancel_task(job: Job) -> None:
     if job.task is not None:
         job.task.cancel()

@@ -5,8 +5,8 @@ Why: an agent must not import the notebook, yet a cell shows the runs that its c
 
 from ..context import of_running_cell as context
 from ..follow.awaited_source import screen as followed
-from .awaited_run import screen
+from .awaited_run import host, screen
 from .recording import begun
 from .show_run import show
 
-__all__ = ["begun", "context", "followed", "screen", "show"]
+__all__ = ["begun", "context", "followed", "host", "screen", "show"]

@@ -65,7 +65,7 @@ def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _event(event: Mapping[str, Any], names: _Names) -> dict[str, Any]:
-    kind, found = event.get("type"), {}
+    kind, found = event.get("type"), dict[str, Any]()
     for key, value in event.items():
         if key in _NAMES:
             found[key] = names.numbered(str(value))
