@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader has gone; without this Python would print an error at exit
         sys.stderr.close()
         return OK
-    except KeyboardInterrupt:
-        complain("interrupted")
+    except KeyboardInterrupt as stop:
+        complain(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
         return FAILED
 
 

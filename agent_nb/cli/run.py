@@ -148,7 +148,7 @@ def test(arguments: Arguments) -> int:
     """
     from ..notebook.execute.kernels import Ahead
     from ..notebook.execute.replay_test import Options, check_notebook, wants
-    from ..notebook.execute.report import Report, builtins, junit, summary
+    from ..notebook.execute.report import Problem, Report, builtins, junit, summary
     from ..record.signers import known
 
     signers = known(arguments.signers)
@@ -174,7 +174,8 @@ def test(arguments: Arguments) -> int:
             said = (
                 str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
             )
-            report = Report(notebook=str(path), problems=(said,))
+            problem = Problem(text=said, kind="notebook", stale=False)
+            report = Report(notebook=str(path), problems=(problem,))
         if not arguments.json:
             print(report.text(verbose=arguments.verbose), flush=True)
         return report

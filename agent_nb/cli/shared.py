@@ -58,19 +58,28 @@ def notebooks(given: Sequence[str]) -> list[Path]:
 def in_parallel(
     work: Callable[[Any, Any], Any], items: Sequence[tuple[str, Any]], jobs: int
 ) -> list[Any]:
-    """Return the results of `work` for each (name, item), `jobs` at a time, showing progress."""
+    """Return the results of `work` for each (name, item), `jobs` at a time, showing progress.
+
+    Raises Stopped at a signal that ends the process, after the kernels have ended.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from ..notebook.execute.progress import Progress
+    from ..notebook.execute.stopping import signals, stop_all
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:
             return work(named[1], progress.cell)
 
-    if jobs <= 1:
-        return [one(item) for item in items]
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, items))
+    with signals(), ThreadPoolExecutor(jobs) as pool:
+        working = [pool.submit(one, item) for item in items]
+        try:
+            return [work.result() for work in working]
+        except BaseException as fault:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if isinstance(fault, KeyboardInterrupt):
+                stop_all()
+            raise
 
 
 def print_json(value: Any) -> None:

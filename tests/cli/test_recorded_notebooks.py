@@ -111,7 +111,7 @@ class TestReplaying:
         assert re.search(r"event \d+, the result of python", told)
         assert "-42" in told
         assert "+43" in told
-        assert "run --live --inplace" in told
+        assert "jupyter agent-nb run --inplace" in told
 
     def test_a_changed_prompt_is_stale_and_shown(self, notebook, capsys):
         edit(notebook, 4, "Are you sure?", "Are you very sure?")
@@ -349,7 +349,7 @@ class TestFunctionsOfTheNotebook:
         assert "-42" in told
         assert "+43" in told
         assert "because it uses base, found of the notebook" in told
-        assert f"jupyter agent-nb run --live --inplace {functions}" in told
+        assert f"jupyter agent-nb run --inplace {functions}" in told
 
     def test_data_that_are_gone_are_a_drift(self, functions, capsys):
         edit(functions, 1, "base = 40", "")

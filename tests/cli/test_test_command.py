@@ -213,7 +213,7 @@ def test_json_is_valid_whatever_a_kernel_writes_and_whatever_the_locale(write, l
     command = [sys.executable, "-m", "agent_nb", "test", "--json", str(path)]
     done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=100)
     (report,) = json.loads(done.stdout)
-    assert "ValueError: → ü" in report["problems"][0]
+    assert "ValueError: → ü" in report["problems"][0]["message"]
     plain = subprocess.run(
         [c for c in command if c != "--json"],
         check=False,

@@ -191,7 +191,7 @@ def test_a_run_that_a_cell_awaits_is_given_the_context(loaded, run, frame):
     cell("r = await Agent(model, ['variables'])('Hello', context='none', view=None)")
     assert model.prompt() == "Hello"
     cell("r = await Agent(model, ['python'])('Hello', view=None)")
-    assert model.prompt() == "Hello"  # there it has a namespace of its own
+    assert "frame: pandas.DataFrame" in model.prompt()  # the code shares the variables
 
 
 def test_a_script_sends_nothing(monkeypatch):

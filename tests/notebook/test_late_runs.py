@@ -10,7 +10,7 @@ from agent_nb.record.ipynb import load
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
-import asyncio, threading
+import asyncio, threading, time
 from agent_nb import Agent
 from agent_nb.models.scripted import Scripted
 m = Scripted(["Hello."], delay=0.2)"""
@@ -77,7 +77,7 @@ def test_a_run_inside_a_tool_plays_the_record_of_that_call(write, capsys):
 
 
 def test_three_executions_are_kept_with_all_their_runs(write):
-    path = write("for n in range(4):\n    await Agent(m)(f'run {n}', view=None)")
+    path = write("for n in range(4):\n    await Agent(m)(f'run {n} at {time.time()}', view=None)")
     for kept in (4, 8, 12, 12):
         assert len(recorded(path)["c1"]) == kept
 

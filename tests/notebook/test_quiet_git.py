@@ -270,7 +270,7 @@ def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_
     assert [(line.split('"')[0], "conversation" in line) for line in problems] == [
         ("  cell 4 (two) ", True)
     ]
-    assert "run --live --inplace" in said
+    assert "run --inplace" in said  # asks only these
 
 
 def test_work_that_was_stashed_or_rebased_keeps_its_runs(

@@ -10,7 +10,7 @@ from agent_nb.cli.main import main
 from agent_nb.cli.run import shard
 from agent_nb.errors import UsageError
 from agent_nb.notebook.execute import project
-from agent_nb.notebook.execute.report import Report, junit, summary
+from agent_nb.notebook.execute.report import Problem, Report, builtins, junit, summary
 
 GOOD = Report(
     notebook="a.ipynb",
@@ -22,13 +22,12 @@ GOOD = Report(
 WARNED = Report(
     notebook="w.ipynb",
     runs=1,
-    warnings=("cell 2: `double` changed",),
+    warnings=(Problem(text="cell 2: `double` changed", cell=2, kind="changed", warning=True),),
     patterns=("cell 1, pattern 'x': 'a' = 'b'",),
 )
 BAD = Report(
     notebook="b c.ipynb",
-    problems=("cell 3: \x1b[31mno\x00 \ud800 & <x>\nmore",),
-    stale=True,
+    problems=(Problem(text="cell 3: \x1b[31mno\x00 \ud800 & <x>\nmore", cell=3),),
     seconds=1.25,
 )
 SKIPPED = Report(notebook="s.ipynb", skipped="needs the extra serve")
@@ -55,9 +54,37 @@ def test_warnings_and_patterns_of_the_project_are_always_listed():
 def test_the_command_to_record_again_is_shown_only_if_it_helps():
     assert (
         str(BAD).splitlines()[-1]
-        == "  To record it again: jupyter agent-nb run --live --inplace 'b c.ipynb'"
+        == "  To record it again: jupyter agent-nb run --inplace 'b c.ipynb'"
     )
-    assert "record it again" not in str(Report(notebook="b.ipynb", problems=("cell 1: NameError",)))
+    failed = Problem(text="cell 1: NameError", kind="error", stale=False)
+    assert "record it again" not in str(Report(notebook="b.ipynb", problems=(failed,)))
+
+
+def advice(*problems):
+    return [line.split(": ", 1)[1] for line in Report(notebook="n.ipynb", problems=problems).advice]
+
+
+def test_the_cheapest_command_that_helps_is_named():
+    """Only what `run` alone would play again asks everything; a signature needs no model."""
+    stale, drift = Problem(text="x", kind="stale"), Problem(text="x", kind="drift")
+    picture, tool = Problem(text="x", kind="picture"), Problem(text="x", kind="changed")
+    untrusted = Problem(text="x", kind="untrusted", stale=False)
+    run, live = (f"jupyter agent-nb run{how} --inplace n.ipynb" for how in ("", " --live"))
+    sign = "jupyter agent-nb sign n.ipynb"
+    assert advice(stale, drift) == [run]
+    assert advice(stale, picture) == advice(tool) == [live]
+    assert advice(untrusted, untrusted) == [sign]
+    assert advice(stale, untrusted) == [run, sign]
+
+
+def test_json_gives_each_problem_with_cell_kind_and_message():
+    found = json.loads(json.dumps(builtins(WARNED)))
+    assert (found["ok"], found["problems"]) == (True, [])
+    assert found["warnings"] == [
+        {"cell": 2, "kind": "changed", "message": "cell 2: `double` changed"}
+    ]
+    assert builtins(BAD)["problems"][0].keys() == {"cell", "kind", "message"}
+    assert builtins(BAD)["advice"] == list(BAD.advice)
 
 
 def test_several_notebooks_are_summed_up():
@@ -110,7 +137,7 @@ def test_one_broken_notebook_does_not_hide_the_others(tmp_path, capsys):
     assert main(["test", "--json", "--junit", str(xml), str(tmp_path)]) == 1
     reports = json.loads(capsys.readouterr().out)
     assert [r["ok"] for r in reports] == [False, False, True]
-    assert "merge" in reports[1]["problems"][0]
+    assert "merge" in reports[1]["problems"][0]["message"]
     assert ElementTree.parse(xml).getroot()[0].get("failures") == "2"
 
 

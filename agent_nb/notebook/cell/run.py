@@ -199,6 +199,8 @@ class CellRun:
                 namespace=self.session.shell.user_ns,
             )
             choice = self._inputs.settle(make, records, wanted=wanted, trust=trust)
+            if choice.tape is None and wanted != "live" and (words := library.unplayed(self.cell)):
+                warn(words)
             return msgspec.structs.replace(choice, remark=question.remark)
         except UsageError:
             stand_in(self.session, self.cell, options, conversation, records)

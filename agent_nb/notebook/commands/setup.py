@@ -58,9 +58,16 @@ def models(session: Session, arguments: list[str]) -> None:
 
 
 def _offered(session: Session, provider: str) -> None:
-    """List the models of a provider; completion knows them from now on."""
-    from ...models.listing import names
+    """List the models of a provider; completion knows them from now on.
 
+    Where nothing runs live, no server is asked: a cell that looks around is no part of a test.
+    """
+    from ...models.listing import names
+    from ...models.offline import ELSEWHERE, barred
+
+    if setting := barred():
+        say(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
+        return
     found = _on_thread(lambda: names(provider))
     session.offered[provider] = found[:MOST]
     more = f"\n… and {plural(len(found) - MOST, 'more model')}" if len(found) > MOST else ""

@@ -66,18 +66,27 @@ def problems(
             []
             if found
             else [
-                Problem(text=f"{title(number, cell)}: {words}")
+                Problem(text=f"{title(number, cell)}: {words}", kind="picture")
                 for words in _pictures(cell, executed, runs)
             ]
         )
-        yield from found
         if any(FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(
                 words for r in recorded.listed for words in remarks(nb, cell, r, signers)
             )
-            yield from (
-                Problem(text=f"{title(number, cell)}: {words}", stale=False) for words in said
-            )
+            found += [Problem(text=f"{title(number, cell)}: {w}", kind="untrusted") for w in said]
+        yield from (_placed(problem, number) for problem in found)
+
+
+def _placed(problem: Problem, number: int) -> Problem:
+    """Return the problem of a cell; recording again is not what a lack of trust asks for."""
+    trust = problem.kind == "untrusted" or FOREIGN in problem.text
+    return msgspec.structs.replace(
+        problem,
+        cell=number,
+        kind="untrusted" if trust else problem.kind,
+        stale=problem.stale and not trust,
+    )
 
 
 def checked_records(
@@ -148,7 +157,7 @@ def _cell(
     yield from _code(
         number, cell, begun, [r for r in runs if "ordinal" in r], must=must and not own
     )
-    yield from (Problem(text=str(f), stale=False) for f in own)
+    yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own)
 
 
 def _agent_cell(
@@ -163,18 +172,21 @@ def _agent_cell(
     """Yield what is wrong with the run of an agent cell (None: it did not run)."""
     name = title(number, cell)
     if not listed:
-        yield Problem(text=f"{name}: there is no record")
+        yield Problem(text=f"{name}: there is no record", kind="unrecorded")
         return
     yield from (Problem(text=f"{name}: {problem}") for problem in faults)
     if run is None:
-        yield from [Problem(text=f"{name}: it did not run", stale=False)] if must else []
+        unrun = Problem(text=f"{name}: it did not run", kind="error", stale=False)
+        yield from [unrun] if must else []
     elif not run.get("replayed"):
         yield _not_replayed(name, run)
     elif drift := run.get("drift"):
         yield _drifted(name, drift)
     elif run.get("status") not in _expected(run) and not run.get("imported"):
         # an imported run may end with any status
-        yield Problem(text=f"{name}: the recorded run ended with status {run.get('status')}")
+        yield Problem(
+            text=f"{name}: the recorded run ended with status {run.get('status')}", kind="status"
+        )
     yield from _changed(name, run or {})
 
 
@@ -194,7 +206,9 @@ def _not_replayed(name: str, run: Numbers) -> Problem:
 def _changed(name: str, run: Numbers) -> Iterator[Problem]:
     """Yield what changed since the recording, apart from the results of calls."""
     for change in run.get("changes") or ():
-        yield Problem(text=f"{name}: {change['text']}", warning=bool(change.get("warning")))
+        yield Problem(
+            text=f"{name}: {change['text']}", kind="changed", warning=bool(change.get("warning"))
+        )
 
 
 def _code(
@@ -218,6 +232,7 @@ def _code(
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
             yield Problem(
                 text=f"{name}: every call of a run was denied: {plural(run['calls'], 'call')} ({run['denied']} denied)",
+                kind="status",
                 stale=False,
             )
         yield from _changed(name, run)
@@ -233,7 +248,8 @@ def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
     sides = (
         [f"{how}"] if how else lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
     )
-    return Problem(text="\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)]))
+    text = "\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)])
+    return Problem(text=text, kind="drift")
 
 
 def _head(drift: Mapping[str, Any]) -> str:

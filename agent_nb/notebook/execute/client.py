@@ -41,6 +41,7 @@ from .cell_failure import Failure, of_kernel, of_time
 from .event_relay import STREAM
 from .kernels import Ahead, say, wanted
 from .quiet import keep
+from .stopping import stoppable
 
 IDS = 5  # the minor version of notebook format 4 that has cell ids
 
@@ -144,7 +145,7 @@ def execute(
     # the output of the kernel process matters only when it dies
     with tempfile.TemporaryFile() if started is None else started.said as said:
         try:
-            asyncio.run(client.async_execute(stdout=said, stderr=said))
+            asyncio.run(_executed(client, said))
         except CellExecutionError:
             pass  # it is among the failures
         except DeadKernelError:
@@ -160,6 +161,11 @@ def execute(
     if rerun == "live":
         drop_unbegun(nb, {str(cell.get("id")) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
+
+
+async def _executed(client: Client, said: IO[bytes]) -> None:
+    with stoppable():
+        await client.async_execute(stdout=said, stderr=said)
 
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:

@@ -116,7 +116,9 @@ def check_notebook(
     wrong = [p for p in found if not p.warning or options.strict_tools]
     if wrong or not needed:
         wrong += [
-            Problem(text=str(f), stale=False) for f in outcome.failures if needed or not f.cell
+            Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
+            for f in outcome.failures
+            if needed or not f.cell
         ]
     replayed, scripted = (
         sum(bool(run.get(how)) for _, run in shown) for how in ("replayed", "scripted")
@@ -124,12 +126,11 @@ def check_notebook(
     masked, patterns = _masked(shown)
     return Report(
         notebook=str(path),
-        problems=tuple(p.text for p in wrong),
-        warnings=tuple(p.text for p in found if p not in wrong),
+        problems=tuple(wrong),
+        warnings=tuple(p for p in found if p not in wrong),
         runs=replayed,
         scripted=scripted,
         skipped="" if wrong else needed,
-        stale=any(p.stale for p in wrong),
         masked=masked,
         patterns=patterns,
         unseen=tuple(

@@ -2,6 +2,8 @@
 
 Rules
 - A report names failures, warnings, and differences that were not compared. Only failures count.
+- It ends with the cheapest command that helps: one that asks only what has changed before one that
+  asks everything, and a signature where only trust is missing.
 - Text of notebooks is made printable here; JSON and XML are valid whatever a kernel writes.
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 import msgspec
@@ -20,10 +22,22 @@ from ..notices import printable
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+Kind = Literal[
+    "unrecorded", "stale", "drift", "changed", "picture", "untrusted", "status", "error", "kernel",
+    "timeout", "notebook",
+]  # fmt: skip
+# what `run` without --live does not notice, so that it would play the record again
+UNNOTICED: tuple[Kind, ...] = ("changed", "picture")
+AGAIN = "To record it again: jupyter agent-nb run{live} --inplace {notebook}"
+SIGN = "To let its calls run again, read and sign them: jupyter agent-nb sign {notebook}"
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One problem of a notebook."""
 
     text: str  # one or more lines
+    cell: int = 0  # its number, from 1; 0: the whole notebook
+    kind: Kind = "stale"
     stale: bool = True  # recording again would help
     warning: bool = False  # does not fail the test
 
@@ -32,12 +46,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one notebook; it passed if there are no `problems`."""
 
     notebook: str
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
     runs: int = 0  # replayed
     scripted: int = 0  # runs of scripts without a record
     skipped: str = ""  # why it ended before its last cell without a problem
-    stale: bool = False  # recording it again would help
     patterns: tuple[str, ...] = ()  # differences that the project's rules exclude
     masked: tuple[str, ...] = ()  # differences of known kinds, such as clock values
     unseen: tuple[str, ...] = ()  # what could not be compared
@@ -47,6 +60,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def ok(self) -> bool:
         """Whether it has no problems, as far as it ran."""
         return not self.problems
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """The cheapest commands that help, as lines."""
+        notebook, stale = shlex.quote(self.notebook), [p for p in self.problems if p.stale]
+        live = " --live" if any(p.kind in UNNOTICED for p in stale) else ""
+        return (
+            *([AGAIN.format(live=live, notebook=notebook)] if stale else ()),
+            *(
+                [SIGN.format(notebook=notebook)]
+                if any(p.kind == "untrusted" for p in self.problems)
+                else ()
+            ),
+        )
 
     @property
     def result(self) -> str:
@@ -64,17 +91,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self, *, verbose: bool = False) -> str:
         """Return the report as lines; `verbose` adds masked and unseen differences."""
-        again = f"To record it again: jupyter agent-nb run --live --inplace {shlex.quote(self.notebook)}"
         details = [
             *(f"masked: {line}" for line in self.masked),
             *(f"not seen: {line}" for line in self.unseen),
         ]
         said = (
-            *self.problems,
-            *(f"warning: {text}" for text in self.warnings),
+            *(problem.text for problem in self.problems),
+            *(f"warning: {warning.text}" for warning in self.warnings),
             *(f"not compared: {text}" for text in self.patterns),
             *(details if verbose else ()),
-            *([again] if self.stale else ()),
+            *self.advice,
         )
         return "\n".join(
             [
@@ -91,7 +117,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def builtins(report: Report) -> dict[str, Any]:
     """Return a report as a JSON object."""
     found: dict[str, Any] = msgspec.to_builtins(report)
-    return {"ok": report.ok, **found}
+    listed = {
+        name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
+        for name, problems in (("problems", report.problems), ("warnings", report.warnings))
+    }
+    return {"ok": report.ok, **found, **listed, "advice": list(report.advice)}
 
 
 def summary(reports: Sequence[Report]) -> str:
@@ -132,13 +162,15 @@ def _case(report: Report) -> ElementTree.Element:
     for tag, message, text in _results(report):
         ElementTree.SubElement(case, tag, {"message": _xml(message)}).text = _xml(text)
     if report.warnings:
-        ElementTree.SubElement(case, "system-out").text = _xml("\n".join(report.warnings))
+        ElementTree.SubElement(case, "system-out").text = _xml(
+            "\n".join(warning.text for warning in report.warnings)
+        )
     return case
 
 
 def _results(report: Report) -> Iterator[tuple[str, str, str]]:
     if report.problems:
-        yield "failure", report.problems[0].partition("\n")[0], report.text()
+        yield "failure", report.problems[0].text.partition("\n")[0], report.text()
     elif report.skipped:
         yield "skipped", report.skipped, ""
 

@@ -99,6 +99,7 @@ class Library:
         self._silent_until = 0.0
         self._search = FolderSearch(_started_in(namespace))
         self._found: Path | None = None
+        self._remarked = False
 
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
@@ -158,6 +159,14 @@ class Library:
             return ""
         found = self._search.holding(_text(cell)) if cell.kernel else []
         return AMBIGUOUS.format(names=_listed([path.name for path in found])) if found else NAMELESS
+
+    def unplayed(self, cell: Cell) -> str:
+        """Return, once, that records are not played because copies of a notebook hold the cell."""
+        if self._remarked or self.path(cell.sent) is not None or not cell.kernel:
+            return ""
+        found = self._search.holding(_text(cell))
+        self._remarked = any(file_of(path).runs for path in found)
+        return f"Nothing is replayed. {self.unplaced(cell)}" if self._remarked else ""
 
     def file(self, sent: Mapping[str, Any] = {}) -> File:
         """Return what the notebook's file holds."""

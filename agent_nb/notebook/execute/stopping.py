@@ -1,0 +1,119 @@
+"""Ending executions early: Ctrl-C, SIGTERM, a cancelled CI job.
+
+Why: a kernel has a session of its own, so that no signal of the terminal reaches it, and a process
+that a signal ends leaves it running. nbclient's own handlers shut the kernel down under the cell
+that runs, which then fails as if the notebook were wrong.
+
+Rules
+- Notebooks run on other threads; the main thread only waits, and turns the first signal into
+  `Stopped`. Further ones count only after `PATIENCE`: the end of the kernels takes less.
+- Every execution registers (`stoppable`). Stopping cancels it on its loop; its kernel is shut down
+  before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 5.0  # s after the first signal
+
+
+class Stopped(KeyboardInterrupt):
+    """Executions were stopped; the message names the signal."""
+
+
+class _Executions:
+    """The executions of this process that can be stopped."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tasks: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+        self.stopped = False
+
+    def add(self, task: asyncio.Task[Any]) -> None:
+        """Register a task of the running loop. Raises Stopped if all were stopped before."""
+        with self._lock:
+            if self.stopped:
+                raise Stopped
+            self._tasks[task] = asyncio.get_running_loop()
+
+    def remove(self, task: asyncio.Task[Any]) -> None:
+        """Forget a task."""
+        with self._lock:
+            self._tasks.pop(task, None)
+
+    def stop(self) -> None:
+        """Cancel all of them, and those that begin later."""
+        with self._lock:
+            self.stopped = True
+            for task, loop in self._tasks.items():
+                with suppress(RuntimeError):  # its loop has closed
+                    loop.call_soon_threadsafe(task.cancel)
+
+
+EXECUTIONS = _Executions()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let the task that runs this be stopped. Raises Stopped if it was."""
+    task = asyncio.current_task()
+    assert task is not None
+    EXECUTIONS.add(task)
+    try:
+        yield
+    except BaseException:
+        if EXECUTIONS.stopped:  # nbclient takes a cancellation for a dead kernel
+            raise Stopped from None
+        raise
+    finally:
+        EXECUTIONS.remove(task)
+
+
+def stop_all() -> None:
+    """Stop all executions, those included that have not begun."""
+    EXECUTIONS.stop()
+
+
+@contextmanager
+def signals() -> Iterator[None]:
+    """Raise Stopped on the main thread at the first SIGINT or SIGTERM; elsewhere do nothing.
+
+    Leave it when all executions have ended: those that begin later are not stopped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    first = 0.0
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal first
+        now = time.monotonic()
+        if not first:
+            first = now
+            raise Stopped(signal.Signals(number).name)
+        if now - first > PATIENCE:
+            os._exit(128 + number)
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()
+        EXECUTIONS.stopped = False
