@@ -58,9 +58,10 @@ def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
     from ..notebook.files.git import merge
 
-    return (
-        OK if merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs)) else FAILED
-    )
+    conflicts = merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
+    for conflict in conflicts or ():
+        complain(conflict)
+    return OK if conflicts == [] else FAILED
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:

@@ -10,11 +10,15 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2
+TICK = 0.2  # s between looks for a signal
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 Arguments = argparse.Namespace
 Describe = Callable[[argparse.ArgumentParser], None]
 Command = Callable[[Arguments], int]
@@ -62,7 +66,7 @@ def in_parallel(
 
     Raises Stopped at a signal that ends the process, after the kernels have ended.
     """
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
     from ..notebook.execute.progress import Progress
     from ..notebook.execute.stopping import signals, stop_all
@@ -74,12 +78,19 @@ def in_parallel(
     with signals(), ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(one, item) for item in items]
         try:
+            # a wait without a limit may miss a signal that another thread received
+            while wait(working, TICK, FIRST_EXCEPTION).not_done and not any(map(_failed, working)):
+                pass
             return [work.result() for work in working]
         except BaseException as fault:
             pool.shutdown(wait=False, cancel_futures=True)
             if isinstance(fault, KeyboardInterrupt):
                 stop_all()
             raise
+
+
+def _failed(work: Future[Any]) -> bool:
+    return work.done() and work.exception() is not None
 
 
 def print_json(value: Any) -> None:

@@ -15,7 +15,7 @@ from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
 from agent_nb.notebook.files.git import text
-from agent_nb.record.ipynb import load
+from agent_nb.record.ipynb import load, source_of
 from agent_nb.record.notebook_file import lift, records
 from agent_nb.record.record import MIME, run_record
 
@@ -364,19 +364,76 @@ def conflict(repository):
 
 def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
     assert conflict.git("merge", "-q", "other", check=False).returncode != 0
-    text = conflict.notebook.read_text()
-    marked = text[text.index("<<<<<<<") : text.index(">>>>>>>")].splitlines()
-    assert (text.count("<<<<<<<"), [line.strip() for line in marked[1:]]) == (
-        1,
-        ['"ours"', "=======", '"theirs"'],
+    nb = load(conflict.notebook)
+    assert source_of(nb["cells"][0]) == "\n".join(
+        ["%%agent", "<<<<<<< ours", "ours", "=======", "theirs", ">>>>>>> theirs", ""]
     )
-    resolved = "".join(
-        line
-        for line in text.splitlines(True)
-        if line[:7] not in ("<<<<<<<", "=======", ">>>>>>>") and "theirs" not in line
-    )
-    conflict.notebook.write_text(resolved)
+    assert [source_of(c) for c in nb["cells"][1:]] == ["%%agent\nhi"] * 2
     assert conflict.runs() == {"b": ["rb"], "c": ["rc"]}
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_cells_that_both_branches_append_stand_one_after_the_other(repository, ids):
+    def commit(*cells):
+        nb = {
+            "cells": list(cells),
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5 if ids else 4,
+        }
+        for each in () if ids else cells:
+            del each["id"]
+        repository.notebook.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
+        repository.git("add", "-A")
+        repository.git("commit", "-q", "-m", "x")
+
+    first = "%%agent\nfirst"
+    commit(cell("a", source=first), plain("z", "last"))
+    repository.git("checkout", "-q", "-b", "other")
+    theirs = (cell("t", record("rt"), source="%%agent\ntheirs"), plain("t2", "two"))
+    commit(plain("y", "top"), cell("a", source=first), plain("z", "last"), *theirs)
+    repository.git("checkout", "-q", "main")
+    commit(
+        cell("a", source=first), plain("z", "last"), cell("o", record("ro"), source="%%agent\nours")
+    )
+    repository.git("merge", "-q", "other")
+    nb = load(repository.notebook)
+    texts = ["top", first, "last", "%%agent\nours", "%%agent\ntheirs", "two"]
+    assert [source_of(c) for c in nb["cells"]] == texts
+    assert [r for listed in repository.runs().values() for r in listed] == ["ro", "rt"]
+    assert all(("id" in c) is ids for c in nb["cells"])
+
+
+def test_a_removed_cell_that_the_other_side_changed_stays_as_a_conflict(repository):
+    repository.commit(plain("a", "x = 1"), plain("b", "y = 1"), plain("c", "z = 1"))
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(plain("c", "z = 1"))
+    repository.git("checkout", "-q", "main")
+    repository.commit(plain("a", "x = 1"), plain("b", "y = 2"), plain("c", "z = 1"))
+    assert repository.git("merge", "-q", "other", check=False).returncode != 0
+    assert [source_of(c) for c in load(repository.notebook)["cells"]] == ["y = 2", "z = 1"]
+
+
+def test_cells_that_one_side_moved_keep_the_edits_of_the_other(repository):
+    repository.commit(plain("a", "x = 1"), plain("b", "y = 1"), plain("c", "z = 1"))
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(plain("c", "z = 1"), plain("a", "x = 1"), plain("b", "y = 1"))
+    repository.git("checkout", "-q", "main")
+    repository.commit(plain("a", "x = 2"), plain("b", "y = 1"), plain("c", "z = 1"))
+    repository.git("merge", "-q", "other")
+    assert [source_of(c) for c in load(repository.notebook)["cells"]] == ["z = 1", "x = 2", "y = 1"]
+
+
+def test_values_that_both_sides_changed_are_named_and_ours_stays(repository):
+    repository.commit(plain("a", "x", metadata={"tags": [], "gone": 1, "left": 1}))
+    repository.git("checkout", "-q", "-b", "other")
+    repository.commit(plain("a", "x", metadata={"tags": ["t"], "more": 1, "gone": 1}))
+    repository.git("checkout", "-q", "main")
+    repository.commit(plain("a", "x", metadata={"tags": ["o"], "left": 1}))
+    done = repository.git("merge", "-q", "other", check=False)
+    assert done.returncode != 0
+    assert "cell a, metadata: both sides changed 'tags': ours stays" in done.stdout + done.stderr
+    assert load(repository.notebook)["cells"][0]["metadata"] == {"tags": ["o"], "more": 1}
 
 
 def test_a_file_with_conflict_markers_is_named_with_what_to_do(conflict, capsys):

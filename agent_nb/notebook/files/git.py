@@ -8,8 +8,8 @@ Rules
   ids, times, tokens, addresses in reprs and outputs. The events of a sub-agent stand before the
   result of its call.
 - The merge takes the runs of both sides: added ones are there, removed ones gone. Each cell's
-  outputs come whole from one side (`three_way_merge`). The rest is git's; its conflict markers
-  stand only around real conflicts.
+  outputs come whole from one side (`three_way_merge`), and the rest is merged cell by cell
+  (`cell_merge`): the file is a notebook even where a conflict is left.
 - A pager may show the text: control characters become visible.
 - Setup is per repository: commands in its configuration, one line in `.gitattributes`.
 - nbstripout without `--keep-id` gives every cell a new id at each commit: records survive that
@@ -37,6 +37,7 @@ from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
 from ..notices import printable
+from .cell_merge import merge_notebooks, name_cells, unname_cells
 from .three_way_merge import agree
 
 DRIVER = "agent-nb"
@@ -106,31 +107,33 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     yield from (event for rest in below.values() for event in rest)
 
 
-def merge(base: Path, ours: Path, theirs: Path) -> bool:
-    """Merge notebook files as a git merge driver; return whether there was no conflict.
+def merge(base: Path, ours: Path, theirs: Path) -> list[str] | None:
+    """Merge notebook files as a git merge driver; return the conflicts that are left, in words.
 
     The result replaces `ours`. A file that is not a notebook, or has a newer version, is merged as
-    text. Raises UsageError if git is not installed.
+    text (None: there are conflicts). Raises UsageError if git is not installed.
     """
     old, mine, yours = (_read(path) for path in (base, ours, theirs))
     if mine is None or yours is None:
-        return _merge_file([ours, base, theirs])
-    agree(old := old or {"cells": []}, mine, yours)
+        return [] if _merge_file([ours, base, theirs]) else None
+    versions = (old or {"cells": []}, mine, yours)
+    name_cells(versions)
+    agree(*versions)
+    merged, conflicts = merge_notebooks(versions, _merge_text)
+    unname_cells(merged)
+    notebook_file.lift(merged)
+    ours.write_text(_dump(merged), encoding="utf-8", newline="\n")
+    return conflicts
+
+
+def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
+    """Return the lines of three texts merged by git, and whether there was no conflict."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
-        for path, nb in zip(paths, (mine, old, yours), strict=True):
-            path.write_text(_dump(nb), encoding="utf-8", newline="\n")
+        for path, text in zip(paths, (ours, base, theirs), strict=True):
+            path.write_bytes(text.encode("utf-8", "surrogatepass"))
         clean = _merge_file(paths)
-        merged = paths[0].read_text(encoding="utf-8")
-    if clean:
-        try:
-            nb = json.loads(merged)
-        except ValueError:
-            return False  # the merged lines are not JSON: ours stays
-        notebook_file.lift(nb)
-        merged = _dump(nb)
-    ours.write_text(merged, encoding="utf-8", newline="\n")
-    return clean
+        return paths[0].read_bytes().decode("utf-8", "surrogatepass"), clean
 
 
 def _merge_file(paths: Sequence[Path]) -> bool:

@@ -1,0 +1,197 @@
+"""Merging three versions of a notebook cell by cell, after they agree on what execution wrote.
+
+Why not git's merge of the lines: two branches that append a cell each are a conflict to it, for the
+lines of both stand at one place; and its markers make the file unreadable.
+
+Rules
+- The order is that of ours, or of theirs if only they moved cells. Cells that both sides added at
+  one place stand one after the other, ours first.
+- A cell that one side removed is gone, unless the other changed it: then it stays, as a conflict.
+- A source is merged by its lines. Git's markers of a conflict stand inside the source, so that the
+  file is a notebook in any case.
+- Of other values that both sides changed, ours stays, and the conflict is named.
+- Cells are matched by id. Those of files without ids get the id of the cell of the same text in
+  another version, or one made of their text, which is not written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...record.ipynb import Cell, metadata_of, source_of, with_ids
+from ...record.ipynb import cells as all_cells
+from ...record.record import KEY
+from ...wire.json_text import as_dict
+
+MergeText = Callable[[str, str, str], tuple[str, bool]]  # base, ours, theirs: text, clean
+Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs
+MADE = "text-"  # what the ids made of texts begin with
+PARTS = ("cells", "metadata", "nbformat", "nbformat_minor")
+_MISSING, _CONFLICT = object(), object()
+
+
+def name_cells(versions: Versions) -> None:
+    """Give the cells of the three versions ids by which equal cells are matched."""
+    known: dict[tuple[str, str, int], str] = {}
+    for nb in versions:
+        known |= {text: cell["id"] for text, cell in _by_text(nb) if _has_id(cell)}
+    for nb in versions:
+        taken = {cell["id"] for cell in all_cells(nb) if _has_id(cell)}
+        for text, cell in _by_text(nb):
+            if not _has_id(cell):
+                name = known.get(text, "")
+                cell["id"] = name if name and name not in taken else _made_of(text)
+                taken.add(cell["id"])
+
+
+def unname_cells(nb: Mapping[str, Any]) -> None:
+    """Remove the ids that `name_cells` made of texts; the records go by place again."""
+    named = [str(cell["id"]) for cell in all_cells(nb)]
+    for cell in all_cells(nb):
+        if cell["id"].startswith(MADE):
+            del cell["id"]
+    placed = [str(cell["id"]) for cell in all_cells(with_ids(nb))]
+    places = dict(zip(named, placed, strict=True))
+    ours = as_dict(metadata_of(nb).get(KEY))
+    if runs := as_dict(ours.get("runs")):
+        ours["runs"] = {places.get(cell, cell): listed for cell, listed in runs.items()}
+
+
+def _has_id(cell: Cell) -> bool:
+    return isinstance(cell.get("id"), str) and bool(cell["id"])
+
+
+def _by_text(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Cell]]:
+    """Yield the cells with type, source and the number of those before with the same."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for cell in all_cells(nb):
+        text = (str(cell.get("cell_type")), source_of(cell))
+        seen[text] += 1
+        yield (*text, seen[text]), cell
+
+
+def _made_of(text: tuple[str, str, int]) -> str:
+    return MADE + hashlib.sha256(repr(text).encode()).hexdigest()[:16]
+
+
+def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str, Any], list[str]]:
+    """Return the merged notebook, and the conflicts in words.
+
+    The versions agree on records and outputs (`three_way_merge.agree`).
+    """
+    conflicts: list[str] = []
+    rest = [{k: v for k, v in nb.items() if k not in PARTS} for nb in versions]
+    merged: dict[str, Any] = _object(rest, "the notebook", conflicts)
+    merged["metadata"] = _object(
+        [as_dict(nb.get("metadata")) for nb in versions], "the metadata", conflicts
+    )
+    for name in ("nbformat", "nbformat_minor"):
+        numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
+        merged |= {name: max(numbers)} if numbers else {}
+    found = [dict(_keyed(nb)) for nb in versions]
+    _, mine, yours = found
+    merged["cells"] = []
+    for key in _order(*map(list, found), changed=lambda key: _kept(key, found, conflicts)):
+        if key in mine and key in yours:
+            three = [version.get(key, {}) for version in found]
+            merged["cells"].append(_cell(key[0], three, merge_text, conflicts))
+        else:
+            merged["cells"].append(mine.get(key) or yours[key])
+    return merged, conflicts
+
+
+def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
+    """Yield the cells by id and the number of those before with the same id."""
+    seen: Counter[str] = Counter()
+    for cell in all_cells(nb):
+        name = str(cell.get("id", ""))
+        seen[name] += 1
+        yield (name, seen[name]), cell
+
+
+Key = tuple[str, int]
+
+
+def _kept(key: Key, found: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
+    """Return whether a cell that one side removed stays, for the other side changed it."""
+    before, mine, yours = found
+    left = mine.get(key) or yours[key]
+    if _written(left) == _written(before[key]):
+        return False
+    conflicts.append(f"cell {key[0]} was changed by one side and removed by the other: it stays")
+    return True
+
+
+def _written(cell: Cell) -> list[Any]:
+    """Return what people write into a cell."""
+    return [cell.get("cell_type"), source_of(cell), cell.get("metadata"), cell.get("attachments")]
+
+
+def _order(
+    base: list[Key], ours: list[Key], theirs: list[Key], *, changed: Callable[[Key], bool]
+) -> list[Key]:
+    """Return the keys of the merged cells."""
+    common = set(base) & set(ours) & set(theirs)
+    first, second, third = ([key for key in side if key in common] for side in (base, ours, theirs))
+    lead, other = (theirs, ours) if second == first != third else (ours, theirs)
+    lead_first = lead is ours
+    before, follows = set(base), set(other)
+    order = [key for key in lead if key in follows or key not in before or changed(key)]
+    leads = set(lead)
+    for place, key in enumerate(other):
+        if key in leads or (key in before and not changed(key)):
+            continue
+        above = next((k for k in reversed(other[:place]) if k in order), None)
+        at = order.index(above) + 1 if above is not None else 0
+        while lead_first and at < len(order) and order[at] not in before | follows:
+            at += 1  # what the leading side added here comes first
+        order.insert(at, key)
+    return order
+
+
+def _cell(name: str, versions: Sequence[Cell], merge_text: MergeText, conflicts: list[str]) -> Cell:
+    """Return the merged version of a cell that both sides have."""
+    where = f"cell {name}"
+    rest = [{k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions]
+    metadata = [as_dict(cell.get("metadata")) for cell in versions]
+    merged = {
+        **_object(rest, where, conflicts),
+        "metadata": _object(metadata, f"{where}, metadata", conflicts),
+    }
+    old, mine, yours = map(source_of, versions)
+    source = _either(old, mine, yours)
+    if source is _CONFLICT:
+        source, clean = merge_text(old, mine, yours)
+        conflicts += [] if clean else [f"{where}: both sides changed its text: see the marks in it"]
+    as_lines = isinstance(versions[1].get("source"), list)
+    return {**merged, "source": source.splitlines(keepends=True) if as_lines else source}
+
+
+def _object(
+    versions: Sequence[Mapping[str, Any]], where: str, conflicts: list[str]
+) -> dict[str, Any]:
+    """Return the merged version of a JSON object."""
+    merged: dict[str, Any] = {}
+    for key in dict.fromkeys((*versions[1], *versions[2])):
+        values = [version.get(key, _MISSING) for version in versions]
+        found = _either(*values)
+        if found is _CONFLICT:
+            parts = [{} if value is _MISSING else value for value in values]
+            if all(isinstance(part, dict) for part in parts):
+                found = _object(parts, f"{where}, {key}", conflicts)
+            else:
+                conflicts.append(f"{where}: both sides changed {key!r}: ours stays")
+                found = values[1]
+        if found is not _MISSING:
+            merged[key] = found
+    return merged
+
+
+def _either(base: Any, ours: Any, theirs: Any) -> Any:
+    """Return the version that changed, `_CONFLICT` if both did."""
+    if theirs in (ours, base):
+        return ours
+    return theirs if ours == base else _CONFLICT
