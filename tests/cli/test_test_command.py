@@ -73,6 +73,12 @@ def edit(path, old, new):
 
 
 class TestToItsEnd:
+    def test_commands_that_look_up_servers_do_not_fail_it(self, write, check, monkeypatch):
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        commands = [f"%agent {c}" for c in ("models openai", "models ollama", "models", "mcp")]
+        path = write(*commands, "%agent models openai\nprint('went on')", "%agent doctor")
+        assert check(path) == (0, ["ok, 0 runs replayed"])
+
     def test_a_cell_that_fails_is_named_with_its_line_and_error(self, write, check):
         assert check(write("1 + 1\nundefined")) == (
             1,
