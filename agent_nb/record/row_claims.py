@@ -5,9 +5,12 @@ Why apart from `row_store`: these are the statements of one transaction, which t
 Rules
 - A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `SKEW` ahead
   of the reader's clock; a claim from further ahead was made before the clock was set back, and does
-  not hold. No claim holds for more than `LONGEST`, whatever a file says.
+  not hold. Nor does one for longer than the reader's own lease, whatever a file says: a file of a
+  stranger holds a row for a lease and the skew at most.
 - A claim counts as an attempt when it is made, before the request: a row that was in flight when
   its kernel died was asked.
+- Each open store has a claim on the file itself, under a `name` of its own, whose attempts count
+  its transactions. A file with another number was written over with an earlier copy.
 """
 
 from __future__ import annotations
@@ -21,19 +24,25 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 SKEW = 60.0  # seconds by which clocks of two machines may differ
-LONGEST = 3600.0  # seconds
+LEASE = 20.0  # seconds that a claim of a map holds unless it is renewed
+LONGEST = 60.0  # seconds that any claim holds
+ABANDONED = 30 * 86_400.0  # seconds after which a store is gone that left its claim on the file
+STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexadecimal
 _HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
 
-def holders(connection: Connection, keys: Sequence[str], now: float) -> dict[str, str]:
+def holders(
+    connection: Connection, keys: Sequence[str], now: float, lease: float
+) -> dict[str, str]:
     """Return the owners whose claims on these rows hold at `now`, by key."""
-    values = (now + SKEW, now, LONGEST, *keys)
+    values = (now + SKEW, now, min(lease, LONGEST), *keys)
     return dict(connection.execute(statement(keys, f"{_HELD} AND key IN (*)"), values))
 
 
-def any_held(connection: Connection, now: float) -> bool:
-    """Return whether any claim holds at `now`."""
-    return connection.execute(_HELD, (now + SKEW, now, LONGEST)).fetchone() is not None
+def any_held(connection: Connection, now: float, owner: str) -> bool:
+    """Return whether any claim of others than `owner` holds at `now`."""
+    values = (now + SKEW, now, LONGEST, owner)
+    return connection.execute(f"{_HELD} AND owner != ?", values).fetchone() is not None
 
 
 def take(
@@ -53,6 +62,28 @@ def extend(connection: Connection, owner: str, now: float, lease: float) -> None
         "UPDATE claims SET since = ?, until = ? WHERE owner = ? AND owner != ''",
         (now, now + min(lease, LONGEST), owner),
     )
+
+
+def enter_store(connection: Connection, name: str, owner: str, now: float) -> None:
+    """Claim the file for an open store, whose transactions are counted from 1."""
+    connection.execute(
+        "DELETE FROM claims WHERE key GLOB ? AND until < ?", (f"{STORE}*", now - ABANDONED)
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO claims VALUES(?, 1, ?, ?, ?)",
+        (STORE + name, owner, now, now + LEASE),
+    )
+
+
+def count_transaction(connection: Connection, name: str, number: int) -> bool:
+    """Count a transaction after `number` others; return False if the file has not seen these."""
+    update = "UPDATE claims SET attempts = attempts + 1 WHERE key = ? AND attempts = ?"
+    return connection.execute(update, (STORE + name, number)).rowcount == 1
+
+
+def leave_store(connection: Connection, name: str) -> None:
+    """Give up the claim of an open store on its file."""
+    connection.execute("DELETE FROM claims WHERE key = ?", (STORE + name,))
 
 
 def give_up(connection: Connection, keys: Sequence[str], owner: str, *, asked: bool) -> None:

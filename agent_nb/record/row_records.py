@@ -51,6 +51,11 @@ class Stored(msgspec.Struct, frozen=True):
         """Whether the row need not be asked again, if its record is trusted."""
         return self.record.get("status") == "ok"
 
+    @property
+    def over(self) -> bool:
+        """Whether the row is never asked again: it is final, and this user's own."""
+        return self.mine and self.final
+
 
 def find(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, Stored]:
     """Return the rows of these keys; `secret` is the user's key."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.record import row_file
+from agent_nb.record import row_file, row_link
 from agent_nb.record.row_file import APPLICATION, VERSION, RowFile
 from agent_nb.record.row_store import RowStore
 
@@ -23,11 +23,6 @@ def path(tmp_path):
     return tmp_path / "maps" / "rows.sqlite"
 
 
-@pytest.fixture
-def local(monkeypatch):
-    monkeypatch.setattr(row_file, "is_local", lambda path: True)
-
-
 def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -35,6 +30,11 @@ def mode(path):
 def write(file):
     with file.transaction() as connection:
         connection.execute("INSERT INTO rows VALUES('k', 'm', 'r', 'x')")
+
+
+def link(path):
+    """Return the name under which SQLite has the file open."""
+    return row_link.link_path(path, row_link.look(path))
 
 
 def made(path):
@@ -53,14 +53,14 @@ def changed(path, statement):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
-def test_only_the_user_can_read_the_file_and_its_companions(path, local):
+def test_only_the_user_can_read_the_file_and_its_companions(path):
     before = os.umask(0)
     try:
         file = RowFile(path)
         write(file)
-        assert {p.name: mode(p) for p in path.parent.iterdir()} == {
-            f"{path.name}{end}": 0o600 for end in ("", "-wal", "-shm")
-        }
+        assert {p.name: mode(p) for p in path.parent.iterdir()} == dict.fromkeys(
+            (path.name, link(path).name, f"{link(path).name}-journal"), 384
+        )
         assert mode(path.parent) == 0o700
         file.close()
     finally:
@@ -70,33 +70,38 @@ def test_only_the_user_can_read_the_file_and_its_companions(path, local):
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 def test_a_file_that_others_could_read_is_made_private(path):
     made(path).chmod(0o644)
-    RowFile(path).close()
-    assert mode(path) == 0o600
-
-
-@pytest.mark.parametrize(("is_local", "found"), [(True, "wal"), (False, "delete")])
-def test_wal_only_where_the_file_system_is_local(path, monkeypatch, is_local, found):
-    monkeypatch.setattr(row_file, "is_local", lambda path: is_local)
     file = RowFile(path)
-    with file.reading() as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == (found,)
-        assert connection.execute("PRAGMA synchronous").fetchone()[0] >= 1
+    with file.transaction():
+        assert mode(path) == 0o600
     file.close()
 
 
-def test_a_closed_store_is_one_file(path, local):
+def test_what_writes_never_leaves_rows_in_a_log_beside_the_file(path):
+    file = RowFile(path)
+    write(file)
+    with file.reading() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("truncate",)
+        assert connection.execute("PRAGMA synchronous").fetchone()[0] >= 1
+    assert path.read_bytes()[18:20] == b"\1\1"  # not in WAL format: whole without companions
+    file.close()
+
+
+def test_a_closed_store_is_one_file(path):
     made(path)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-    assert path.read_bytes()[18:20] == b"\1\1"  # not in WAL format: readable from read-only media
 
 
-def test_the_first_to_close_takes_nothing_from_the_others(path, local):
+def test_the_first_to_close_takes_nothing_from_the_others(path):
     one, other = RowFile(path), RowFile(path)
     write(one)
+    with other.transaction() as connection:
+        connection.execute("INSERT INTO rows VALUES('l', 'm', 'r', 'x')")
     one.close()
-    with other.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM rows").fetchone() == (1,)
+    with other.transaction() as connection:
+        assert link(path).exists()  # made again: what writes has it
+        assert connection.execute("SELECT count(*) FROM rows").fetchone() == (2,)
     other.close()
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 def test_a_newer_file_is_refused_and_kept(path):
@@ -178,7 +183,7 @@ def test_symbolic_links_are_refused(path, tmp_path, end):
 
 
 def others(monkeypatch, *names):
-    monkeypatch.setattr(row_file, "is_others", lambda path: path.name in names)
+    monkeypatch.setattr(row_link, "is_others", lambda path: path.name in names)
 
 
 def test_a_file_of_another_user_is_read_and_not_written(path, monkeypatch):
@@ -195,7 +200,7 @@ def hot_journal(path):
     """Put a journal beside the file that, if SQLite applied it, would empty its first page."""
     nonce, page = 7, bytes(8192)
     head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 1, nonce, 1, 512, len(page))
-    journal = Path(f"{path}-journal")
+    journal = Path(f"{link(path)}-journal")
     journal.write_bytes(
         head.ljust(512, b"\0") + struct.pack(">I", 1) + page + struct.pack(">I", nonce)
     )
@@ -219,7 +224,7 @@ def as_another_user_s(monkeypatch, planted):
 def test_a_journal_that_another_user_put_there_changes_nothing(path, monkeypatch, read_only):
     before = made(path).read_bytes()
     as_another_user_s(monkeypatch, hot_journal(path))
-    with pytest.raises(UsageError, match=r"rows\.sqlite-journal belongs to another user"):
+    with pytest.raises(UsageError, match=r"rows\.sqlite\.\w+-journal belongs to another user"):
         RowFile(path, read_only=read_only)
     assert path.read_bytes() == before
 
@@ -240,9 +245,9 @@ def test_in_a_folder_of_all_the_system_says_whose_a_file_is(tmp_path):
     tmp_path.chmod(0o1777)
     path = made(tmp_path / "rows.sqlite")
     os.chown(hot_journal(path), 4711, -1)
-    with pytest.raises(UsageError, match=r"rows\.sqlite-journal belongs to another user"):
+    with pytest.raises(UsageError, match=r"rows\.sqlite\.\w+-journal belongs to another user"):
         RowFile(path)
-    Path(f"{path}-journal").unlink()
+    Path(f"{link(path)}-journal").unlink()
     os.chown(path, 4711, -1)
     with pytest.raises(UsageError, match=r"rows\.sqlite belongs to another user"):
         RowFile(path)
@@ -330,20 +335,17 @@ def test_a_file_that_another_process_holds_is_waited_for_and_then_named(path, mo
     other.close()
 
 
-def test_a_reader_elsewhere_keeps_removed_text_and_that_is_said(path, local, monkeypatch):
+def test_a_reader_elsewhere_is_waited_for_when_rows_are_removed(path, monkeypatch):
     monkeypatch.setattr(row_file, "BUSY", 0.01)
     one, other = RowFile(path), RowFile(path)
     write(one)
     with other.reading() as reading:
         reading.execute("BEGIN")
         reading.execute("SELECT * FROM rows").fetchall()
-        with one.transaction() as connection:
-            connection.execute("DELETE FROM rows")
-        with pytest.raises(UsageError, match=r"another process reads its log.*forget it again"):
+        with pytest.raises(UsageError, match="wait, then run the cell again"):
             one.shrink()
         reading.execute("ROLLBACK")
     one.shrink()
-    assert not path.with_name(f"{path.name}-wal").read_bytes()
     one.close()
     other.close()
 

@@ -326,6 +326,7 @@ def test_a_value_of_many_rows_is_stored_once(opened, path):
 def test_a_payload_that_a_stranger_put_there_is_replaced(opened, path):
     store, made = opened(), large()
     (name,) = made["payloads"]
+    store.claim(["k"], 60)
     change(path, "INSERT INTO payloads VALUES(?, ?)", name, b'"wrong"')
     store.put([("k", made, 1)])
     assert store.find(["k"])["k"].mine
@@ -349,7 +350,7 @@ def test_payloads_of_payloads_do_not_go_round_forever(opened, path):
 
 def traces(path: Path, words: bytes) -> list[str]:
     """Return the files of a store that hold words."""
-    return [p.name for p in path.parent.glob(f"{path.name}*") if words in p.read_bytes()]
+    return [p.name for p in path.parent.glob(f"*{path.name}*") if words in p.read_bytes()]
 
 
 def test_forgotten_text_is_gone_from_the_bytes(opened, path):

@@ -24,11 +24,11 @@ from typing import Any, Protocol
 import msgspec
 
 from ....record.record import Record
+from ....record.row_claims import LEASE
 from ....record.row_store import RowStore
 from ..row import Row, RowResult
 from .stored import found
 
-LEASE = 20.0  # s that a claim holds unless it is renewed
 RENEW = 5.0  # s between two renewals
 POLL = 1.0  # s between two questions for the rows of other kernels
 FEW = 500  # rows that are looked up at once
@@ -237,8 +237,14 @@ class StoreDesk:
             self._bell.set()
 
     def _change(self, kept: Sequence[Done], keys: Sequence[str]) -> set[str]:
-        self._put(kept)
-        return self._store.claim(keys, LEASE) if keys else set()
+        """Store what is over and claim what is wanted in one transaction: the disk syncs each."""
+        if not kept and not keys:
+            return set()
+        with self._store.visit():
+            self._put(kept)
+            ours = self._store.claim(keys, LEASE) if keys else set()
+        self._stored = kept
+        return ours
 
     def _put(self, kept: Sequence[Done]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
@@ -248,7 +254,6 @@ class StoreDesk:
             self._store.release(rest, asked=True)
         for done in kept:
             self._out.pop(done.row.key, None)
-        self._stored = kept
 
     def _counted(self, done: Done) -> RowResult:
         """Return a result with how often the row was asked by all kernels."""

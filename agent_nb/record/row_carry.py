@@ -1,0 +1,78 @@
+"""Carries the rows of a store's former file over to the file that stands in its place.
+
+Why: `git checkout` or a sync replaces the file under a running map, and the rows that were paid for
+are readable only through the handle that is still open.
+
+Rules
+- A row that the new file lacks is copied as it is, with its payloads; whom it belongs to is judged
+  when it is read, as always. Of two, the one that is final for this user stays.
+- Attempts and claims go along where the new file has none; claims on the former file itself do not.
+- It is part of the caller's transaction, so that another kill leaves the former file complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import row_records
+from .row_claims import STORE
+from .row_file import LARGEST, statement
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+PAGE = 100  # rows at once
+
+
+def carry(former: Connection, connection: Connection, secret: bytes) -> None:
+    """Copy what `former` has and the file of `connection` lacks; `secret` is the user's key."""
+    last = 0
+    while rows := former.execute(
+        "SELECT rowid, key, map, run, record FROM rows WHERE rowid > ? AND length(record) <= ? "
+        "ORDER BY rowid LIMIT ?",
+        (last, LARGEST, PAGE),
+    ).fetchall():
+        last = rows[-1][0]
+        known = _known(connection, [row[1] for row in rows])
+        better = _better(
+            former,
+            connection,
+            [row[1] for row in rows if known.get(row[1], row[4]) != row[4]],
+            secret,
+        )
+        _write(former, connection, [r[1:] for r in rows if r[1] not in known or r[1] in better])
+    for claim in former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",)):
+        connection.execute("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claim)
+    for each in former.execute("SELECT map, said FROM maps"):
+        connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", each)
+
+
+def _known(connection: Connection, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the stored bytes of the rows that a file has."""
+    select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
+    return dict(connection.execute(statement(keys, select), (*keys, LARGEST)))
+
+
+def _better(
+    former: Connection, connection: Connection, keys: Sequence[str], secret: bytes
+) -> set[str]:
+    """Return the rows that are final for this user in the former file only."""
+    if not keys:
+        return set()
+    before, now = (row_records.find(each, keys, secret) for each in (former, connection))
+    return {key for key in before if before[key].over and not (key in now and now[key].over)}
+
+
+def _write(former: Connection, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    connection.executemany("DELETE FROM uses WHERE key = ?", [(row[0],) for row in rows])
+    connection.executemany("INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)", rows)
+    keys = [row[0] for row in rows]
+    uses = former.execute(
+        statement(keys, "SELECT key, payload FROM uses WHERE key IN (*)"), keys
+    ).fetchall()
+    connection.executemany("INSERT OR IGNORE INTO uses VALUES(?, ?)", uses)
+    names = list(dict.fromkeys(name for _, name in uses))
+    for name in names:
+        for each in former.execute("SELECT name, value FROM payloads WHERE name = ?", (name,)):
+            connection.execute("INSERT OR IGNORE INTO payloads VALUES(?, ?)", each)
