@@ -153,14 +153,18 @@ class Meter:
             if limit
         }
 
-    def near(self) -> bool:
-        """True if the next turn is the last one allowed: the model is then asked to finish."""
+    def near(self) -> str:
+        """Return the limit that makes the next turn the last one, in words; "": none does.
+
+        The model is then asked to finish.
+        """
         lim, used = self.limits, self.total.input + self.total.output
-        return bool(
-            (lim.turns and self.turns >= lim.turns - 1)
-            or (lim.tokens and used >= 0.9 * lim.tokens)
-            or (lim.cost and (self.total.cost or 0.0) >= 0.9 * lim.cost)
+        table = (
+            (lim.turns, self.turns, lim.turns - 1, _count(lim.turns, "turn")),
+            (lim.tokens, used, 0.9 * lim.tokens, f"{lim.tokens:,} tokens"),
+            (lim.cost, self.total.cost or 0.0, 0.9 * (lim.cost or 0), dollars(lim.cost or 0)),
         )
+        return next((words for limit, now, most, words in table if limit and now >= most), "")
 
 
 def _count(number: int, noun: str) -> str:

@@ -246,7 +246,8 @@ class Loop:
 
         Raises ModelError if it failed and is not retried.
         """
-        request = self._prompt.request(last=self._meter.near() and self._meter.turns > 0)
+        last = self._meter.near() if self._meter.turns else ""
+        request = self._prompt.request(last=bool(last))
         for note in self._prompt.notes():
             self._log.append(note)
         sent = context.estimate_tokens(request.messages)
@@ -264,6 +265,7 @@ class Loop:
             "messages": len(request.messages),
             "digest": digest(request),
             "internal": True,
+            **({"last": last} if last else {}),
         }
         self._log.append(events.Node(phase="enter", data=data, **node))
         clock = Clock()

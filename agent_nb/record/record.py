@@ -57,7 +57,9 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     belongs. `execution` is the id of the execution of the cell that began it; for a run of Python
     code `ordinal` is its number among those that this execution began, from 1, and `call` names the
     call of a tool that began it, as `run/call`. `row` is the key of the row of a map that it
-    answers (`row_store`).
+    answers (`row_store`), and `beside` what that row took beside this run: seconds that it `waited`
+    for a place, and how many runs broke off before (`broken`), with their `input`, `written` and
+    `cost`.
     """
 
     format: int = FORMAT
@@ -71,6 +73,7 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     ordinal: int = 0
     call: str = ""
     row: str = ""
+    beside: dict[str, float] = {}
     started: float = 0.0
     status: str = ""
     events: list[dict[str, Any]] = []

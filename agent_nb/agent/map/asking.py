@@ -4,6 +4,8 @@ Rules
 - An asker returns a result for every row, whatever happened to it; only a cancellation is raised.
 - It stores nothing: a row is finished when the driver has stored it.
 - `LocalRows` asks here. What the rows share (`assembly.Basis`) is made once.
+- A row whose answer broke off in the middle is asked again, as a run of its own: of a row, nobody
+  has read the beginning. Not if a tool has run, because that may not be repeated.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from ... import events
 from ...events.completion import missing
 from ...events.log import EventLog
 from ...models.http.limiter import tightened
-from ...models.http.waits import stopping
-from ...record.record import Record, run_record
+from ...models.http.waits import rest, stopping
+from ...record.record import Record, run_record, status_of
 from ...tools.base import Decision, Question
 from ..assembly import Basis, plan
 from ..attachments import without_text
@@ -30,9 +32,11 @@ from ..context import Context
 from ..loop import Loop
 from .row import Row, RowResult
 from .row_clock import RowClock
-from .row_result import failed, result_of
+from .row_result import Beside, failed, result_of
 
 STOPPED = "stopped with its map"
+BROKEN = ("cut", "timeout")  # codes of faults that end an answer in the middle
+AGAIN = (1.0, 4.0)  # seconds before a row is asked again whose answer broke off
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -79,6 +83,20 @@ class LocalRows:
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
+        beside = Beside()
+        for pause in AGAIN:
+            answered, log = await self._asked(row, beside)
+            if not broke_off(log):
+                return answered
+            beside = beside.more(answered.result)
+            try:
+                await rest(pause)
+            except asyncio.CancelledError:
+                return answered  # so that what it has cost is counted
+        return (await self._asked(row, beside))[0]
+
+    async def _asked(self, row: Row, beside: Beside) -> tuple[Answered, Sequence[events.Event]]:
+        """Ask a row once; return what came of it, and the events of its run."""
         log = EventLog()
         user = events.User(
             content=row.prompt, attachments=without_text(row.attachments), origin="user"
@@ -91,7 +109,7 @@ class LocalRows:
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
-            return Answered(failed(fault, place=row.place, key=row.key))
+            return Answered(failed(fault, place=row.place, key=row.key)), log
         try:
             with stopping(clock):
                 await loop.run()
@@ -100,12 +118,29 @@ class LocalRows:
                 raise
         for event in missing(log, STOPPED):
             log.append(event)
-        result = result_of(log, place=row.place, key=row.key, waited=clock.waited)
-        return Answered(result, run_record(log))
+        beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
+        result = result_of(log, place=row.place, key=row.key, beside=beside)
+        more = msgspec.to_builtins(beside)
+        return Answered(result, {**run_record(log), **({"beside": more} if more else {})}), log
 
     async def aclose(self) -> None:
         """Give up the limits; the connections are the agent's."""
         self._limits.close()
+
+
+def broke_off(log: Sequence[events.Event]) -> bool:
+    """Return whether the answer of a run broke off in the middle, and asking again does no harm."""
+    fault = next((e for e in reversed(log) if isinstance(e, events.Error) and not e.span), None)
+    if fault is None or fault.code not in BROKEN or status_of(log) != "error":
+        return False
+    if any(isinstance(event, events.Execute) for event in log):
+        return False
+    texts = (events.Think, events.Respond, events.Call)
+    return any(  # a turn counts when it is over, so the fault of one bears the number before it
+        isinstance(event, texts)
+        and (event.turn > fault.turn or (event.turn == fault.turn and event.incomplete))
+        for event in log
+    )
 
 
 async def _nobody(question: Question) -> Decision | None:

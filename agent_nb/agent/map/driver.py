@@ -26,7 +26,7 @@ import msgspec
 from ... import events
 from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
-from ...record.record import Record, events_of
+from ...record.record import Record
 from ...record.row_store import RowStore
 from .alike import Alike
 from .asking import Answered, RowAsker
@@ -37,7 +37,7 @@ from .map_log import MapLog
 from .options import MapOptions
 from .results import Results
 from .row import Row, RowResult
-from .row_result import failed, result_of
+from .row_result import failed, recorded_result
 
 Warn = Callable[[str], None]
 Say = Callable[[str], None]
@@ -150,8 +150,7 @@ class MapDriver:
         record = self._job.known.get(row.key)
         if record is None:
             return False
-        log = events_of(record)
-        result = result_of(log, place=row.place, key=row.key, origin="record")
+        result = recorded_result(record, place=row.place, key=row.key, origin="record")
         if result.status == "ok":
             self._deliver(row, result, record)
         return result.status == "ok"

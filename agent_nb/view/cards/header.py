@@ -91,7 +91,9 @@ def _turns(state: RunView) -> str:
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
     if state.status not in {"", "running"}:
-        return plural(state.turn, "turn") if state.turn > 1 else ""
+        turns = plural(state.turn, "turn") if state.turn > 1 else ""
+        forced = clip(state.forced, 40) if state.status != "limit" else ""
+        return join(turns, f"had to answer at the limit of {forced}" if forced else "")
     return f"turn {state.turn} of {most}" if state.turn and most else ""
 
 

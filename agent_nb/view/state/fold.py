@@ -76,6 +76,7 @@ class RunView:
         self.last = 0.0
         self.usage = Usage()
         self.limit = ""  # the limit that ended the run, in words
+        self.forced = ""  # the limit for which the model was asked to finish, in words
         self.left_out = ""  # the part of the conversation that was left out, in words
         self.changed = ""  # what kept a record from being played, in words
         self.foreign = ""  # turns of the conversation that come from foreign records, in words
@@ -241,6 +242,8 @@ class RunView:
     def _node(self, event: e.Node) -> None:
         if event.name in INTERNAL_NODES:
             self._retries.request(event)
+            if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):
+                self.forced = last
             return
         if self._span is None or event.phase != "exit":
             return

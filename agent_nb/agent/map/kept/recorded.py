@@ -17,11 +17,11 @@ from functools import reduce
 from typing import Any, TypeGuard
 
 from ....events import Event, State
-from ....record.record import Record, events_of
+from ....record.record import Record
 from ....record.size_limit import size
 from ....wire.json_text import as_dict, as_list
 from ..row import Row, RowResult
-from ..row_result import result_of
+from ..row_result import recorded_result
 
 COUNTS = "map"  # of the event that holds the counts
 KIND = "map.rows"  # of the event that holds the records
@@ -145,5 +145,4 @@ def recorded(log: Sequence[Event], rows: Sequence[Row]) -> Iterator[tuple[int, R
     known = records(log)
     for index, row in enumerate(rows):
         if (record := known.get(row.key)) is not None:
-            events = events_of(record)
-            yield index, result_of(events, place=row.place, key=row.key, origin="record")
+            yield index, recorded_result(record, place=row.place, key=row.key, origin="record")

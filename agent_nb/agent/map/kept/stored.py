@@ -23,12 +23,12 @@ import msgspec
 
 from ....errors import UsageError
 from ....record.packing import digest
-from ....record.record import Record, events_of
+from ....record.record import Record
 from ....record.row_records import Stored
 from ....record.row_store import RowStore
 from ....record.signing import covers, key_problem, user_key
 from ..row import Row, RowResult
-from ..row_result import result_of
+from ..row_result import recorded_result
 
 Store = str | os.PathLike[str] | bool | None
 ENDING = ".sqlite"
@@ -132,12 +132,8 @@ def found(
 
 def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
     record = stored.record
-    result = result_of(
-        events_of(record),
-        place=row.place,
-        key=row.key,
-        attempts=stored.attempts,
-        origin="store",
+    result = recorded_result(
+        record, place=row.place, key=row.key, attempts=stored.attempts, origin="store"
     )
     ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")
