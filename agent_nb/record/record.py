@@ -94,6 +94,7 @@ def run_record(
     execution: str = "",
     ordinal: int = 0,
     call: str = "",
+    beside: Mapping[str, float] | None = None,
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
@@ -117,6 +118,7 @@ def run_record(
         execution=execution,
         ordinal=ordinal,
         call=call,
+        beside=dict(beside or {}),
         started=log[0].ts if len(log) else 0.0,
         status=status_of(log),
         events=packed,

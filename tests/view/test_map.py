@@ -10,6 +10,8 @@ from helpers.map_runs import asked, counted, ended, map_run, planned
 from helpers.tape import Tape
 
 from agent_nb import events as e
+from agent_nb.agent.map.budget import Budget
+from agent_nb.agent.map.tally import Tally
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html, text
@@ -59,8 +61,56 @@ def test_the_bar_says_rate_time_left_cost_and_forecast(tape):
     counted(tape, tally)
     seen = shown(tape)
     assert "[█████···············] 50 of 200 rows · 10 rows/s · 15 s left" in seen
-    assert "$0.005 of about $0.02" in seen
+    assert "0.5 cents of about $0.02" in seen
     assert "✕ 1 rate limit · 1 invalid output" in seen
+
+
+def test_what_rows_show_takes_the_place_of_a_forecast_that_was_wrong(tape):
+    said = (
+        "The limit of $0.01 ends the map after about 80 of 200 rows; all of them need about $0.025."
+    )
+    guess = {"input": 19_000, "written": 10_000, "cost": 0.025, "limit": said}
+    planned(tape, estimate=guess)
+    tally = Tally(200, tape.now, Budget(cost=0.03))
+    asked(tape, tally, 0, 2)
+    counted(tape, tally)
+    assert said in shown(tape)  # two rows show nothing yet
+    assert "about $0.025" in shown(tape)
+    asked(tape, tally, 2, 113)
+    counted(tape, tally)
+    seen = shown(tape)
+    assert "The limit of" not in seen
+    assert "about $0.025" not in seen.partition("estimate")[0]
+    assert "of about $0.02" in seen
+
+
+def test_a_limit_that_only_the_rows_show_is_said_while_they_are_asked(tape):
+    planned(tape)
+    tally = Tally(200, tape.now, Budget(cost=0.01))
+    asked(tape, tally, 0, 50)
+    counted(tape, tally)
+    words = (
+        "The limit of $0.01 ends the map after about 100 of 200 rows; all of them need about $0.02."
+    )
+    assert words in shown(tape)
+
+
+@pytest.mark.parametrize(
+    ("dollars", "words"),
+    [
+        (0.0, "$0.00"),
+        (0.000_000_3, "less than 0.01 cents"),
+        (0.0041, "0.41 cents"),
+        (0.0073, "0.73 cents"),
+        (0.02, "$0.02"),
+        (1.5, "$1.50"),
+    ],
+)
+def test_a_sum_below_a_cent_is_said_in_cents(tape, dollars, words):
+    planned(tape)
+    counts = {"total": 200, "done": 50, "cost": 1e-9, "forecast": dollars}
+    tape(e.Delta(of="map", text=msgspec.json.encode(counts).decode()))
+    assert f"less than 0.01 cents of about {words}" in shown(tape)
 
 
 def test_the_latest_rows_are_a_table(tape):

@@ -120,8 +120,7 @@ class LocalRows:
             log.append(event)
         beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
         result = result_of(log, place=row.place, key=row.key, beside=beside)
-        more = msgspec.to_builtins(beside)
-        return Answered(result, {**run_record(log), **({"beside": more} if more else {})}), log
+        return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
 
     async def aclose(self) -> None:
         """Give up the limits; the connections are the agent's."""

@@ -61,3 +61,28 @@ class Budget:
         if self.cost and self.spent >= self.cost:
             return f"{AT}{dollars(self.cost)} for all rows"
         return ""
+
+
+def exceeded_limit(
+    rows: int, tokens: float, cost: float | None, *, tokens_limit: int, cost_limit: float | None
+) -> str:
+    """Return in words which limit of a map its `rows` exceed, and after how many of them.
+
+    `tokens`, `cost`: what all of them take, as far as one knows. "": they fit.
+    """
+    table = (
+        (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),
+        (cost_limit or 0, cost or 0.0, dollars(cost_limit or 0), about_dollars(cost or 0.0)),
+    )
+    for limit, need, words, needed in table:
+        if limit and need > limit:
+            return (
+                f"The limit of {words} ends the map after about {int(rows * limit / need):,} of {rows:,} rows;"
+                f" all of them need about {needed}."
+            )
+    return ""
+
+
+def about_dollars(cost: float) -> str:
+    """Return a sum with two digits that count."""
+    return dollars(float(f"{cost:.2g}"))

@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
     `trust`: records of others that count (see `stored.found`). `known`: trusted records of rows by
     key. `play` plays the record of a row that touches the kernel, as far as it is trusted, and
-    returns in words how it differs now ("": it does not).
+    returns in words how it differs now ("": it does not). `unplayable`: see `MapLog`.
     """
 
     rows: Sequence[Row]
@@ -68,6 +68,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     trust: bool | frozenset[str] = False
     known: Mapping[str, Record] = {}
     play: PlayRow | None = None
+    unplayable: str = ""
 
 
 class MapDriver:
@@ -86,7 +87,9 @@ class MapDriver:
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._job, self._results, self._sleep = job, results, sleep
-        self._log = MapLog(log, job.rows, clock, sleep)
+        self._log = MapLog(
+            log, job.rows, clock, sleep, budget=job.budget, unplayable=job.unplayable
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._stop: Cancelled | None = None
         self._halted = False

@@ -27,7 +27,6 @@ import msgspec
 from ...events import Counts
 from ...events.field_order import fields_of
 from ...models.messages import ImageBlock, Message, TextBlock
-from ...models.prices import dollars
 from ...models.tariff import tariff_of
 from ...wire.json_text import dumps
 from ..assembly import Basis
@@ -37,6 +36,7 @@ from ..request import opening
 from ..sight import is_blind
 from ..typed.output_type import OutputType
 from ..typed.output_way import Ways
+from .budget import about_dollars, exceeded_limit
 from .row import Row
 
 SAMPLE = 1_000  # rows
@@ -62,7 +62,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """The estimate as people read it."""
-        cost = "at an unknown price" if self.cost is None else f"about {_about(self.cost)}"
+        cost = "at an unknown price" if self.cost is None else f"about {about_dollars(self.cost)}"
         size = f"about {self.input:,} tokens in and {self.written:,} out, {cost} ({self.basis})"
         return f"{size}. {self.limit}" if self.limit else size
 
@@ -93,7 +93,15 @@ def estimate(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) ->
         cost=None if each is None else each * count,
         basis=f"{guess}, one request a row{part}",
     )
-    return msgspec.structs.replace(made, limit=_exceeded(made, limits or Limits(tokens=0)))
+    limits = limits or Limits(tokens=0)
+    words = exceeded_limit(
+        count,
+        made.input + made.written,
+        made.cost,
+        tokens_limit=limits.tokens,
+        cost_limit=limits.cost,
+    )
+    return msgspec.structs.replace(made, limit=words)
 
 
 def _repeated(basis: Basis) -> int:
@@ -122,24 +130,3 @@ def _answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
     if isinstance(most, int) and 0 < most <= guess:
         return most, f"max_tokens={most} an answer"
     return guess, f"assuming {guess} tokens an answer"
-
-
-def _exceeded(made: Estimate, limits: Limits) -> str:
-    """Return in words which limit of the whole map is exceeded, and after how many rows."""
-    tokens, cost = made.input + made.written, made.cost or 0.0
-    table = (
-        (limits.tokens, tokens, f"{limits.tokens:,} tokens", f"{tokens:,}"),
-        (limits.cost or 0, cost, dollars(limits.cost or 0), _about(cost)),
-    )
-    for limit, need, words, needed in table:
-        if limit and need > limit:
-            rows = int(made.rows * limit / need)
-            return (
-                f"The limit of {words} ends the map after about {rows:,} of {made.rows:,} rows;"
-                f" all of them need about {needed}."
-            )
-    return ""
-
-
-def _about(cost: float) -> str:
-    return dollars(float(f"{cost:.2g}"))

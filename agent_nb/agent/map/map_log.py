@@ -21,6 +21,7 @@ from ... import events
 from ...errors import Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
+from .budget import Budget
 from .kept.recorded import COUNTS, KIND
 from .row import Row, RowResult
 from .sample import Sample
@@ -32,7 +33,11 @@ PLAN = "map.plan"  # the kind of a state; that of the counts is also of the delt
 
 
 class MapLog:
-    """The log of one map. `clock` returns seconds, `sleep` waits for some."""
+    """The log of one map. `clock` returns seconds, `sleep` waits for some.
+
+    `budget`: the limits over all rows. `unplayable`: the remark on a map whose log cannot hold the
+    records of its rows ("": none).
+    """
 
     def __init__(
         self,
@@ -40,9 +45,13 @@ class MapLog:
         rows: Sequence[Row],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[Any]],
+        *,
+        budget: Budget,
+        unplayable: str = "",
     ) -> None:
         self._log, self._clock, self._sleep = log, clock, sleep
-        self._tally = Tally(len(rows), clock())
+        self._unplayable = unplayable
+        self._tally = Tally(len(rows), clock(), budget)
         self._sample = Sample(len(rows))
 
     def start(self, fields: Callable[[], Mapping[str, Any]], user: events.User) -> None:
@@ -96,6 +105,8 @@ class MapLog:
         self._log.append(events.State(kind=COUNTS, payload=payload))
         if records := self._sample.records:
             self._log.append(events.State(kind=KIND, payload=records))
+        elif self._unplayable and self._tally.done and error is None:
+            self.warn(self._unplayable, "unplayable")
         status: events.EndStatus = "ok"
         reason: Any = "stop"
         if error is not None:

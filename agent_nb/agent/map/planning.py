@@ -38,7 +38,7 @@ from .driver import Job, Say
 from .estimate import estimate
 from .kept.forgetting import origin
 from .kept.map_player import again
-from .kept.stored import Store, absent, map_id, opened
+from .kept.stored import Store, absent, is_named, map_id, opened
 from .keys import map_digest
 from .options import MapOptions
 from .refusals import check
@@ -51,6 +51,7 @@ from .table.template import Template
 TOKENS = "tokens"  # the limit
 NAMED = 10  # rows that an error names
 COLUMNS = 100  # whose names stand in the log
+UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
 MAP = "map"  # the setting that holds the digest of all rows
 
 
@@ -135,6 +136,7 @@ def planned(
         asker=asker,
         whole=filling.whole,
         play=again(agent, redaction),
+        unplayable=UNPLAYABLE if live and not is_named(store) else "",
         store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
     )
     return Planned(rows, job, given, redaction, elsewhere if live else lambda: None, absent(store))

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ...events import Counts
+from .budget import Budget, exceeded_limit
 from .row import RowResult
 
 WINDOW = 20.0  # s
@@ -39,7 +40,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `found` of them
     were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
-    seconds, `cost` and `forecast` (the whole map's) in dollars; None: unknown.
+    seconds, `cost` and `forecast` (the whole map's) in dollars; None: unknown. `limit`: in words,
+    the limit that will end the map, as its rows show ("": none; None: they do not show it yet).
     """
 
     total: int
@@ -53,13 +55,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     left: float | None = None
     cost: float | None = None
     forecast: float | None = None
+    limit: str | None = None
     last: tuple[RowLine, ...] = ()
 
 
 class Tally:
-    """Counts the rows of one map of `total` rows; times are seconds of one clock."""
+    """Counts the rows of one map of `total` rows; times are seconds of one clock.
 
-    def __init__(self, total: int, now: float) -> None:
+    `budget`: the limits over all rows.
+    """
+
+    def __init__(self, total: int, now: float, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
         self._total = total
         self._began = now
         self._ends: deque[float] = deque()
@@ -124,5 +131,16 @@ class Tally:
             forecast=(self._cost or 0.0) + per_row * rest
             if per_row is not None and self._asked >= ENOUGH
             else None,
+            limit=self._limit(rest, per_row) if self._asked >= ENOUGH else None,
             last=tuple(self._last),
+        )
+
+    def _limit(self, rest: int, cost: float | None) -> str:
+        """Return the limit that the rows asked so far let one expect; `cost`: that of a row."""
+        rows = self._asked + rest
+        tokens = (self._input + self._written) / self._asked * rows
+        whole = None if cost is None else cost * rows
+        budget = self._budget
+        return exceeded_limit(
+            rows, tokens, whole, tokens_limit=budget.tokens, cost_limit=budget.cost
         )

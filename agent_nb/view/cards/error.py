@@ -25,6 +25,7 @@ KNOWN: dict[str, tuple[str, Tone, str]] = {
     "no_images": ("The model sees no pictures", "wait", ""),
     "no_picture": ("A picture was not sent", "wait", ""),
     "store": ("Rows are not stored", "wait", ""),
+    "unplayable": ("Cannot be replayed elsewhere", "wait", ""),
     "no_schema": ("The server takes no schema", "wait", ""),
     "invalid_output": (
         "The answer has the wrong type",

@@ -2,7 +2,8 @@
 
 Rules
 - The first line says the plan and at the end the outcome; it opens to what they are made of.
-- A limit that will end the map before its last row is said while there is time to stop it.
+- A limit that will end the map before its last row is said while there is time to stop it. What was
+  estimated before the first request is withdrawn as soon as rows show what they take.
 - The rows are the latest ones, at the end a sample. Their texts are beginnings, on one line.
 """
 
@@ -20,6 +21,7 @@ WORDS = 60  # characters of a prompt or an answer
 FEW, WORTH = 3, 12
 NAMES = 200  # characters of the columns' names
 DAY = 86_400  # s
+CENT, LEAST = 0.01, 0.01  # dollars, cents
 
 # status of a row: (mark, word)
 STATUS = {
@@ -34,12 +36,13 @@ STATUS = {
 def card(state: MapCard, context: Context) -> Node:
     """Return the plan or the outcome, the bar, the failures and some rows."""
     counts, over = state.counts, state.done or context.still
-    head = outcome(state) if over else plan(state)
+    measured = state.counts.forecast is not None
+    head = outcome(state) if over else plan(state, guess=not measured)
     rows = counts.sample or counts.last
     return Stack(
         (
             Fold((head,), _details(state), title="map"),
-            *(() if over else _too_small(state.plan)),
+            *(() if over else _too_small(state)),
             _bar(state, over=over),
             *_failures(counts),
             *((_table(rows, state),) if rows else ()),
@@ -47,11 +50,11 @@ def card(state: MapCard, context: Context) -> Node:
     )
 
 
-def plan(state: MapCard) -> Row:
-    """Return what the map is about to do, in one line."""
+def plan(state: MapCard, *, guess: bool = True) -> Row:
+    """Return what the map is about to do, in one line; `guess`: with what it may take."""
     found = state.plan.found if state.plan is not None else 0
     known = f"{found:,} answered already" if found else ""
-    cost = estimate(state.plan) if state.plan is not None else ""
+    cost = estimate(state.plan) if state.plan is not None and guess else ""
     about = join(known, cost, _how(state.plan))
     return Row((T(_size(state), bold=True), T(f"  {about}", tone="muted")), wrap=True)
 
@@ -69,7 +72,7 @@ def outcome(state: MapCard) -> Row:
     words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
     known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
     tokens = f"{count(counts.tokens)} tokens" if counts.tokens else ""
-    about = join(known, tokens, money(counts.cost) if counts.cost else "")
+    about = join(known, tokens, _sum(counts.cost) if counts.cost else "")
     return Row((*words, T(f"  {about}", tone="muted")), wrap=True)
 
 
@@ -79,7 +82,7 @@ def estimate(known: MapPlan) -> str:
     if guess is None or not (guess.input or guess.written):
         return ""
     tokens = f"about {count(guess.input)} tokens in, {count(guess.written)} out"
-    return join(tokens, f"about {money(guess.cost)}" if guess.cost is not None else "")
+    return join(tokens, f"about {_sum(guess.cost)}" if guess.cost is not None else "")
 
 
 def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
@@ -88,8 +91,8 @@ def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
     if over:
         return rows
     left = counts.left if counts.left is not None and counts.left < DAY else None
-    cost = "" if counts.cost is None else money(counts.cost)
-    whole = "" if counts.forecast is None else f"of about {money(counts.forecast)}"
+    cost = "" if counts.cost is None else _sum(counts.cost)
+    whole = "" if counts.forecast is None else f"of about {_sum(counts.forecast)}"
     return join(
         rows,
         _speed(counts.rate) if counts.rate else "",
@@ -154,10 +157,21 @@ def _details(state: MapCard) -> tuple[Node, ...]:
     )
 
 
-def _too_small(known: MapPlan | None) -> tuple[Node, ...]:
-    """Return the words about a limit that will end the map."""
-    words = known.estimate.limit if known is not None and known.estimate is not None else ""
+def _too_small(state: MapCard) -> tuple[Node, ...]:
+    """Return the words about a limit that will end the map: as measured, else as estimated."""
+    guess = state.plan.estimate if state.plan is not None else None
+    words = state.counts.limit
+    if words is None:
+        words = guess.limit if guess is not None else ""
     return (Row((T(clip(words, NAMES), tone="wait"),), wrap=True),) if words else ()
+
+
+def _sum(dollars: float) -> str:
+    """Return a sum; one below a cent in cents, because zeros after a point are hard to read."""
+    if not 0 < dollars < CENT:
+        return money(dollars)
+    cents = dollars / CENT
+    return f"{cents:.2g} cents" if cents >= LEAST else f"less than {LEAST} cents"
 
 
 def _failures(counts: Counts) -> tuple[Node, ...]:

@@ -28,6 +28,7 @@ SOFT = frozenset(
         "no_schema",
         "answer_not_alone",
         "store",
+        "unplayable",
     }
 )
 

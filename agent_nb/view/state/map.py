@@ -74,6 +74,7 @@ class Counts(msgspec.Struct, frozen=True):
     left: Figure | None = None
     cost: Figure | None = None
     forecast: Figure | None = None
+    limit: str | None = None
     last: tuple[Line, ...] = ()
     sample: tuple[Line, ...] = ()
 

@@ -12,7 +12,7 @@ from agent_nb.agent.map.row_result import Beside, beside_of, recorded_result
 from agent_nb.models.http import waits
 from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.record.row_store import RowStore
-from agent_nb.record.signing import user_key
+from agent_nb.record.signing import intact, user_key
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     seconds = [r.seconds for r in live.results]
     assert [r.seconds for r in again.results] == seconds
     known = records(live.log)
+    assert all(intact(record) for record in known.values())
     recorded = [
         recorded_result(known[r.key], place=r.place, key=r.key, origin="record")
         for r in live.results
