@@ -71,11 +71,63 @@ def test_a_store_that_cannot_be_used_is_reported_and_the_runs_are_forgotten(nb, 
     assert path.read_bytes() == b"broken"
 
 
-def test_all_stored_rows_are_forgotten_by_one_command(nb, model, capsys):
+def test_all_stored_rows_are_forgotten_after_a_yes(nb, model, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or "y")
     mapped(nb, model)
     nb.command("forget maps")
+    assert "Remove 2 rows of 1 map, those of other notebooks too?" in asked[0]
     assert "2 rows of maps forgotten" in capsys.readouterr().out
     assert files() == []
+    nb.command("forget maps")
+    assert len(asked) == 1  # there is nothing to lose
+
+
+@pytest.mark.parametrize("said", ["n", "", EOFError])
+def test_stored_rows_stay_without_a_yes(nb, model, capsys, monkeypatch, said):
+    def answer(_):
+        if said is EOFError:
+            raise said
+        return said
+
+    monkeypatch.setattr("builtins.input", answer)
+    mapped(nb, model)
+    nb.command("forget maps")
+    assert "Nothing was forgotten" in capsys.readouterr().out
+    assert len(files()) == 1
+
+
+def test_status_counts_the_stores_of_other_notebooks_only(nb, model):
+    mapped(nb, model)
+    nb.restart()
+    nb.cell("hi", model=Scripted(["yes"]))
+    nb.command("status")
+    assert "Classify {{ text }}" not in said(nb)
+    assert "1 store of maps (" in said(nb)
+
+
+def test_a_map_of_rows_that_are_stored_changes_no_byte_of_its_store(nb, model, tmp_path):
+    path = tmp_path / "rows.sqlite"
+    mapped(nb, model, f"--store {path}")
+    before, status = path.read_bytes(), path.stat()
+    nb.restart()
+    assert mapped(nb, model, f"--store {path}", cell="c2") == ["store"] * 2
+    nb.cell(ASK, f"-m model --map texts --store {path} --rerun replay", cell="c2")
+    assert path.read_bytes() == before
+    assert path.stat().st_mtime_ns == status.st_mtime_ns
+    assert path.stat().st_ctime_ns == status.st_ctime_ns
+    assert list(tmp_path.glob("*rows*")) == [path]
+
+
+def test_a_map_that_its_record_cannot_hold_says_that_it_cannot_be_tested(
+    nb, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("agent_nb.agent.map.sample.ROWS", 1)
+    words = "jupyter agent-nb test cannot replay it"
+    mapped(nb, model)
+    assert words in nb.last[0]["text/plain"]
+    mapped(nb, model, f"--store {tmp_path / 'rows.sqlite'}", cell="c2")
+    assert words not in nb.last[0]["text/plain"]
 
 
 def test_the_record_of_a_stranger_removes_no_rows(nb, model, tmp_path, monkeypatch):

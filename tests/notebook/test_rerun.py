@@ -685,8 +685,8 @@ class TestFile:
 class TestLost:
     """`%agent recover` offers what is in no notebook."""
 
-    def listed(self, nb):
-        nb.command("recover")
+    def listed(self, nb, which=""):
+        nb.command(f"recover {which}".strip())
         return nb.last[0]["text/plain"]
 
     @pytest.fixture
@@ -709,7 +709,12 @@ class TestLost:
         record = nb.record
         nb.restart()
         monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(files[1]))
-        assert run.id in self.listed(nb)
+        listed = self.listed(nb)
+        assert run.id not in listed
+        assert "1 run of other notebooks was lost: %agent recover others" in listed
+        assert run.id in self.listed(nb, "others")
+        nb.command("status")
+        assert "1 run of other notebooks was lost" not in nb.last[0]["text/plain"]  # it ended
         self.save(files[0], {"c1": [record]})
         assert "Nothing was lost" in self.listed(nb)
 
@@ -725,8 +730,20 @@ class TestLost:
         assert "Nothing was lost" in self.listed(nb)
         nb.restart()
         assert "Nothing was lost" in self.listed(nb)
-        self.save(files[0], {"c1": records[:2]})
-        assert records[4]["id"] in self.listed(nb)
+        self.save(files[0], {"c1": [{**r, "status": "error"} for r in records[:2]]})
+        assert "Nothing was lost" not in self.listed(nb)
+
+    def test_a_run_whose_cell_was_answered_since_is_not_offered(self, nb, files):
+        nb.cell("hi", line="-m model --live", model=Once(["1"]))
+        first = nb.record
+        nb.cell("hi", line="-m model --live", model=Once(["2"]))
+        second = nb.record
+        nb.restart()
+        listed = self.listed(nb)
+        assert second["id"] in listed
+        assert first["id"] not in listed
+        nb.command(f"recover {first['id']}")  # its id still brings it back
+        assert nb.record["id"] == first["id"]
 
 
 def test_a_run_that_was_not_saved_is_asked_again_after_a_restart(nb):

@@ -9,11 +9,12 @@ from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import KEY, MIME
 from ...view.format import clip, plural
+from ..yes_no import NO, confirmed
 from .output import Rows, agent_of, say, show
 from .permissions import allowed
 
 if TYPE_CHECKING:
-    from ...record.journal_recovery import Found
+    from ..files.recovery import Lost
     from ..session import Session
 
 
@@ -21,15 +22,18 @@ def status(session: Session, _: list[str]) -> None:
     """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that
     were lost; stored rows of maps; tools allowed for now
     """
-    from ..files.map_stores import listing, remark
+    from ..files import map_stores
 
+    records = [r for r in session.library.of_cells(None) if session.library.owns(r)]
+    runs = (run for listed in session.runs.values() for run in listed)
+    here = map_stores.ids_of(records, runs)
     parts = (
         _cells(session),
         _cleared(session),
         _turns(session),
         _lost(session),
-        listing(),
-        remark(),
+        map_stores.listing(here),
+        map_stores.remark(),
         allowed(),
     )
     show(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
@@ -71,21 +75,36 @@ def _turns(session: Session) -> Rows:
 
 
 def _lost(session: Session) -> str:
-    count = len([f for f in _offered(session) if f.status == "lost"])
-    return f"{count} run{' was' if count == 1 else 's were'} lost: %agent recover" if count else ""
+    lost = _offered(session)
+    here = len([f for f in lost.here if f.status == "lost"])
+    words = f"{plural(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
+    others = len([f for f in lost.others if f.status == "lost"])
+    return "; ".join([words] * bool(here) + [_elsewhere(others)] * bool(others))
 
 
-def _offered(session: Session, *, unsaved: bool = False) -> list[Found]:
+def _elsewhere(count: int) -> str:
+    return f"{plural(count, 'run')} of other notebooks {'was' if count == 1 else 'were'} lost: %agent recover others"
+
+
+def _offered(session: Session, *, unsaved: bool = False) -> Lost:
     """Return the lost runs; with `unsaved` also those that only this kernel holds."""
-    from ..files.recovery import offered
+    from ..files.recovery import lost_runs
 
-    return offered(
-        session.library.file(), str(session.library.path() or ""), () if unsaved else session.made
-    )
+    file, path = session.library.file(), str(session.library.path() or "")
+    if unsaved:
+        return lost_runs(file, path)
+    answered = {
+        cell: max(run.log[0].ts for run in runs if run.status == "ok")
+        for cell, runs in session.runs.items()
+        if any(run.status == "ok" for run in runs)
+    }
+    return lost_runs(file, path, session.made, answered)
 
 
 def recover(session: Session, arguments: list[str]) -> None:
-    """[RUN|all]: the runs that never reached the notebook; with a run, bring it back"""
+    """[RUN|all|others]: the runs of this notebook that never reached it; with a run, or all, bring
+    them back; `others`: those of other notebooks
+    """
     from ...agent.run import Run
     from ...view.bundle import bundle
     from ..cell.publish import publish
@@ -93,28 +112,20 @@ def recover(session: Session, arguments: list[str]) -> None:
     from ..files.recovery import chosen, rows
     from ..files.recovery import recover as bring_back
 
-    found, unsaved = _offered(session), _offered(session, unsaved=True)
-    if not found and arguments in ([], ["all"]):
-        show(
-            session,
-            "Nothing was lost: every run of this user is in a notebook, or its journal is gone.",
-        )
-    elif not arguments:
-        show(
-            session,
-            rows(found),
-            "Bring one back with %agent recover RUN, or all. What an open page still shows is kept when you save it.",
-        )
-    here = [f for f in unsaved if f.header.run not in {g.header.run for g in found}]
-    if here and not arguments:
-        show(
-            session,
-            "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):",
-            rows(here),
-        )
-    for one in (
-        chosen(found if arguments[0] == "all" else unsaved, arguments[0]) if arguments else ()
-    ):
+    lost, unsaved = _offered(session), _offered(session, unsaved=True)
+    listed = lost.others if arguments == ["others"] else lost.here
+    if arguments in ([], ["others"]) or (arguments == ["all"] and not listed):
+        show(session, *_listing(lost, others=arguments == ["others"]))
+    if not arguments:
+        known = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
+        made = [f for f in unsaved.here if f.header.run not in known]
+        if made:
+            words = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
+            show(session, words, rows(made))
+    if arguments in ([], ["others"]):
+        return
+    every = (*unsaved.here, *unsaved.others, *unsaved.superseded)
+    for one in listed if arguments == ["all"] else chosen(every, arguments[0]):
         log, record = bring_back(one, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
@@ -123,16 +134,37 @@ def recover(session: Session, arguments: list[str]) -> None:
         publish(data, {KEY: summary(run)}, {}, False)
 
 
+def _listing(lost: Lost, *, others: bool) -> list[Rows | str]:
+    """Return what a list of lost runs shows: those of this notebook, or of the others."""
+    from ..files.recovery import rows
+
+    found = lost.others if others else lost.here
+    whose = "other notebooks" if others else "this notebook"
+    parts: list[Rows | str] = (
+        [
+            rows(found),
+            "Bring one back with %agent recover RUN, or all of this notebook. What an open page still shows is kept when you save it.",
+        ]
+        if found
+        else [f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."]
+    )
+    if not others and lost.others:
+        parts.append(_elsewhere(len(lost.others)))
+    return parts
+
+
 def forget(session: Session, arguments: list[str]) -> None:
     """[CELL|all|maps]: remove the records of a cell (by its id; default: the latest run's) from the
-    notebook, this kernel, the journals and the stores of maps; `maps`: all stored rows
+    notebook, this kernel, the journals and the stores of maps; `maps`: all stored rows, after a yes
     """
     from ..cell.publish import publish
     from ..files import map_stores
     from ..files.recovery import drop
 
     if arguments[:1] == ["maps"]:
-        say(map_stores.forget_all())
+        asked = map_stores.question()
+        sure = not asked or confirmed(f"{asked} [y]es, [n]o: ", (*NO, ""))
+        say(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
     keys = _keys(session, arguments)
     recorded = session.library.of_cells(keys)

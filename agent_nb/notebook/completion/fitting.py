@@ -63,7 +63,7 @@ ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
     "show": (_RUN, None),
     "events": (_RUN, None),
     "attach": (Words("option", fixed("-o", "--token", "--no-record")),),
-    "recover": (Words("run", fixed("all")), None),
+    "recover": (Words("run", fixed("all", "others")), None),
     "forget": (Words("cell", lambda s, b: ["all", "maps", *names.cells(s, b)]), None),
     "cell": (Words("cell", names.offered_cells), _RUN, None),
     "export": (Words("file", files(".ndjson", ".jsonl", ".md", ".html", ".txt")), _RUN, None),

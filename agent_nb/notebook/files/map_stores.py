@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ...agent.map.kept import forgetting
 from ...agent.map.kept.stored import folder
@@ -24,9 +24,15 @@ LONGEST = 60  # characters of a template
 KILO = 1000
 
 
-def listing() -> Sequence[Sequence[str]]:
-    """Return the stores in the state folder as rows of a table; nothing if there are none."""
-    found = forgetting.listed()
+def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
+    """Return the ids of the maps among the records and runs of a notebook."""
+    logs = (*(events_of(record) for record in records), *(run.log for run in runs))
+    return {found[0] for log in logs if (found := forgetting.stores_of(log))}
+
+
+def listing(ids: Collection[str]) -> Sequence[Sequence[str]]:
+    """Return the stores of the maps with these `ids` as rows of a table; nothing without one."""
+    found = [kept for kept in forgetting.listed() if kept.file.stem in ids]
     rows = [
         (
             clip(" · ".join(kept.said), LONGEST) or "?",
@@ -47,6 +53,15 @@ def remark() -> str:
     total = _size(sum(kept.size for kept in found))
     count = plural(len(found), "store")
     return f"{count} of maps ({total}) in {tilde(folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+
+
+def question() -> str:
+    """Return what is asked before every stored row is removed, "" if there are none."""
+    found = forgetting.listed()
+    rows = sum(kept.rows or 0 for kept in found)
+    if not rows:
+        return ""
+    return f"Remove {plural(rows, 'row')} of {plural(len(found), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
 
 
 def forget(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:

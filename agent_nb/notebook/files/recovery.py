@@ -2,8 +2,9 @@
 
 Rules
 - Offered are journals of runs that neither this kernel nor a notebook file knows: the file they
-  were made in, or this one. Those of this notebook come first. A run is not lost if its cell has
-  since saved as many newer runs as are kept.
+  were made in, or this one. Those of other notebooks are counted, and listed when asked for.
+- A run is superseded, and not offered, if its cell has since ended a run well, or saved as many
+  newer ones as are kept. Its id still brings it back.
 - A recovered run is shown and recorded where it is recovered, and kept for the cell that made it;
   its journal stays until it is old or forgotten.
 - Forgetting removes a run from this kernel, its conversations and the journals at once, and from
@@ -14,10 +15,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...errors import UsageError
 from ...events.log import EventLog
@@ -32,11 +35,25 @@ from .library import File, Library, file_of
 LONGEST = 50  # characters of a prompt
 
 
-def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]:
-    """Return the journals of lost runs, newest first, those of `notebook` before the others.
+class Lost(msgspec.Struct, frozen=True):
+    """The journals of lost runs, newest first: of this notebook, of others, and superseded ones."""
 
-    notebook: the path of the notebook, and `file` its content.
-    known: ids of runs that are not lost.
+    here: Sequence[Found] = ()
+    others: Sequence[Found] = ()
+    superseded: Sequence[Found] = ()
+
+
+def lost_runs(
+    file: File,
+    notebook: str,
+    known: Iterable[str] = (),
+    answered: Mapping[str, float] | None = None,
+) -> Lost:
+    """Return the journals of lost runs.
+
+    notebook: the path of the notebook, and `file` its content. known: ids of runs that are not
+    lost. answered: when the latest run of a cell began that ended well in this kernel, by cell;
+    None: only what is in a file supersedes a run.
     """
     home = Home(os.path.expanduser("~"))
     here = home.hide(notebook)
@@ -44,21 +61,36 @@ def offered(file: File, notebook: str, known: Iterable[str] = ()) -> list[Found]
         lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
     found = [f for f in journal_recovery.recoverable(known) if f.status != "running"]
-    lost = [
-        f
-        for f in found
-        if not any(_kept(f, notebook) for notebook in (file, made_in(f.header.notebook)))
-    ]
-    return sorted(lost, key=lambda f: f.header.notebook != here)
+    lost: dict[str, list[Found]] = {"here": [], "others": [], "superseded": []}
+    latest: dict[tuple[str, str], float] = {
+        (here, cell): began for cell, began in (answered or {}).items()
+    }
+    for each in found:  # the newest first
+        header = each.header
+        files = (file, made_in(header.notebook))
+        if any(_has(each, content) for content in files):
+            continue
+        whose = header.notebook, header.cell
+        newer = header.cell and latest.get(whose, 0.0) > header.started
+        if newer or any(_is_superseded(each, content) for content in files):
+            lost["superseded"].append(each)
+        else:
+            lost["here" if header.notebook == here else "others"].append(each)
+        if each.status == "ok" and answered is not None:
+            latest[whose] = max(latest.get(whose, 0.0), header.started)
+    return Lost(**lost)
 
 
-def _kept(found: Found, file: File) -> bool:
-    """Return whether a file has the run, or enough newer runs of its cell to have dropped it."""
+def _has(found: Found, file: File) -> bool:
+    """Return whether a file has the run."""
+    return any(r.get("id") == found.header.run for runs in file.runs.values() for r in runs)
+
+
+def _is_superseded(found: Found, file: File) -> bool:
+    """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
     listed = file.runs.get(found.header.cell, ())
     newer = [r for r in listed if started(r) > found.header.started]
-    return len(newer) >= KEPT or any(
-        r.get("id") == found.header.run for runs in file.runs.values() for r in runs
-    )
+    return len(newer) >= KEPT or any(r.get("status") == "ok" for r in newer)
 
 
 def date(seconds: float) -> str:
@@ -104,13 +136,11 @@ def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
     return log, record
 
 
-def chosen(found: list[Found], wanted: str) -> list[Found]:
-    """Return the journals that `wanted` names: `all`, or the beginning of a run id.
+def chosen(found: Iterable[Found], wanted: str) -> list[Found]:
+    """Return the journal that `wanted` names, the beginning of a run id.
 
-    Raises UsageError if there are none.
+    Raises UsageError if there is none.
     """
-    if wanted == "all":
-        return found
     hits = [f for f in found if f.header.run.startswith(wanted)]
     if not hits:
         raise UsageError(f"There is no lost run {wanted!r}. %agent recover lists them.")

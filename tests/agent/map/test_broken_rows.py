@@ -10,7 +10,7 @@ from agent_nb.agent.map import asking
 from agent_nb.agent.map.kept.recorded import records
 from agent_nb.agent.map.row_result import Beside, beside_of, recorded_result
 from agent_nb.models.http import waits
-from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.models.script_turn import turn_of
 from agent_nb.record.row_store import RowStore
 from agent_nb.record.signing import intact, user_key
 
