@@ -201,6 +201,17 @@ def test_a_lease_is_bounded(opened, clock):
     assert opened("b").claim(["k"], 60) == {"k"}
 
 
+@pytest.mark.parametrize("ahead", [0, SKEW])
+def test_a_stranger_s_claim_holds_for_a_lease_and_the_skew_at_most(opened, path, clock, ahead):
+    opened("a").claim(["long", "short"], 20)
+    began = clock.now + ahead
+    change(path, "UPDATE claims SET since = ?, until = ? WHERE key = 'long'", began, began + 3600)
+    change(path, "UPDATE claims SET since = ?, until = ? WHERE key = 'short'", began, began + 20)
+    assert opened("b").claim(["long", "short"], 20) == {"long"}
+    clock.now += ahead + 20
+    assert opened("c").claim(["short"], 20) == {"short"}
+
+
 def test_a_final_row_is_not_claimed(opened):
     a, b = opened("a"), opened("b")
     a.put([("k", record(), 1)])

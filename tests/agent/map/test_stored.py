@@ -295,3 +295,58 @@ def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_
     assert origins(mapped(by=by, store=path)) == ["store"] * 2
     with pytest.raises(RunFailed, match="Row 2 has no record here"):
         mapped([*TEXTS, "new"], by=by, store=path)
+
+
+class Replacing(Scripted):
+    """A model before whose second answer the store of its map is replaced."""
+
+    change = staticmethod(lambda: None)
+    asked = 0
+
+    def start(self):
+        return self
+
+    async def stream(self, request):
+        Replacing.asked += 1
+        if Replacing.asked == 2:
+            self.change()
+        async for batch in Scripted(self.turns).stream(request):
+            yield batch
+
+
+def test_a_store_that_is_replaced_under_a_running_map_has_all_rows_in_the_end(tmp_path):
+    path, other = tmp_path / "rows.sqlite", tmp_path / "other.sqlite"
+    mapped(["old"], by=Agent(Replacing(["yes"]), secrets={}), store=other)
+    model, Replacing.asked = Replacing(["yes"]), 0
+    model.change = lambda: other.replace(path)
+    first = mapped(["a", "b", "c"], by=Agent(model, secrets={}), store=path, concurrency=1)
+    assert first.run.status == "ok"
+    assert Replacing.asked == 3
+    again = mapped(["old", "a", "b", "c"], by=Agent(Replacing(["yes"]), secrets={}), store=path)
+    assert origins(again) == ["store"] * 4
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.sqlite"]
+
+
+def test_a_store_that_cannot_be_followed_ends_the_map_in_words_and_keeps_the_frame(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    model, Replacing.asked = Replacing(["yes"]), 0
+
+    def change():
+        path.unlink()
+        path.mkdir()
+
+    model.change = change
+
+    async def main():
+        stream = Agent(model, secrets={}).map(
+            ["a", "b", "c"], "Classify {{ text }}", store=path, concurrency=1
+        )
+        with pytest.raises(RunFailed, match="not a regular file"):
+            await stream
+        return stream
+
+    stream = anyio.run(main)
+    assert [r.answer for r in stream.results][:2] == ["yes", "yes"]
+    path.rmdir()
+    again = mapped(["a"], by=Agent(Replacing(["yes"]), secrets={}), store=path)
+    assert origins(again) == ["store"]
