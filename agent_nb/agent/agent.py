@@ -90,7 +90,7 @@ class Agent(Configuration):
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
         redaction = self.redaction()
-        said, pictures = redaction.value(prompt), pictures_of(attachments)
+        said, pictures = redaction.value(prompt), pictures_of(attachments, redaction.value)
         user = events.User(content=said, attachments=without_text(pictures), origin="user")
         questions = Questions()
         given = self.given_of(redaction, said, pictures, history)

@@ -1,31 +1,55 @@
-"""The pictures of a prompt, as they are hashed and as they are recorded and sent."""
+"""The pictures of a prompt and of a result, as they are hashed, and as they are recorded and sent.
+
+The data of a figure (`record.figure_data`) holds texts: it is kept only where it is redacted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..record.figure_data import KEY, read_figure_data
+from .clean_json import clean_value
 from ..wire.plain_values import plain
 
 Picture = dict[str, Any]
+Hide = Callable[[Any], Any]  # removes secrets from a value
 
 
-def pictures_of(attachments: Sequence[Any]) -> tuple[Picture, ...]:
+def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[Picture, ...]:
     """Return attachments as `{media_type, data}`, with `name` if they have one.
 
-    Raises UsageError for a non-image.
+    With `hide` a figure keeps its data, without secrets. Raises UsageError for a non-image.
     """
-    return tuple(map(_picture, attachments))
+    return tuple(_picture(attachment, hide) for attachment in attachments)
 
 
-def _picture(attachment: Any) -> Picture:
+def kept_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
+    """Yield the pictures of a result as they are recorded; others are left out."""
+    from ..wire.media import clean_attachment
+
+    for attachment in attachments:
+        if (known := clean_attachment(attachment)) is not None:
+            yield {**known, **_figure_data(attachment, hide)}
+
+
+def _figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
+    """Return the entry for the data of a figure, {} if there is none to be kept."""
+    drawing = None if hide is None else attachment.get(KEY)
+    if hide is None or read_figure_data(drawing) is None:
+        return {}
+    return {KEY: hide(clean_value(drawing))}
+
+
+def _picture(attachment: Any, hide: Hide | None) -> Picture:
     from ..models.images import image_block
     from ..wire.media import clean_attachment
 
     attachment = plain(attachment)
     if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
         name = attachment.get("name")
-        return {**known, "name": name} if isinstance(name, str) and name else dict(known)
+        named = {"name": name} if isinstance(name, str) and name else {}
+        return {**known, **named, **_figure_data(attachment, hide)}
     block = image_block(attachment)
     return {"media_type": block.media_type, "data": block.data}
 

@@ -32,6 +32,7 @@ from ..wire.console import Console, report
 from ..wire.media import clean_attachment
 from ..wire.redact import Redaction, Redactor
 from ..wire.surrogates import encodable
+from .attachments import kept_pictures
 from .clean_json import clean_value
 
 RATE = 20
@@ -255,7 +256,7 @@ class Batch:
         )
 
     def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
-        given = tuple(filter(None, map(clean_attachment, outcome.attachments)))
+        given = tuple(kept_pictures(outcome.attachments, self._redaction.value))
         stopped = outcome.status in ("cancelled", "timeout")
         return given or tuple(self._pictures.get(call_id, ()) if stopped else ())
 

@@ -157,8 +157,9 @@ class Configuration(Unpicklable):
     ) -> Given:
         """Return the inputs of a run. The model is not needed."""
         redaction = self.redaction()
+        pictures = pictures_of(attachments, redaction.value)
         said = redaction.value(clean_value(prompt))
-        return self.given_of(redaction, said, pictures_of(attachments), history)
+        return self.given_of(redaction, said, pictures, history)
 
     def inputs(
         self,

@@ -49,7 +49,7 @@ class Expression(msgspec.Struct, frozen=True):
     def fill(
         self,
         namespace: dict[str, Any],
-        pictures: list[dict[str, str]],
+        pictures: list[dict[str, Any]],
         write: Callable[[Any], str] | None = None,
     ) -> str:
         """Return its value as text, by default as `describe` writes it.
@@ -74,7 +74,7 @@ Piece = str | Expression
 
 
 def interpolate(
-    text: str, namespace: dict[str, Any], pictures: list[dict[str, str]] | None = None
+    text: str, namespace: dict[str, Any], pictures: list[dict[str, Any]] | None = None
 ) -> str:
     """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
 
@@ -82,7 +82,7 @@ def interpolate(
     name. Raises UsageError for an expression that is empty, invalid, raises, or has no readable
     value.
     """
-    found: list[dict[str, str]] = [] if pictures is None else pictures
+    found: list[dict[str, Any]] = [] if pictures is None else pictures
     return "".join(
         piece if isinstance(piece, str) else piece.fill(namespace, found) for piece in parse(text)
     )

@@ -40,6 +40,7 @@ from ..tools.running_call import Job
 from ..wire.json_text import canonical
 from ..wire.redact import Redaction
 from . import result_pictures
+from .attachments import kept_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
@@ -211,18 +212,29 @@ class Player:
         """Return how a result differs in words ("": in its text), None if it does not."""
         if (result.seq, "content") in self._tape.cut:
             return None
-        tool, contents = self._tool(call_id), _contents(result)
+        tool, contents, outcome = self._tool(call_id), _contents(result), self._hidden(outcome)
         if result_pictures.older(result, outcome):
             content = result_pictures.unnamed(content)
             contents = [result_pictures.unnamed(c) for c in contents]
             self._unrecorded += result_pictures.beside(result, outcome)
+        if outcome.attachments:
+            content = result_pictures.without_sizes(content)
+            contents = [result_pictures.without_sizes(c) for c in contents]
         if self._strict is not None and tool is not None:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normal(content) not in map(normal, contents):
             return ""
         if (result.seq, "attachments") in self._tape.cut or (tool and tool.compare != "full"):
             return None
-        return result_pictures.difference(result, outcome).difference or None
+        return result_pictures.difference(result, outcome, _same_text).difference or None
+
+    def _hidden(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with pictures and display as they would be recorded."""
+        return msgspec.structs.replace(
+            outcome,
+            display=self._value(clean_value(outcome.display)),
+            attachments=tuple(kept_pictures(outcome.attachments, self._value)),
+        )
 
     def _tool(self, call_id: str) -> Tool | None:
         call = self._calls.get(call_id)
@@ -292,6 +304,10 @@ class _Fresh(Report):
     def end(self, call_id: str, outcome: Outcome) -> None:
         """Keep the outcome."""
         self.outcomes[call_id] = outcome
+
+
+def _same_text(recorded: str, fresh: str) -> bool:
+    return normal(recorded) == normal(fresh)
 
 
 def _contents(result: Result) -> list[Any]:

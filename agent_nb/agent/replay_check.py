@@ -3,8 +3,9 @@
 Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
 
 Rules
-- Results of calls that run again are compared by `masks` and `result_pictures`, as strictly as tool
-  and cell ask (`Compare`). Records without a place are compared as in any replay (`normalize`).
+- Results of calls that run again are compared by `masks`, `result_pictures` and `displays`, as
+  strictly as tool and cell ask (`Compare`). Records without a place are compared as in any replay
+  (`normalize`).
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
   All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
   the policy now denies.
@@ -22,6 +23,7 @@ import msgspec
 from ..events import End, Result, RunStart
 from ..record import masks
 from ..record.clock import Span
+from ..record.displays import compare_displays, uncompared
 from ..record.masks import Rule, Side
 from ..record.normalize import normal
 from ..tools.base import Compare, Outcome, Tool
@@ -98,7 +100,9 @@ class ReplayCheck:
         if not any(self._same(one, content) for one in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
-        return self._pictures(result, outcome) if wish == "full" and not cut else None
+        if wish != "full" or cut:
+            return None
+        return self._pictures(result, outcome) or self._display(tool.name, result, outcome)
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
@@ -124,9 +128,14 @@ class ReplayCheck:
         return _side(self._place, first, last), _side(place(self._folder), self._began, time.time())
 
     def _pictures(self, result: Result, outcome: Outcome) -> str | None:
-        found = result_pictures.difference(result, outcome)
-        self._unseen |= {found.unseen} if found.unseen else set()
+        found = result_pictures.difference(result, outcome, self._same)
+        self._unseen |= {found.unseen, found.note} - {""}
         return found.difference or None
+
+    def _display(self, name: str, result: Result, outcome: Outcome) -> str | None:
+        old, new = result.display or {}, outcome.display or {}
+        self._unseen |= {f"what {name} shows as {kind}" for kind in uncompared(old, new)}
+        return compare_displays(old, new, self._same) or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tools(ran)

@@ -15,9 +15,9 @@ from typing import Any
 
 from ..events import Result
 from ..events.text import content_text
-from ..record.pictures import TYPES, Comparison, compare, compare_all
+from ..record.figure_data import SameText
+from ..record.pictures import TYPES, Comparison, Picture, compare, compare_all
 from ..tools.base import Outcome
-from ..wire.media import clean_attachment
 
 # what stands in the text of an older result for a picture, and what stands there now
 _OLD = (
@@ -25,6 +25,7 @@ _OLD = (
     r"|<PIL\.[^>\n]*>|\w+ \d+ × \d+ \w+|\(image/\w+, [\d,]+ bytes\)"
 )
 _NAMED = re.compile(rf"^(?:{_OLD}|\[figure \d+(?:: \d+×\d+ pixels)?[^\]\n]*\])$", re.MULTILINE)
+_SIZED = re.compile(r"^\[(figure \d+): \d+×\d+ pixels", re.MULTILINE)
 _SHOWN = re.compile(_OLD)
 _FIGURE = "[figure]"
 
@@ -54,14 +55,25 @@ def unnamed(content: Any) -> Any:
     )
 
 
-def difference(result: Result, outcome: Outcome) -> Comparison:
-    """Return how the pictures of a call that ran again differ from the recorded ones."""
-    fresh = [a["data"] for a in map(clean_attachment, outcome.attachments) if a]
+def without_sizes(content: Any) -> Any:
+    """Return the text of a result without the sizes of its pictures: those are compared as such.
+
+    The size of a figure depends on its font.
+    """
+    return _SIZED.sub(r"[\1", content) if isinstance(content, str) else content
+
+
+def difference(result: Result, outcome: Outcome, same_text: SameText = str.__eq__) -> Comparison:
+    """Return how the pictures of a call that ran again differ from the recorded ones.
+
+    The outcome's pictures are as they would be recorded. `same_text` compares the texts of figures.
+    """
+    fresh = outcome.attachments
     if not older(result, outcome):
-        before = [str(a.get("data") or "") for a in result.attachments] or _shown(result.display)
-        return compare_all(before, fresh or _shown(outcome.display))
+        before: Sequence[Picture] = result.attachments or _shown(result.display)
+        return compare_all(before, fresh or _shown(outcome.display), same_text)
     for picture in _shown(result.display):
-        found = [compare(picture, other) for other in fresh]
+        found = [compare(picture, other, same_text) for other in fresh]
         if all(one.difference for one in found):
             return found[-1]
     return Comparison()

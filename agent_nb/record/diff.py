@@ -37,15 +37,15 @@ _COLUMNS = 160
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One comparable part of a run: `head` is its kind and name, `body` its content, `pictures` in
-    base64.
+    """One comparable part of a run: `head` is its kind and name, `body` its content, `pictures` its
+    attachments.
     """
 
     turn: int
     kind: str
     head: str
     body: str
-    pictures: tuple[str, ...] = ()
+    pictures: tuple[Any, ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ def items(log: Iterable[Event]) -> list[Item]:
         item = reader(event, names) if reader is not None else None
         if item is not None:
             shown = event.attachments if isinstance(event, e.User | e.Result) else ()
-            pictures = tuple(str(a.get("data") or "") for a in shown)
+            pictures = tuple(shown)
             found.append(Item(event.turn, event.type, *item, pictures))
     return found
 

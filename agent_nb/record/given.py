@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
@@ -25,6 +26,7 @@ from ..events import Event, RunStart, User
 from .fingerprint import OUTPUT, inputs_of, turns_of
 from .pictures import compare_all
 
+_SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST = 20  # lines of a shown difference
 WORDS = 60  # characters of a prompt that name a turn
 
@@ -66,12 +68,13 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
         drawn = [pair for pair in pairs if pair[1].get("name")]
-        data = [[str(a.get("data") or "") for a in side] for side in zip(*drawn, strict=True)]
-        found = compare_all(*data) if drawn else None
+        found = compare_all(*zip(*drawn, strict=True)) if drawn else None
         if found is None or found.difference or found.unseen:
             return None
         same = [before if now.get("name") else now for before, now in pairs]
-        return msgspec.structs.replace(self, attachments=same)
+        alike = _unsized(user.content) == _unsized(self.prompt)
+        prompt = user.content if alike else self.prompt
+        return msgspec.structs.replace(self, prompt=prompt, attachments=same)
 
     def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of changed inputs for people.
@@ -87,6 +90,11 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
         return [line for name in names for line in _WORDS[name](self, start, user)]
+
+
+def _unsized(prompt: str) -> str:
+    """Return a prompt without the sizes of its figures, which depend on their fonts."""
+    return _SIZE.sub("", prompt)
 
 
 def _prompt(given: Given, start: RunStart, user: User) -> Iterator[str]:

@@ -7,6 +7,7 @@ Rules
 - No library is imported: an object is drawn by the methods of its type (see `display`).
 - Only PNG, JPEG, GIF and WebP count, by their first bytes; a PNG loses the text in it.
 - A result keeps at most `MOST` pictures of at most `LARGEST` bytes; a larger one is scaled down.
+- A figure brings the data of what it shows (`figure_artists`), which a replay compares.
 - In the text of a result each picture is named, so that a reader without eyes knows of it.
 """
 
@@ -17,11 +18,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..models.picture_limits import GIVEN_SIDE, fitted
+from ..record.figure_data import KEY
 from ..wire.media import attachment, clean_attachment
 from ..wire.picture_size import caption
 from . import display
+from .figure_artists import figure_data
 
-Picture = dict[str, str]
+Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30
@@ -51,7 +54,8 @@ class Figures:
 
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return the words for it in the text of the result."""
-        again = next((n for n, p in enumerate(self.all, 1) if p == picture), 0)
+        data = picture["data"]
+        again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
         if again and key not in self._found:
             return caption(again, picture)
         number = list(self._found).index(key) + 1 if key in self._found else len(self._found) + 1
@@ -80,7 +84,8 @@ def bounded(picture: Picture) -> Picture | None:
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
     small = fitted(picture["data"], GIVEN_SIDE, LARGEST)
-    return {"media_type": small.media_type, "data": small.data} if small.data else None
+    made = {"media_type": small.media_type, "data": small.data}
+    return {**picture, **made} if small.data else None
 
 
 def picture(source: Any) -> Picture | None:
@@ -99,11 +104,17 @@ def drawn(source: Any) -> Picture | None:
         return attachment(bytes(source))
     kind = type(source)
     if hasattr(kind, "savefig"):
-        return _of(display.drawn(source))
+        return with_figure_data(_of(display.drawn(source)), source)
     if _is_axes(kind):
         return drawn(display.called(source, "get_figure"))
     found = (_of(display.called(source, name)) for name in _METHODS if hasattr(kind, name))
     return next(filter(None, found), None)
+
+
+def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
+    """Return the picture of a figure, which was drawn, with the data of what it shows."""
+    drawing = None if picture is None else figure_data(source)
+    return picture if drawing is None else {**(picture or {}), KEY: drawing}
 
 
 def _of(made: Any) -> Picture | None:

@@ -88,3 +88,52 @@ def test_a_changed_prompt_is_not_replayed_with_the_old_answers(write, capsys):
     capsys.readouterr()
     assert main(["test", str(path)]) == 1
     assert asked(path) == requests
+
+
+SCORED = """def score(answer, row):
+    return answer == row["odd"]
+e = await think.eval(rows, 'Odd? {{ text }}', score=score, limit=6)
+e"""
+BY_COLUMN = "e = await think.eval(rows, 'Odd? {{ text }}', score='odd', limit=6)\ne"
+CHANGES = {
+    "a score function": (SCORED, 'row["odd"]', '"yes"', "first of row 0 (1 → 0)"),
+    "the code of a score function": (
+        SCORED,
+        "return answer",
+        "return (answer)",
+        "its code, but no",
+    ),
+    "an expected value": (
+        BY_COLUMN,
+        "score='odd'",
+        "score='odd'",
+        "first of row 1 (1 → 0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_score_than_in_the_record_is_noticed(name, write, capsys):
+    cell, old, new, words = CHANGES[name]
+    path = write(cell)
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    assert main(["test", str(path)]) == 0
+    capsys.readouterr()
+    nb = json.loads(path.read_text())
+    (setup, scored) = nb["cells"]
+    scored["source"] = "".join(scored["source"]).replace(old, new)
+    if name == "an expected value":
+        setup["source"] = "".join(setup["source"]).replace('"yes" if n % 2', '"yes" if n % 4 == 2')
+    path.write_text(json.dumps(nb))
+    warned = name == "the code of a score function"
+    assert main(["test", str(path)]) == (0 if warned else 1)
+    assert words in capsys.readouterr().out
+
+
+def test_an_evaluation_recorded_without_scores_replays_and_says_so(write, capsys):
+    patch = "import agent_nb.agent.map.driver as d\nasync def none(self): pass\nd.MapDriver._finished = none"
+    path = write(f"{patch}\n{SCORED}")
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["test", "-v", str(path)]) == 0
+    assert "the scores of an evaluation are not compared" in capsys.readouterr().out

@@ -197,13 +197,46 @@ def test_a_changed_plot_is_drift(run, capsys):
     path = run(PLOT)
     changed(path, "[1, 3, 2]", "[1, 2, 3]")
     assert main(["test", str(path)]) == 1
-    assert "of its pixels differ" in capsys.readouterr().out
+    assert "figure 1: line 1: y value 2 of 3 was 3, is 2" in capsys.readouterr().out
 
 
 def test_the_same_plot_at_another_zlib_level_is_not_drift(run, capsys):
     path = run(PLOT)
     changed(path, "values =", f"{OTHER_LEVEL}values =")
     assert main(["test", "-v", str(path)]) == 0
+
+
+TITLE = """
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.title(f"p = {values}")
+plt.show()
+"""
+
+
+def test_a_digit_of_a_title_is_drift_and_another_font_is_not(run, capsys):
+    path = run(TITLE, before="values = 0.04")
+    changed(path, "0.04", "0.04\nimport matplotlib\nmatplotlib.rcParams['font.family'] = 'serif'")
+    assert main(["test", str(path)]) == 0
+    changed(path, "0.04", "0.05")
+    assert main(["test", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert "figure 1: title: its text was 'p = 0.04', is 'p = 0.05'" in said
+
+
+def test_a_record_without_data_of_its_figure_is_compared_by_pixels(run, capsys):
+    older = "import agent_nb.tools.pictures as p; p.figure_data = lambda figure: None"
+    path = run(TITLE, before=f"values = 0.04\n{older}")
+    changed(path, older, "")
+    changed(path, "0.04", "0.05")
+    assert main(["test", "-v", str(path)]) == 0
+    assert "not seen: a figure without data of what it shows: " in capsys.readouterr().out
+
+
+def test_no_secret_is_in_the_data_of_a_figure(run, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecretkeyofmine1234567890")
+    path = run(TITLE, before="import os\nvalues = os.environ['OPENAI_API_KEY']")
+    assert "verysecret" not in json.dumps([r for _, r in records(read(path))])
 
 
 def test_one_plot_more_is_drift(run, capsys):
@@ -223,7 +256,7 @@ def test_a_changed_plot_goes_live_from_there(run):
     assert main(["run", "--inplace", str(path)]) == 0
     html = page(path)
     assert "returned something else than in the record: figure 1: " in html
-    assert "of its pixels differ" in html
+    assert "line 1: y value 2 of 3 was 3, is 2" in html
     (_, newest), *_ = sorted(records(read(path)), key=lambda found: -found[1]["started"])
     result, *_ = (e for e in events_of(newest) if e.type == "result")
     assert result.attachments != before

@@ -28,9 +28,51 @@ def test_another_file_of_the_same_picture_is_the_same():
 
 
 @pytest.mark.parametrize(("marks", "differs"), [(4, False), (5, True)])
-def test_one_pixel_of_a_hundred_may_differ(marks, differs):
+def test_one_pixel_of_a_hundred_of_a_figure_may_differ(marks, differs):
     other = picture(marks=[((n, 0), BLACK) for n in range(marks)])
-    assert bool(compare(picture(), other).difference) is differs
+    assert bool(compare(picture(), other, figure=True).difference) is differs
+
+
+@pytest.mark.parametrize(("marks", "differs"), [(2, False), (3, True)])
+def test_in_each_tile_of_a_picture_one_pixel_of_a_hundred_may_differ(marks, differs):
+    other = picture((640, 480), marks=[((n + 100, 200), BLACK) for n in range(marks)])
+    words = "1% of its pixels near (96, 192) differ" if differs else ""
+    assert compare(picture((640, 480)), other).difference == words
+
+
+def written(text, smoothed="BOX", width=1, lower=0):
+    """Return a picture that is drawn large and made small, which smooths its edges."""
+    pillow = pytest.importorskip("PIL.Image")
+    image = pillow.new("RGB", (1280, 960), "white")
+    draw = pytest.importorskip("PIL.ImageDraw").Draw(image)
+    draw.text((160, 120), text, "black", font_size=56)
+    draw.line((40, 400, 1200, 720), "blue", width=4 * width)
+    draw.rectangle((400, 800, 480, 920 - 4 * lower), "green")
+    image = image.resize((320, 240), getattr(pillow.Resampling, smoothed))
+    target = io.BytesIO()
+    image.save(target, "png")
+    return base64.b64encode(target.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"text": "p = 0.05"}, {"text": "p = 0.04 "}, {"lower": 3}, {"width": 5}],
+    ids=["a digit", "nothing", "a bar", "a line"],
+)
+def test_a_small_change_of_a_picture_is_noticed(change):
+    found = compare(written("p = 0.04"), written(**{"text": "p = 0.04", **change})).difference
+    assert bool(found) is (change != {"text": "p = 0.04 "})
+
+
+def test_a_patch_that_is_a_little_darker_is_noticed():
+    mark = [((n % 10 + 100, n // 10 + 100), (160, 0, 0)) for n in range(100)]
+    assert "differ" in compare(picture((640, 480)), picture((640, 480), marks=mark)).difference
+
+
+@pytest.mark.parametrize("smoothed", ["HAMMING", "BILINEAR", "BICUBIC"])
+def test_edges_of_a_picture_that_are_smoothed_otherwise_are_the_same(smoothed):
+    assert written("p = 0.04") != written("p = 0.04", smoothed)
+    assert compare(written("p = 0.04"), written("p = 0.04", smoothed)).difference == ""
 
 
 @pytest.mark.parametrize(("red", "differs"), [(184, False), (183, True)])

@@ -19,16 +19,18 @@ import msgspec
 
 from ...errors import UsageError, did_you_mean, unknown_name
 from ..configuration import Configuration
+from ..map.finish import Finished
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
 from ..map.row_result import typed_output
-from ..map.stream import map_of
+from ..map.stream import MapStream, map_of
 from ..map.table.rows import Rows, rows_of
 from ..typed.output_type import OutputType
 from .evaluated import Spent
 from .evaluation import Evaluation
 from .intervals import check_level
 from .judge import JudgeScore
+from .kept_scores import KIND, compare_scores, scores_payload
 from .pairing import row_key
 from .scores import Candidate, Score, ScoredRow, Scores
 from .scoring import ColumnScore, FunctionScore, Scorer
@@ -36,7 +38,7 @@ from .scoring import ColumnScore, FunctionScore, Scorer
 EXPECTED = "expected"  # the column that a judge reads by default
 _SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
 # parameters of `map_of` that are not options here
-_OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late"})
+_OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late", "finish"})
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
 
@@ -66,11 +68,21 @@ async def evaluate(
     rows = sampled(rows_of(data, limit), sample, seed)
     kind = agent.output if output is None else OutputType(output)
     beside = {name: options[name] for name in _SHARED if name in options}
-    scorer = scorer_of(score, rows, output=kind, expected=expected, options=asking, beside=beside)
-    stream = map_of(agent, rows.data, prompt, asking, output=output, **options)
+    scorer = scorer_of(
+        score,
+        rows,
+        output=kind,
+        expected=expected,
+        options=asking,
+        beside=beside,
+        folder=agent.folder,
+    )
+    scoring = Scoring(scorer, rows, kind)
+    judged = isinstance(scorer, JudgeScore)
+    finish = None if judged else scoring.finish
+    stream = map_of(agent, rows.data, prompt, asking, output=output, finish=finish, **options)
     await stream
-    candidates = candidates_of(rows, stream.rows, stream.results, kind, stream.pictures)
-    scores = await scored(scorer, candidates)
+    candidates, scores = await scoring.of(stream)
     return Evaluation.of(
         scored_rows(candidates, scores.each, failed),
         name=name or agent.name,
@@ -80,11 +92,35 @@ async def evaluate(
         repeats=repeats,
         level=level,
         bounded=scores.bounded,
-        judged=isinstance(scorer, JudgeScore),
+        judged=judged,
         failed_as=failed,
         judging=Spent(scores.tokens, scores.cost),
         output=kind,
     )
+
+
+class Scoring:
+    """Scores the answers of one map, once."""
+
+    def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
+        self._scorer, self._rows, self._output = scorer, rows, output
+        self._found: tuple[list[Candidate], Scores] | None = None
+
+    async def of(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
+        """Return the answers of a map that is over, and their scores."""
+        if self._found is None:
+            candidates = candidates_of(
+                self._rows, stream.rows, stream.results, self._output, stream.pictures
+            )
+            self._found = candidates, await scored(self._scorer, candidates)
+        return self._found
+
+    async def finish(self, stream: MapStream) -> Finished:
+        """Return the scores for the record of the map, whose rows are over."""
+        candidates, scores = await self.of(stream)
+        inputs = self._scorer.inputs(candidates) or {}
+        payload = scores_payload(self._scorer.words, candidates, scores.each, inputs)
+        return Finished(KIND, payload, compare_scores)
 
 
 def scorer_of(
@@ -95,10 +131,11 @@ def scorer_of(
     expected: str | None,
     options: MapOptions,
     beside: Mapping[str, Any],
+    folder: str = ".",
 ) -> Scorer:
     """Return what scores. Raises UsageError for what cannot.
 
-    `options`, `beside`: those of the map, which a judge takes too.
+    `options`, `beside`: those of the map, which a judge takes too. `folder`: the notebook's.
     """
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
@@ -108,7 +145,7 @@ def scorer_of(
     if isinstance(score, str):
         return ColumnScore(score, rows.names, output)
     if callable(score):
-        return FunctionScore(score)
+        return FunctionScore(score, folder)
     raise UsageError(
         f"score is a {type(score).__name__}. Give a function of (answer, row), the name of the column with the expected value, or an Agent as judge."
     )

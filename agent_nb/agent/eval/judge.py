@@ -58,6 +58,9 @@ class JudgeScore:
         if judge.output is not None:
             _check(judge.output)
 
+    def inputs(self, candidates: Sequence[Candidate]) -> None:
+        """Return None: what the judge says stands in the record of its map."""
+
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Ask the judge about each candidate. Raises as a map does."""
         if not candidates:

@@ -21,6 +21,8 @@ from enum import Enum
 from typing import Any, Protocol
 
 from ...errors import UsageError, did_you_mean
+from ...record.packing import digest
+from ...tools.source import code_of
 from ...wire.json_text import nearest
 from ...wire.text_limits import cut_end
 from ..typed.output_type import OutputType
@@ -43,6 +45,12 @@ class Scorer(Protocol):
 
     words: str
 
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any] | None:
+        """Return what the scores depend on beside the answers, for the record of their map.
+
+        None: the scores stand in a record of their own.
+        """
+
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores, in the order of the candidates."""
 
@@ -53,11 +61,17 @@ class FunctionScore:
     Its scores are from 0 to 1 if it gives bools; of numbers it is not known.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
+        """`folder`: the notebook's, whose code counts."""
+        self._folder = folder
         self.words = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
         self._names, self._by_name = _parameters(function, self.words)
         self._numbers = False
+
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+        """Return the digest of the function's code."""
+        return {"code": code_of(self._function, self._folder).digest}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores; those that are awaited are awaited together."""
@@ -100,6 +114,10 @@ class ColumnScore:
         self._column = column
         self._field = _field(column, output)
 
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+        """Return the digests of the expected values."""
+        return {"expected": [digest(_expected(c.row.get(self._column))) for c in candidates]}
+
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""
         return Scores([self._one(c) for c in candidates], True)
@@ -122,10 +140,7 @@ def equal(answer: Any, expected: Any) -> bool:
     Texts are compared without white space around them, and exactly else. A text that is a number is
     compared as one with an expected number, `true` and `false` in any case with an expected bool.
     """
-    if isinstance(expected, Enum):
-        expected = expected.value
-    if type(expected).__name__ == "ndarray":  # the lists of a frame that was read from Parquet
-        expected = expected.tolist()
+    expected = _bare(expected)
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
     if isinstance(answer, str) and isinstance(expected, int | float):
@@ -138,6 +153,17 @@ def equal(answer: Any, expected: Any) -> bool:
     if isinstance(answer, bool) != isinstance(expected, bool):
         return False
     return bool(answer == nearest(expected)[0])
+
+
+def _bare(expected: Any) -> Any:
+    if isinstance(expected, Enum):
+        expected = expected.value
+    # the lists of a frame that was read from Parquet
+    return expected.tolist() if type(expected).__name__ == "ndarray" else expected
+
+
+def _expected(value: Any) -> Any:
+    return nearest(_bare(value))[0]
 
 
 def faulty(candidate: Candidate, why: str) -> Score:

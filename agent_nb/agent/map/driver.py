@@ -31,6 +31,7 @@ from ...record.row_store import RowStore
 from .alike import Alike
 from .asking import Answered, RowAsker
 from .budget import Budget
+from .finish import Finished
 from .kept.desk import Desk, Done, PlainDesk, StoreDesk
 from .kept.map_player import PlayRow
 from .map_log import MapLog
@@ -74,7 +75,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class MapDriver:
     """One map in progress; `run` is called once. `results` receives what comes of the rows.
 
-    `clock` returns seconds, `sleep` waits for some.
+    `clock` returns seconds, `sleep` waits for some. `finish`: what is made of the results.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class MapDriver:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        finish: Callable[[], Awaitable[Finished]] | None = None,
     ) -> None:
+        self._finish = finish
         self._job, self._results, self._sleep = job, results, sleep
         self._log = MapLog(
             log, job.rows, clock, sleep, budget=job.budget, unplayable=job.unplayable
@@ -128,11 +131,24 @@ class MapDriver:
                 await self._rows(desk)
             finally:
                 desk.settle()
+            await self._finished()
         except AgentError as fault:
             return events.Error(code="map", message=str(fault))
         except Exception as fault:
             return events.Error(code="internal", message=f"{type(fault).__name__}: {fault}")
         return None
+
+    async def _finished(self) -> None:
+        """Write what is made of the results into the log, if all rows are over."""
+        finish = self._finish
+        if finish is None or self._halted:
+            return
+
+        async def finishes() -> None:
+            made = await finish()
+            self._log.finish(made.kind, made.payload)
+
+        await self._all([finishes()])
 
     def _desk(self) -> Desk:
         store = self._job.store(self._log.warn)

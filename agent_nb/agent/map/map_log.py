@@ -2,6 +2,7 @@
 
     run_start, user, state map.plan          what is asked
     delta map, …                             counts, live only, at most 5 a second
+    state map.scores                         what was made of the results (`finish`)
     metric, state map, state map.rows        the counts, and the records of the rows of a small map
     error or interrupt, end
 
@@ -94,6 +95,10 @@ class MapLog:
                 last, written = self._tally.done, now
                 text = msgspec.json.encode(self._tally.snapshot(now)).decode()
                 self._log.append(events.Delta(of=COUNTS, text=text))
+
+    def finish(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Write what was made of the results."""
+        self._log.append(events.State(kind=kind, payload=dict(payload)))
 
     def close(self, stop: Cancelled | None, error: events.Error | None) -> None:
         """End the log: the counts, the records of the rows if they are few, and why it ended."""

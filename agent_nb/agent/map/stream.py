@@ -13,8 +13,18 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,6 +43,7 @@ from ..runs import Runs
 from ..stream import Asked, Play, Stream
 from ..typed.output_type import OutputType
 from .driver import MapDriver
+from .finish import Finished, FinishedPlayer
 from .kept.map_player import MapPlayer, playing
 from .kept.recorded import earlier, recorded, records, unanswered
 from .kept.row_runs import RowRuns
@@ -50,6 +61,9 @@ if TYPE_CHECKING:
     from ..replay_check import Wish
     from ..tape import Tape
 
+#: Makes something of the results of a map whose rows are over.
+Finish = Callable[["MapStream"], Awaitable[Finished]]
+
 UNKEPT = (
     "The runs of the rows are kept nowhere: a map of this size needs a store for them (store=…)."
 )
@@ -59,7 +73,8 @@ class MapStream(Stream):
     """One map. `results` holds what came of each row, by place and repeat. `absent`: see `Planned`.
 
     `play` makes the player of a record. `output`: the type of the answers. `asked`: the request, if
-    a notebook may record the map or play a record in its place.
+    a notebook may record the map or play a record in its place. `finish`: what is made of the
+    results for the record.
     """
 
     is_map = True
@@ -74,12 +89,13 @@ class MapStream(Stream):
         view: str | None = "auto",
         check: bool = True,
         asked: Asked | None = None,
+        finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
         self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
         super().__init__(
             log,
-            lambda _: MapDriver(self._job, log, self.results),
+            lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
             view=view,
             check=check,
             asked=asked,
@@ -90,6 +106,7 @@ class MapStream(Stream):
         self._job = plan.job
         self._play = play
         self._output = output
+        self._finish = None if finish is None else partial(finish, self)
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the end and return the frame."""
@@ -113,7 +130,17 @@ class MapStream(Stream):
     def play(self, tape: Tape, wish: Wish | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
-        self._make = self._play(tape, wish)
+        make = self._play(tape, wish)
+        finish, log = self._finish, tape.events if wish is not None else None
+        if finish is None:
+            self._make = make
+            return
+
+        async def finish_recorded() -> Finished:
+            self._put_recorded(tape.events)
+            return await finish()
+
+        self._make = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
 
     def know(self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False) -> None:
         """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
@@ -200,16 +227,22 @@ class MapStream(Stream):
         try:
             await super()._drive()
         finally:  # a record that was played, or a map that was refused, gave no results yet
-            for index, result in recorded(self.log, self._job.rows):
-                self.results.put(index, result)
-            if isinstance(self._driver, Player | MapPlayer):
-                self._put_stored()
+            stored = isinstance(self._driver, Player | MapPlayer | FinishedPlayer)
+            self._put_recorded(self.log, stored=stored)
             self.results.close()
+
+    def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
+        """Take the rows of a log; `stored`: also those that it leaves to the store."""
+        for index, result in recorded(log, self._job.rows):
+            self.results.put(index, result)
+        if stored:
+            self._put_stored()
 
     @property
     def played(self) -> Played:
         """The outcome so far of a recorded map that is played."""
-        return self._driver.played if isinstance(self._driver, MapPlayer) else super().played
+        driver = self._driver
+        return driver.played if isinstance(driver, MapPlayer | FinishedPlayer) else super().played
 
     def _put_stored(self) -> None:
         """Take the rows of a large map, whose record leaves them to the store."""
@@ -280,13 +313,15 @@ def map_of(
     record: bool = True,
     late: bool = False,
     client: Any = None,
+    finish: Finish | None = None,
 ) -> MapStream:
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
     rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. `client`: whose workers ask the rows (`spread`). Raises UsageError for
-    data, a prompt, options or tools that cannot be used.
+    unless it plays a record. `client`: whose workers ask the rows (`spread`). `finish`: what is
+    made of the results for the record. Raises UsageError for data, a prompt, options or tools that
+    cannot be used.
     """
     if output is not None:
         agent = agent.answering(OutputType(output))
@@ -310,5 +345,6 @@ def map_of(
         view=view,
         check=check,
         asked=asked if record else None,
+        finish=finish,
     )
     return made if late else made.ready()

@@ -12,6 +12,7 @@ Rules
   their plain text. In a terminal a display is printed, and so captured as text.
 - A picture of an interactive display (HTML, a widget, a chart) goes to the call, and the display
   stays in the cell too.
+- The data of a figure are taken when it is formatted: `plt.show()` displays it and closes it.
 - `clear_output` of captured code forgets its pictures; it does not clear the card.
 - Every hook is restored when the job ends, unless other code has replaced it meanwhile; then the
   hook left behind passes everything through.
@@ -32,7 +33,8 @@ import msgspec
 from ...tools.base import Outcome
 from ...tools.capture import captured, replace_attribute, say
 from ...tools.display import bundle, without_hidden
-from ...tools.pictures import Figures, of_bundle
+from ...tools.figure_artists import is_figure
+from ...tools.pictures import Figures, of_bundle, with_figure_data
 from ...tools.results import success
 from .publish import ours
 
@@ -58,6 +60,17 @@ class Capture:
         self.figures = figures
         self.open = True
         self._shell = shell
+        self._drawings: dict[str, dict[str, Any]] = {}  # figures by their base64
+
+    def note_figure(self, figure: Any, data: Any) -> None:
+        """Keep the data of a figure that was formatted: what it displays is only a picture."""
+        found = with_figure_data(of_bundle(data), figure) if is_figure(figure) else None
+        if found is not None:
+            self._drawings[found["data"]] = found
+
+    def _picture(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        found = of_bundle(data)
+        return None if found is None else self._drawings.get(found["data"], found)
 
     def show(self, value: Any) -> None:
         """Keep the value of an expression; stands in for `sys.displayhook`."""
@@ -74,7 +87,7 @@ class Capture:
             data, metadata = self._shell.display_formatter.format(self.value)
             if WIDGET in data:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
-            if (found := of_bundle(data)) is not None:
+            if (found := self._picture(data)) is not None:
                 made = Outcome("ok", self.figures.add(found))
             else:
                 made, shown = success(self.value, figures=self.figures), bundle(data)
@@ -86,7 +99,7 @@ class Capture:
 
         `key`: the id of its display. An update of a display that is not the call's is not kept.
         """
-        found = of_bundle(data)
+        found = self._picture(data)
         if found is None or (update and not self.figures.has(key)):
             return False
         words = self.figures.add(found, key)
@@ -125,11 +138,13 @@ def capturing(
         after()
 
     capture = Capture(shell, on_text, Figures() if figures is None else figures)
+    formatter = shell.display_formatter
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
     with captured(write), shell.display_trap:
         undo = [
             replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
+            replace_attribute(formatter, "format", _noting(formatter.format)),
             # Both; the first saves IPython a tenth of a second of formatting what is not shown.
             replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
             replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
@@ -183,6 +198,17 @@ def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
         (original if capture is None else capture.show)(value)
 
     return show
+
+
+def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def format_value(value: Any, *args: Any, **options: Any) -> Any:
+        made = original(value, *args, **options)
+        capture = _active()
+        if capture is not None and made:
+            capture.note_figure(value, made[0])
+        return made
+
+    return format_value
 
 
 def _silent(original: Callable[..., None]) -> Callable[..., None]:

@@ -28,7 +28,7 @@ from ..cell.recording import begun_by
 from .cell_failure import Failure, title
 from .report import Problem
 from .review import countersigned, remarks
-from .shown_pictures import differences
+from .shown_pictures import differences, uncompared_kinds
 
 if TYPE_CHECKING:
     from .client import Outcome
@@ -114,6 +114,14 @@ def _pictures(
         and agent_cell(source_of(cell)) is not None
     ):
         yield from differences(cell, executed, run)
+
+
+def unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
+    """Describe the displays of agent cells that are not compared."""
+    executed = outcome.notebook["cells"]
+    for number, (cell, now) in enumerate(zip(nb["cells"], executed, strict=False), 1):
+        if agent_cell(source_of(cell)) is not None:
+            yield from (f"what cell {number} displays as {kind}" for kind in uncompared_kinds(now))
 
 
 def _folded(problems: Iterable[Problem]) -> Iterator[Problem]:

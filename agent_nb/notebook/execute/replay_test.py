@@ -40,7 +40,7 @@ from ...record.record import Record, events_of
 from ...record.signers import Signer, known
 from . import project
 from .cell_failure import Failure
-from .cell_problems import checked_records, problems
+from .cell_problems import checked_records, problems, unseen_displays
 from .kernels import Ahead, Wanted, wanted
 from .report import Problem, Report
 
@@ -134,7 +134,12 @@ def check_notebook(
         masked=masked,
         patterns=patterns,
         unseen=tuple(
-            dict.fromkeys(str(name) for _, run in shown for name in run.get("unseen") or ())
+            dict.fromkeys(
+                [
+                    *(str(name) for _, run in shown for name in run.get("unseen") or ()),
+                    *unseen_displays(nb, outcome),
+                ]
+            )
         ),
         seconds=time.monotonic() - began,
     )

@@ -1,65 +1,105 @@
-"""Pictures that the code of an agent cell displays: those in the file against those of a replay.
+"""What the code of an agent cell displays: what stands in the file against that of a replay.
 
-Why beside the record: displayed pictures stand in the cell's output, not in the record; a changed
-figure is still a change.
+Why beside the record: displays stand in the cell's output, not in the record; a changed figure,
+table or chart is still a change.
 
 Rules
-- Compared are the pictures beside the card of the replayed run, if the file shows that run: cleared
-  outputs prove nothing.
-- Calls whose results come from the record display nothing, so the pictures of a replay must stand
-  in the file in the same order. If every call ran again, there must be no others.
+- Compared are the displays beside the card of the replayed run, if the file shows that run: cleared
+  outputs prove nothing. Pictures are compared as `record.pictures` says (one that the file calls a
+  figure by its pixels), other kinds as `record.displays` does.
+- Calls whose results come from the record display nothing, so what a replay displays must stand in
+  the file in the same order. If every call ran again, there must be nothing else.
+- Kinds that are not compared are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...record.displays import compare_displays, kind_name, uncompared
 from ...record.ipynb import metadata_of, outputs
+from ...record.normalize import normal
 from ...record.outputs import numbers_of
 from ...record.pictures import TYPES, compare
 from ...record.record import KEY
 
 Cell = Mapping[str, Any]
+Bundle = Mapping[str, Any]
 
 
 def differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
-    """Describe how the pictures of a cell differ from those in its file.
+    """Describe how what a cell displays differs from what its file shows.
 
     `run` holds the numbers of its replay.
     """
     if run.get("run") not in _runs(before):
         return
-    old, new = list(_pictures(before)), list(_pictures(now))
-    if len(old) == len(new):
-        said = (
-            (n, compare(*pair).difference) for n, pair in enumerate(zip(old, new, strict=True), 1)
+    whole = run.get("ran") == run.get("calls")
+    for noun, kept, compared in (
+        ("picture", _is_picture, _compare_pictures),
+        ("display", kind_name, _compare_displays),
+    ):
+        old, new = (
+            [shown for shown in _shown(cell) if any(map(kept, shown))] for cell in (before, now)
         )
-        yield from (f"picture {number}: {words}" for number, words in said if words)
-    elif run.get("ran") == run.get("calls"):
-        yield f"it shows {len(new)} picture{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
+        yield from _differences(old, new, noun, compared, whole=whole)
+
+
+def uncompared_kinds(cell: Cell) -> list[str]:
+    """Return the kinds of displays beside the cards of a cell that are not compared."""
+    return list(dict.fromkeys(k for shown in _shown(cell) for k in uncompared(shown, shown)))
+
+
+def _differences(
+    old: Sequence[Bundle],
+    new: Sequence[Bundle],
+    noun: str,
+    compared: Callable[[Bundle, Bundle], str],
+    *,
+    whole: bool,
+) -> Iterator[str]:
+    if len(old) == len(new):
+        said = ((n, compared(*pair)) for n, pair in enumerate(zip(old, new, strict=True), 1))
+        yield from (f"{noun} {number}: {words}" for number, words in said if words)
+    elif whole:
+        yield f"it shows {len(new)} {noun}{'' if len(new) == 1 else 's'}, and the recording {len(old)}"
     else:
         left = iter(old)
         missing = [
-            n
-            for n, picture in enumerate(new, 1)
-            if all(compare(other, picture).difference for other in left)
+            n for n, shown in enumerate(new, 1) if all(compared(other, shown) for other in left)
         ]
         yield from (
-            f"picture {number} is not among those of the recording" for number in missing[:1]
+            f"{noun} {number} is not among those of the recording" for number in missing[:1]
         )
+
+
+def _compare_pictures(old: Bundle, new: Bundle) -> str:
+    figure = _text(old.get("text/plain", "")).startswith("<Figure size")
+    before, now = (_text(next(b[k] for k in TYPES if k in b)) for b in (old, new))
+    return compare(before, now, figure=figure).difference
+
+
+def _compare_displays(old: Bundle, new: Bundle) -> str:
+    return compare_displays(old, new, lambda one, other: normal(one) == normal(other))
+
+
+def _is_picture(kind: str) -> bool:
+    return kind in TYPES
 
 
 def _runs(cell: Cell) -> list[Any]:
     return [numbers.get("run") for output in outputs(cell) if (numbers := numbers_of(output))]
 
 
-def _pictures(cell: Cell) -> Iterator[str]:
+def _shown(cell: Cell) -> Iterator[Bundle]:
     for output in outputs(cell):
         data = output.get("data")
         if isinstance(data, dict) and KEY not in metadata_of(output):
-            yield from (_text(data[kind]) for kind in TYPES if kind in data)
+            yield data
 
 
-def _text(value: str | Sequence[str]) -> str:
-    return (value if isinstance(value, str) else "".join(value)).strip()
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        value = "".join(map(str, value))
+    return str(value).strip()

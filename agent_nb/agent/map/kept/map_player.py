@@ -63,7 +63,7 @@ class MapPlayer:
         drifts = [each.drift for each in (whole, *rows) if each.drift is not None]
         checks = [each.checked for each in (whole, *rows) if each.checked is not None]
         return msgspec.structs.replace(
-            whole, drift=drifts[0] if drifts else None, checked=_together(checks)
+            whole, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
         )
 
 
@@ -115,7 +115,7 @@ def _tape(record: Record, whole: Tape) -> Tape:
     return msgspec.structs.replace(tape, own=whole.own)
 
 
-def _together(checks: Sequence[Checked]) -> Checked | None:
+def combine_checks(checks: Sequence[Checked]) -> Checked | None:
     """Return the outcome of several checks; None without one."""
     if not checks:
         return None

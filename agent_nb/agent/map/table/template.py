@@ -93,7 +93,7 @@ class Template:
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
         """Return the prompt of a row. Raises UsageError."""
-        pictures: list[dict[str, str]] = []
+        pictures: list[dict[str, Any]] = []
         try:
             own = self._attached(values)
             scope = self._scope(values)
@@ -103,7 +103,7 @@ class Template:
             )
         except UsageError as fault:
             raise UsageError(_at(values, fault)) from fault.__cause__
-        return Filled(prompt, (*own, *pictures))
+        return Filled(prompt, (*own, *pictures_of(pictures)))
 
     def _scope(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """Return the names that the expressions use, with their values for one row."""

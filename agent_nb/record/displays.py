@@ -1,0 +1,113 @@
+"""Whether two displays show the same beside text and pictures: HTML, SVG, charts as JSON.
+
+Why: a table whose highlighted cell moves, or a chart with another axis, is a change, also where the
+model read the same text. Libraries write new ids into each display, which nobody sees.
+
+Rules
+- Ids count by the order in which they come first, in tags, styles and scripts: whatever has the
+  attribute `id`, UUIDs, and the names that Altair counts. Comments and metadata of an SVG do not
+  count. Text between tags is never taken for an id.
+- Only kinds that both displays have are compared. The others are named (`uncompared`).
+- Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..wire.json_text import canonical
+from .figure_data import SameText
+
+_NAMES = {
+    "text/html": "HTML",
+    "image/svg+xml": "SVG",
+    "text/markdown": "Markdown",
+    "text/latex": "LaTeX",
+    "application/json": "JSON",
+}
+_CHART = re.compile(r"application/vnd\.(vega|vegalite|plotly)\.v\d[\w.]*\+json")
+# compared elsewhere, or not for people
+_ELSEWHERE = re.compile(r"text/plain|image/(?:png|jpeg|gif|webp)|application/vnd\.agent-nb\..*")
+_MARKUP = frozenset({"text/html", "image/svg+xml"})
+_UNSEEN = re.compile(r"<!--.*?-->|<metadata\b.*?</metadata>", re.DOTALL | re.IGNORECASE)
+_CODE = re.compile(
+    r"(<style\b.*?</style\s*>|<script\b.*?</script\s*>|<[^>]*>)", re.DOTALL | re.IGNORECASE
+)
+_ID = re.compile(r"""(?:\bid\s*=\s*|["']id["']\s*:\s*)["']?([\w-]+)""")
+_COUNTED = re.compile(
+    r"\b(?:(?:view|param|selector)_?\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b"
+)
+_TOKEN = re.compile(r"[\w-]+")
+_WORDS = 60  # characters of an excerpt
+
+
+def compare_displays(
+    recorded: Mapping[str, Any], fresh: Mapping[str, Any], same_text: SameText = str.__eq__
+) -> str:
+    """Return the first difference of two mime bundles in words, "" if there is none."""
+    for kind in recorded:
+        name = kind_name(kind)
+        if not name or kind not in fresh:
+            continue
+        old, new = (_normal(kind, side[kind]) for side in (recorded, fresh))
+        if old != new and not same_text(old, new):
+            return f"its {name} differs: {_excerpts(old, new)}"
+    return ""
+
+
+def kind_name(kind: str) -> str:
+    """Return the name of a kind that is compared, else ""."""
+    chart = _CHART.fullmatch(kind)
+    return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
+
+
+def uncompared(recorded: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
+    """Return the kinds that are shown and not compared."""
+    kinds = dict.fromkeys([*recorded, *fresh])
+    return [
+        kind
+        for kind in kinds
+        if not _ELSEWHERE.fullmatch(kind)
+        and not (kind_name(kind) and kind in recorded and kind in fresh)
+    ]
+
+
+def _normal(kind: str, content: Any) -> str:
+    text = "".join(content) if isinstance(content, list) and kind in _NAMES else content
+    if not isinstance(text, str):
+        text = canonical(content)
+    if kind in _MARKUP:
+        parts = _CODE.split(_UNSEEN.sub("", text))
+        # every second part is code
+        names = _ids(parts[1::2])
+        return "".join(_renamed(part, names) if n % 2 else part for n, part in enumerate(parts))
+    return _renamed(text, _counted([text])) if _CHART.fullmatch(kind) else text
+
+
+def _ids(parts: list[str]) -> dict[str, str]:
+    return _numbered(parts, lambda part: [*_ID.findall(part), *_COUNTED.findall(part)])
+
+
+def _counted(parts: list[str]) -> dict[str, str]:
+    return _numbered(parts, _COUNTED.findall)
+
+
+def _numbered(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
+    """Return a name for each id, by the order in which they come first."""
+    found = dict.fromkeys(name for part in parts for name in find(part))
+    return {name: f"‹id {n}›" for n, name in enumerate(found, 1)}
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    return _TOKEN.sub(lambda match: names.get(match[0], match[0]), text)
+
+
+def _excerpts(old: str, new: str) -> str:
+    """Return both texts from shortly before the first character that differs."""
+    pairs = enumerate(zip(old, new, strict=False))
+    at = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)))
+    start = max(0, at - _WORDS // 3)
+    was, now = (" ".join(text[start : start + _WORDS].split()) for text in (old, new))
+    return f"…{was}… was, …{now}… is"

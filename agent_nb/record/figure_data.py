@@ -1,0 +1,156 @@
+"""What a figure shows, as data: its artists with texts, numbers and styles; how two figures differ.
+
+Why beside the pixels: a digit of a title or one outlier changes fewer pixels than another version
+of a font does. Data differ only where the figure does, and a difference can be named.
+
+Rules
+- `tools.figure_artists` writes the data, this file reads it. It comes from strangers: it is
+  converted to the types below or does not count, and at most `LARGEST` characters of it are kept.
+- Texts are compared by the caller's function, which knows the masks; styles exactly.
+- Numbers are equal within a few millionths of the range of their array. Up to `CLEAR` numbers stand
+  in the data; of more their count, extremes and the hash of the rounded numbers. Artists beyond
+  `LARGEST` keep their texts, and one hash of the rest.
+- Data of two versions of the library are not compared: defaults and locators change.
+- Pure; nothing in the data is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..wire.text_limits import cut_end
+
+KEY = "drawing"  # of an attachment: the data of its figure
+LARGEST = 100_000  # characters of JSON of one figure
+CLEAR = 256  # numbers of an array that stand in the data
+GRID = 1_000_000  # steps of an array's range, to which its numbers are rounded
+DIGITS = 7  # behind the first digit of the range, of numbers that stand in the data
+_OFF = 2.5 / GRID  # tolerated difference, as a share of the range: both sides are rounded
+_WORDS = 60  # characters of a text in a difference
+
+SameText = Callable[[str, str], bool]
+
+
+class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An array: its `values` (None: not finite), or count, extremes and `hash` of them.
+
+    `within`: the tolerated difference, where it is not a share of the range.
+    """
+
+    values: tuple[float | None, ...] = ()
+    count: int = 0
+    low: float = 0.0
+    high: float = 0.0
+    hash: str = ""
+    within: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        """Its range, or its size if it has none."""
+        known = [v for v in self.values if v is not None] or [self.low, self.high]
+        return (max(known) - min(known)) or abs(known[0]) or 1.0
+
+
+class ArtistData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One artist, or a row of bars: `name` and `label` find it for people; the rest is compared.
+
+    `each` names one of a row. `hash` stands for what is left out.
+    """
+
+    name: str
+    label: str = ""
+    each: str = ""
+    hash: str = ""
+    texts: dict[str, str] = {}
+    numbers: dict[str, Numbers] = {}
+    styles: dict[str, str] = {}
+
+
+class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A figure. `library`: name and version. `partly`: it shows more than is in the data."""
+
+    library: str
+    artists: tuple[ArtistData, ...] = ()
+    partly: bool = False
+
+
+def read_figure_data(value: Any) -> FigureData | None:
+    """Return the data of a figure from a record or a tool; None if it is none, or too large."""
+    if not isinstance(value, Mapping):
+        return None
+    try:
+        data = msgspec.convert(value, FigureData)
+        return data if len(msgspec.json.encode(data)) <= LARGEST else None
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def compare_figure_data(
+    recorded: FigureData, fresh: FigureData, same_text: SameText = str.__eq__
+) -> str:
+    """Return the first difference of two figures in words, "" if there is none."""
+    old, new = ([a.name for a in side.artists] for side in (recorded, fresh))
+    if old != new:
+        return _other_artists(old, new)
+    for before, now in zip(recorded.artists, fresh.artists, strict=True):
+        if words := next(_differences(before, now, same_text), ""):
+            label = now.label or before.label
+            return f"{now.name}{f' {cut_end(label, _WORDS)!r}' if label else ''}: {words}"
+    return ""
+
+
+def _other_artists(old: list[str], new: list[str]) -> str:
+    gone = next((name for name in old if name not in new), "")
+    come = next((name for name in new if name not in old), "")
+    if gone and come:
+        return f"{gone} is gone, {come} is new"
+    return f"{gone} is gone" if gone else f"{come} is new" if come else "its artists are reordered"
+
+
+def _differences(before: ArtistData, now: ArtistData, same_text: SameText) -> Iterator[str]:
+    if before.label != now.label and not same_text(before.label, now.label):
+        yield f"its label was {_quoted(before.label)}, is {_quoted(now.label)}"
+    for name in {**before.texts, **now.texts}:
+        old, new = before.texts.get(name, ""), now.texts.get(name, "")
+        if old != new and not same_text(old, new):
+            yield f"{name} was {_quoted(old)}, is {_quoted(new)}"
+    for name in {**before.numbers, **now.numbers}:
+        yield from _numbers(name, now.each, before.numbers.get(name), now.numbers.get(name))
+    for name in {**before.styles, **now.styles}:
+        old, new = before.styles.get(name, ""), now.styles.get(name, "")
+        if old != new:
+            yield f"{name} was {_quoted(old)}, is {_quoted(new)}"
+    if before.hash != now.hash:
+        yield "its numbers or colours changed"
+
+
+def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> Iterator[str]:
+    """Yield how two arrays differ."""
+    if old is None or new is None:
+        yield f"{name} is {'new' if old is None else 'gone'}"
+        return
+    counts = [numbers.count or len(numbers.values) for numbers in (old, new)]
+    if counts[0] != counts[1] or len(old.values) != len(new.values):
+        yield f"{name} has {counts[1]:,} values, not {counts[0]:,}"
+        return
+    off = old.within or _OFF * max(old.scale, new.scale)
+    for at, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
+        if a != b and (a is None or b is None or not abs(a - b) <= off):
+            place = f"{each} {at} {name}" if each else f"{name} value {at} of {counts[0]}"
+            yield f"{place if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"
+    if abs(old.low - new.low) > off or abs(old.high - new.high) > off:
+        ranges = (f"{_number(side.low)} to {_number(side.high)}" for side in (old, new))
+        yield "{} was {}, is {}".format(name, *ranges)
+    if old.hash != new.hash:
+        yield f"some of the {counts[0]:,} values of {name} changed"
+
+
+def _number(value: float | None) -> str:
+    return "no number" if value is None else f"{value:.7g}"
+
+
+def _quoted(text: str) -> str:
+    return repr(cut_end(text, _WORDS))

@@ -1,0 +1,439 @@
+"""Read the data of a Matplotlib figure: its artists with their texts, numbers and styles.
+
+Why: a replay draws again, and must tell another title from another version of a font
+(`record.figure_data` compares).
+
+Rules
+- Matplotlib and NumPy are not imported here; who has a figure has them. An artist counts by the
+  names of its classes, and is read by its public methods.
+- A figure is read after it was drawn: drawing sets limits and ticks.
+- What the layout or a font decides does not count: places of titles and legends, sizes of boxes.
+- Artists of unknown kinds are named, and the data say that they are `partly` all. Up to `MOST`
+  artists are read; the bars of a row are one.
+- Never raises: a figure that cannot be read has no data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from ..record.figure_data import CLEAR, DIGITS, GRID, LARGEST, ArtistData, FigureData, Numbers
+from ..wire.surrogates import encodable
+from ..wire.text_limits import cut_end
+
+MOST = 1_000
+_FEW = 8  # numbers of an array in the data of a large figure
+_LONGEST = 1_000  # characters of a text
+_PATHS = 20_000  # shapes of a collection whose corners are read
+_LAYOUT = 0.03  # of the figure; a layout measures fonts
+_COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+_PLAIN = ("linestyle", "linewidth", "marker", "markersize", "drawstyle", "hatch", "alpha")
+
+
+def is_figure(value: Any) -> bool:
+    """Return whether a value is a figure of Matplotlib."""
+    return "Figure" in _class_names(value)
+
+
+def figure_data(figure: Any) -> dict[str, Any] | None:
+    """Return the data of a drawn figure as JSON; None if it is no figure or cannot be read."""
+    if not is_figure(figure):
+        return None
+    try:
+        version = getattr(sys.modules.get("matplotlib"), "__version__", "")
+        for clear, hashed in ((CLEAR, False), (_FEW, False), (_FEW, True)):
+            reader = _Reader(clear)
+            reader.read(figure, "")
+            data = FigureData(
+                library=f"matplotlib {version}",
+                artists=tuple(map(_hashed, reader.artists) if hashed else reader.artists),
+                partly=reader.partly,
+            )
+            if len(text := msgspec.json.encode(data)) <= LARGEST:
+                found: dict[str, Any] = msgspec.json.decode(text)
+                return found
+    except Exception:  # foreign code, and artists of other people
+        return None
+    return None
+
+
+def _hashed(artist: ArtistData) -> ArtistData:
+    """Return an artist with one hash in place of its numbers and styles."""
+    rest = msgspec.json.encode([artist.numbers, artist.styles], order="sorted")
+    return ArtistData(
+        artist.name, artist.label, artist.each, hashlib.sha256(rest).hexdigest()[:16], artist.texts
+    )
+
+
+def _class_names(value: Any) -> list[str]:
+    return [c.__name__ for c in type(value).__mro__ if c.__module__.startswith("matplotlib.")]
+
+
+class _Reader:
+    """Reads one figure. Arrays of up to `clear` numbers stand in the data."""
+
+    def __init__(self, clear: int) -> None:
+        self.artists: list[ArtistData] = []
+        self.partly = False
+        self._clear = clear
+        self._counts: dict[str, int] = {}
+
+    def read(self, artist: Any, within: str) -> None:
+        """Read an artist and what it contains; `within` names its axes."""
+        if not artist.get_visible():
+            return
+        if len(self.artists) >= MOST:
+            self.partly = True
+            return
+        getattr(self, _READ.get(_kind(artist), "_unknown"))(artist, within)
+
+    def _add(
+        self,
+        name: str,
+        artist: Any,
+        *,
+        texts: Mapping[str, Any] | None = None,
+        numbers: Mapping[str, Any] | None = None,
+        styles: Mapping[str, Any] | None = None,
+        counted: bool = True,
+        each: str = "",
+    ) -> None:
+        """Add an artist; its name has a number if it is `counted`."""
+        if counted:
+            self._counts[name] = self._counts.get(name, 0) + 1
+            name = f"{name} {self._counts[name]}"
+        label = _get(artist, "label")
+        found = {k: self._numbers(v) for k, v in (numbers or {}).items() if v is not None}
+        self.artists.append(
+            ArtistData(
+                name=name,
+                label=_text(label) if isinstance(label, str) and label[:1] != "_" else "",
+                each=each,
+                texts={k: _text(v) for k, v in (texts or {}).items() if v},
+                numbers={k: v for k, v in found.items() if v is not None},
+                styles={k: _text(v) for k, v in (styles or {}).items() if v not in (None, "")},
+            )
+        )
+
+    def _numbers(self, value: Any) -> Numbers | None:
+        """Return an array of numbers, None if it is empty or of another kind."""
+        numpy = sys.modules["numpy"]
+        array = numpy.ma.asarray(value)
+        if array.dtype.kind not in "fiub" or not array.size:
+            return None
+        flat = numpy.ma.filled(array.astype(float), numpy.nan).ravel()
+        good = numpy.isfinite(flat)
+        low, high = (float(flat[good].min()), float(flat[good].max())) if good.any() else (0.0, 0.0)
+        scale = (high - low) or abs(high) or 1.0
+        if flat.size <= self._clear:
+            places = min(DIGITS - math.floor(math.log10(scale)), 300)
+            known = (round(float(v), places) + 0.0 if math.isfinite(v) else None for v in flat)
+            return Numbers(tuple(known))
+        steps = numpy.rint((flat - low) / scale * GRID)
+        steps[~good] = -1
+        packed = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
+        return Numbers(count=int(flat.size), low=low, high=high, hash=packed)
+
+    def _figure(self, figure: Any, within: str) -> None:
+        top = "SubFigure" not in _class_names(figure)
+        self._add(
+            "figure" if top else "part of the figure",
+            figure,
+            numbers={"size": figure.get_size_inches()} if top else {},
+            styles={"dpi": figure.dpi if top else "", "colour": _colour(figure.get_facecolor())},
+            counted=not top,
+        )
+        titles = {
+            name: getattr(figure, f"_{name}", None)
+            for name in ("suptitle", "supxlabel", "supylabel")
+        }
+        self._titles(titles, "figure's ")
+        self._children(figure, "", [figure.patch, *titles.values()])
+
+    def _axes(self, axes: Any, within: str) -> None:
+        count = self._counts["axes"] = self._counts.get("axes", 0) + 1
+        within = f"axes {count}, " if count > 1 else ""
+        hidden = [axes.patch, *axes.spines.values()]
+        if axes.axison:
+            lines = {n: s for n, s in axes.spines.items() if s.get_visible()}
+            styles = {
+                f"{n} spine": f"{_colour(s.get_edgecolor())} {s.get_linewidth():g}"
+                for n, s in lines.items()
+            }
+            styles["colour"] = _colour(axes.get_facecolor())
+        else:
+            styles = {"axis": "off"}
+            hidden += [axes.xaxis, axes.yaxis]
+        self._add(
+            f"axes {count}",
+            axes,
+            # angles of three dimensions
+            numbers={n: [getattr(axes, n)] for n in ("elev", "azim", "roll") if hasattr(axes, n)},
+            styles={"projection": getattr(axes, "name", ""), "aspect": axes.get_aspect(), **styles},
+            counted=False,
+        )
+        self._place(axes.get_position().bounds)
+        titles = {
+            "title": axes.title,
+            "left title": axes._left_title,  # noqa: SLF001  (it has no public name)
+            "right title": axes._right_title,  # noqa: SLF001
+        }
+        self._titles(titles, within)
+        self._children(axes, within, [*hidden, *titles.values()])
+
+    def _place(self, bounds: Sequence[float]) -> None:
+        """Add the place of the last artist, as exact as a layout that measures fonts is."""
+        place = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
+        last = self.artists[-1]
+        self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": place})
+
+    def _titles(self, titles: Mapping[str, Any], within: str) -> None:
+        for name, title in titles.items():
+            if title is not None and title.get_visible() and (text := title.get_text()):
+                texts = {"its text": text}
+                self._add(
+                    f"{within}{name}", title, texts=texts, styles=_text_styles(title), counted=False
+                )
+
+    def _children(self, artist: Any, within: str, hidden: Sequence[Any]) -> None:
+        """Read what an artist contains; bars in a row are read together."""
+        children = (c for c in artist.get_children() if all(c is not h for h in hidden))
+        for is_bar, some in groupby(children, lambda c: _kind(c) == "Rectangle"):
+            if is_bar:
+                self._bars([bar for bar in some if bar.get_visible()], within)
+            else:
+                for child in some:
+                    self.read(child, within)
+
+    def _axis(self, axis: Any, within: str) -> None:
+        name = f"{within}{axis.axis_name} axis"
+        labels = [label.get_text() for label in axis.get_ticklabels() if label.get_visible()]
+        label, lines = axis.get_label(), axis.get_gridlines()
+        self._add(
+            name,
+            axis,
+            texts={
+                "its label": label.get_text() if label.get_visible() else "",
+                "its ticks": " | ".join(labels),
+                "its factor": axis.get_offset_text().get_text(),
+            },
+            numbers={
+                "its limits": list(axis.get_view_interval()),
+                "its ticks": axis.get_ticklocs(),
+            },
+            styles={
+                "its scale": axis.get_scale(),
+                "its grid": "shown" if any(line.get_visible() for line in lines) else "",
+                "its label's colour": _colour(label.get_color()),
+            },
+            counted=False,
+        )
+
+    def _line(self, line: Any, within: str) -> None:
+        x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
+        self._add(f"{within}line", line, numbers={"y": y, "x": x}, styles=_styles(line))
+
+    def _written(self, text: Any, within: str) -> None:
+        if not text.get_text():
+            return
+        numbers = {"place": text.get_position(), "target": getattr(text, "xy", None)}
+        arrow = getattr(text, "arrow_patch", None)
+        self._add(
+            f"{within}text",
+            text,
+            texts={"its text": text.get_text()},
+            numbers=numbers,
+            styles={
+                **_text_styles(text),
+                "arrow": _styles(arrow).get("edgecolor", "") if arrow is not None else "",
+            },
+        )
+
+    def _bars(self, bars: Sequence[Any], within: str) -> None:
+        if not bars:
+            return
+        names = ("height", "width", "x", "y", "angle")
+        styles = [_styles(bar) for bar in bars]
+        self._add(
+            f"{within}bars",
+            bars[0],
+            each="bar",
+            texts={
+                "its labels": " | ".join(
+                    label for b in bars if (label := str(b.get_label()))[:1] != "_"
+                )
+            },
+            numbers={n: [_get(bar, n) or 0 for bar in bars] for n in names},
+            styles={n: _joined([style[n] for style in styles]) for n in styles[0]},
+        )
+
+    def _patch(self, patch: Any, within: str) -> None:
+        corners = patch.get_patch_transform().transform(patch.get_path().vertices)
+        self._add(f"{within}shape", patch, numbers={"corners": corners}, styles=_styles(patch))
+
+    def _collection(self, made: Any, within: str) -> None:
+        points = "PathCollection" in _class_names(made)
+        paths = made.get_paths() or []
+        self.partly |= len(paths) > _PATHS
+        numpy = sys.modules["numpy"]
+        corners = [path.vertices for path in paths[:_PATHS]]
+        offsets = numpy.ma.asarray(made.get_offsets())
+        self._add(
+            f"{within}{'points' if points else 'collection'}",
+            made,
+            numbers={
+                "x": offsets[:, 0] if offsets.ndim == 2 else None,
+                "y": offsets[:, 1] if offsets.ndim == 2 else None,
+                **_scalars(made),
+                "sizes": _get(made, "sizes"),
+                "levels": getattr(made, "levels", None),
+                "coordinates": _get(made, "coordinates"),
+                "corners": numpy.concatenate(corners) if corners else None,
+                **{n: getattr(made, n, None) for n in ("U", "V")},
+                "colours": None if made.get_array() is not None else made.get_facecolor(),
+                "edge colours": None if made.get_array() is not None else made.get_edgecolor(),
+                "line widths": made.get_linewidth(),
+            },
+            styles={
+                **_mapping(made),
+                "linestyle": made.get_linestyle(),
+                "hatch": made.get_hatch(),
+                "alpha": _alpha(made),
+            },
+        )
+
+    def _image(self, image: Any, within: str) -> None:
+        array = image.get_array()
+        self._add(
+            f"{within}image",
+            image,
+            numbers={**_scalars(image), "extent": _get(image, "extent")},
+            styles={
+                **_mapping(image),
+                "shape": "×".join(map(str, array.shape)),
+                "interpolation": image.get_interpolation(),
+                "origin": getattr(image, "origin", ""),
+                "alpha": _alpha(image),
+            },
+        )
+
+    def _legend(self, legend: Any, within: str) -> None:
+        texts = [text.get_text() for text in legend.get_texts()]
+        handles = getattr(legend, "legend_handles", None) or []
+        styles = {
+            f"entry {n}'s {k}": v for n, h in enumerate(handles, 1) for k, v in _styles(h).items()
+        }
+        self._add(
+            f"{within}legend",
+            legend,
+            texts={
+                "its title": legend.get_title().get_text(),
+                **{f"entry {n}": text for n, text in enumerate(texts, 1)},
+            },
+            styles={**styles, "place": getattr(legend, "_loc", "")},
+        )
+
+    def _table(self, table: Any, within: str) -> None:
+        cells = sorted(table.get_celld().items())
+        named = {f"cell {row + 1}, {column + 1}": cell for (row, column), cell in cells}
+        self._add(
+            f"{within}table",
+            table,
+            texts={name: cell.get_text().get_text() for name, cell in named.items()},
+            styles={name: _styles(cell).get("facecolor", "") for name, cell in named.items()},
+        )
+
+    def _unknown(self, artist: Any, within: str) -> None:
+        self._add(f"{within}{type(artist).__name__}", artist)
+        self.partly = True
+
+
+# The nearest class of an artist that is named here decides how it is read.
+_READ = {
+    "FigureBase": "_figure",
+    "_AxesBase": "_axes",
+    "Axis": "_axis",
+    "Line2D": "_line",
+    "Text": "_written",
+    "FancyArrowPatch": "_unknown",  # its corners are pixels
+    "Patch": "_patch",
+    "Collection": "_collection",
+    "_ImageBase": "_image",
+    "Legend": "_legend",
+    "Table": "_table",
+    "Artist": "_unknown",
+}
+
+
+def _get(artist: Any, name: str) -> Any:
+    """Return a property of an artist, None if it has none of this name."""
+    method = getattr(artist, f"get_{name}", None)
+    return None if method is None else method()
+
+
+def _text(value: Any) -> str:
+    return cut_end(encodable(str(value)), _LONGEST)
+
+
+def _joined(values: Sequence[str]) -> str:
+    """Return the style of a row: one if all are equal."""
+    return values[0] if len(set(values)) == 1 else " ".join(values)
+
+
+def _kind(artist: Any) -> str:
+    """Return the nearest class of an artist by which it is read."""
+    return next((n for n in _class_names(artist) if n in _READ or n == "Rectangle"), "")
+
+
+def _styles(artist: Any) -> dict[str, Any]:
+    colours = {name: _colour(_get(artist, name)) for name in _COLOURS}
+    return {**colours, **{name: _plain(_get(artist, name)) for name in _PLAIN}}
+
+
+def _text_styles(text: Any) -> dict[str, Any]:
+    names = ("rotation", "fontsize", "fontweight", "ha", "va", "alpha")
+    return {"colour": _colour(text.get_color()), **{n: _plain(_get(text, n)) for n in names}}
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _colour(value: Any) -> str:
+    """Return a colour as `#rrggbbaa`, so that its names are one; several as numbers."""
+    if value is None:
+        return ""
+    if hasattr(value, "shape") and len(value.shape) > 1:
+        return " ".join(map(_colour, value[:20]))
+    try:
+        return str(sys.modules["matplotlib.colors"].to_hex(value, keep_alpha=True))
+    except (ValueError, KeyError):
+        return str(value)
+
+
+def _alpha(artist: Any) -> str:
+    alpha = artist.get_alpha()
+    return _plain(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
+
+
+def _scalars(mapped: Any) -> dict[str, Any]:
+    """Return the values that a colour map colours, and its limits."""
+    array = mapped.get_array()
+    if array is None:
+        return {}
+    limits: Sequence[Any] = mapped.get_clim()
+    return {"values": array, "colour limits": limits if None not in limits else None}
+
+
+def _mapping(mapped: Any) -> dict[str, Any]:
+    """Return the names of a colour map and its scale, where one colours values."""
+    if mapped.get_array() is None:
+        return {}
+    return {"colour map": mapped.get_cmap().name, "scale": type(mapped.norm).__name__}
