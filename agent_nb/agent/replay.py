@@ -34,6 +34,7 @@ from ..events.tool_events import is_tool_event, result_fields
 from ..record.normalize import normal
 from ..record.record import Record
 from ..tools.base import Outcome, Report, Tool, Update
+from ..tools.chart_words import without_chart_words
 from ..tools.reads import reads
 from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
@@ -217,6 +218,10 @@ class Player:
             content = result_pictures.unnamed(content)
             contents = [result_pictures.unnamed(c) for c in contents]
             self._unrecorded += result_pictures.beside(result, outcome)
+        content, contents = (
+            without_chart_words(content),
+            [without_chart_words(c) for c in contents],
+        )
         if outcome.attachments:
             content = result_pictures.without_sizes(content)
             contents = [result_pictures.without_sizes(c) for c in contents]

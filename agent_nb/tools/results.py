@@ -26,6 +26,7 @@ from ..wire.json_text import dumps
 from ..wire.surrogates import encodable
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
+from .chart_words import chart_words
 from .values import LIMIT, clip, message_of, plain, short_repr
 
 NOTHING = "(no value)"
@@ -131,9 +132,11 @@ def _described(
     if rich and (found := pictures.of_bundle(rich)) is not None:
         return figures.add(found), None
     if rich is not None or display.tabular(value):
-        text = clip(encodable(_compact(value)), limit)
+        words = chart_words(value)
+        text = "\n".join(filter(None, [clip(encodable(_compact(value)), limit), words]))
         return text, {"text/plain": text, **(rich or {})}
-    return _bounded(value, limit), None
+    words, made = chart_words(value), _bounded(value, limit)
+    return f"{made}\n{words}" if words else made, None
 
 
 def _compact(value: Any) -> str:

@@ -32,6 +32,7 @@ import msgspec
 
 from ...tools.base import Outcome
 from ...tools.capture import captured, replace_attribute, say
+from ...tools.chart_words import display_words
 from ...tools.display import bundle, without_hidden
 from ...tools.figure_artists import is_figure
 from ...tools.pictures import Figures, of_bundle, with_figure_data
@@ -229,7 +230,8 @@ def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Cal
                 if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
                     return None
             elif not update:
-                capture.on_text(f"{data.get('text/plain', '[shown in the cell]')}\n")
+                words = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
+                capture.on_text("".join(f"{text}\n" for text in words if text))
         return original(data, *args, **options)
 
     return publish

@@ -1,8 +1,8 @@
 """The result of an MCP tool as a tool of ours returns it: text or JSON, and pictures.
 
 Rules
-- Structured content counts, and text that only repeats it does not. Text that says more stands
-  before it.
+- Structured content counts, and text that only repeats it, or one of its fields, does not. Text
+  that says more stands before it.
 - Pictures are pictures. Sounds, files and links are described in words: no address is fetched.
 """
 
@@ -38,13 +38,14 @@ def _combined(texts: list[str], structured: Any) -> Any:
     said = "\n".join(text for text in texts if text)
     if structured is None:
         return said
+    fields = list(structured.values()) if isinstance(structured, dict) else []
     # the SDK for Python puts a result that is not an object below the name `result`
-    inner = structured
-    if isinstance(structured, dict) and structured.keys() == {"result"}:
-        inner = structured["result"]
-    if not said or any(_same(said, texts, value) for value in (structured, inner)):
-        return inner
-    return f"{said}\n{dumps(structured)}"
+    wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
+    if not said or _same(said, texts, structured):
+        return fields[0] if wrapped else structured
+    if not any(_same(said, texts, field) for field in fields):
+        return f"{said}\n{dumps(structured)}"
+    return fields[0] if wrapped else structured
 
 
 def _same(said: str, texts: list[str], value: Any) -> bool:

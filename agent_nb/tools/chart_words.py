@@ -1,0 +1,97 @@
+"""What a result says of a chart or a styled table that has no picture.
+
+Why: a model sees a chart only as a picture, and these libraries make one only with the help of
+another package. Without a word it takes the text of the result for all there is.
+
+Rules
+- A value counts by the module of its type, a display by its kinds; nothing is imported.
+- The words stand on a line of their own. A replay compares results without them: they depend on
+  what is installed (`without_chart_words`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..host.imports import find
+
+
+class _Chart(msgspec.Struct, frozen=True):
+    """A kind of chart: the module of its types, its displays, and how it becomes a picture."""
+
+    name: str
+    types: str
+    kinds: str
+    module: str
+    package: str
+    then: str
+
+
+_CHARTS = (
+    _Chart(
+        "a Plotly chart",
+        r"plotly\.",
+        r"application/vnd\.plotly\..*",
+        "kaleido",
+        "kaleido",
+        'plotly.io.renderers.default = "png"',
+    ),
+    _Chart(
+        "an Altair chart",
+        r"altair\.",
+        r"application/vnd\.vega(?:lite)?\..*",
+        "vl_convert",
+        "vl-convert-python",
+        'altair.renderers.enable("png")',
+    ),
+    _Chart(
+        "a Bokeh chart",
+        r"bokeh\.(?:models|plotting)\b",
+        r"application/vnd\.bokehjs_.*",
+        "selenium",
+        "selenium",
+        "bokeh.io.export.get_screenshot_as_png(…)",
+    ),
+    _Chart(
+        "a styled table",
+        r"pandas\.io\.formats\.style\b",
+        r"",
+        "dataframe_image",
+        "dataframe-image",
+        "dataframe_image.export(…)",
+    ),
+)
+_STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
+_LINE = re.compile(r"\n?^\[no picture of an? [^\n]*\]$", re.MULTILINE)
+
+
+def chart_words(value: Any) -> str:
+    """Return the words for a value that is a chart without a picture, "" for any other."""
+    modules = [c.__module__ for c in type(value).__mro__ if isinstance(c.__module__, str)]
+    found = (c for c in _CHARTS if any(re.match(c.types, module) for module in modules))
+    return _words(next(found, None))
+
+
+def display_words(bundle: Mapping[str, Any]) -> str:
+    """Return the words for a display of a chart without a picture, "" for any other."""
+    styled = _STYLER.fullmatch(str(bundle.get("text/plain", "")))
+    for chart in _CHARTS:
+        if (not chart.kinds and styled) or any(re.fullmatch(chart.kinds, k) for k in bundle):
+            return _words(chart)
+    return ""
+
+
+def without_chart_words(content: Any) -> Any:
+    """Return the text of a result without these words."""
+    return _LINE.sub("", content) if isinstance(content, str) else content
+
+
+def _words(chart: _Chart | None) -> str:
+    if chart is None:
+        return ""
+    install = "" if find(chart.module) else f"pip install {chart.package}, then "
+    return f"[no picture of {chart.name}: {install}{chart.then} makes one]"

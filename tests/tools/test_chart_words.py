@@ -1,0 +1,78 @@
+"""What a result says of a chart without a picture."""
+
+import pytest
+
+from agent_nb.tools import chart_words
+from agent_nb.tools.chart_words import display_words, without_chart_words
+from agent_nb.tools.results import success
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch):
+    monkeypatch.setattr(chart_words, "find", lambda name: None)
+
+
+def plotly():
+    return pytest.importorskip("plotly.graph_objects").Figure()
+
+
+def altair():
+    data = pytest.importorskip("pandas").DataFrame({"a": [1]})
+    return pytest.importorskip("altair").Chart(data).mark_bar()
+
+
+def styler():
+    pytest.importorskip("jinja2")
+    return pytest.importorskip("pandas").DataFrame({"a": [1]}).style
+
+
+def bokeh():
+    return type("figure", (), {"__module__": "bokeh.plotting._figure"})()
+
+
+CHARTS = {
+    plotly: "[no picture of a Plotly chart: pip install kaleido, then ",
+    altair: "[no picture of an Altair chart: pip install vl-convert-python, then ",
+    styler: "[no picture of a styled table: pip install dataframe-image, then ",
+    bokeh: "[no picture of a Bokeh chart: pip install selenium, then ",
+}
+
+
+@pytest.mark.parametrize("make", CHARTS)
+def test_a_chart_without_a_picture_says_so_and_what_to_install(make):
+    *before, last = str(success(make()).content).splitlines()
+    assert last.startswith(CHARTS[make])
+    assert before
+
+
+def test_what_is_installed_need_not_be_installed(monkeypatch):
+    monkeypatch.setattr(chart_words, "find", lambda name: name)
+    assert "pip install" not in success(bokeh()).content
+
+
+@pytest.mark.parametrize(
+    ("bundle", "words"),
+    [
+        ({"application/vnd.plotly.v1+json": {}}, "a Plotly chart"),
+        ({"application/vnd.vegalite.v5+json": {}}, "an Altair chart"),
+        ({"application/vnd.bokehjs_exec.v0+json": ""}, "a Bokeh chart"),
+        ({"text/plain": "<pandas.io.formats.style.Styler object at 0x7f>"}, "a styled table"),
+        ({"text/html": "<p>", "text/plain": "x"}, ""),
+    ],
+)
+def test_a_displayed_chart_says_so_too(bundle, words):
+    assert words in display_words(bundle)
+    assert bool(words) is bool(display_words(bundle))
+
+
+def test_other_values_say_nothing():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1]})
+    for value in (7, "x", None, [1], frame):
+        assert "no picture" not in str(success(value).content)
+
+
+def test_a_replay_compares_results_without_these_words():
+    text = success(bokeh()).content
+    assert "no picture" not in without_chart_words(text)
+    assert without_chart_words(f"{text}\nafter").endswith("\nafter")
+    assert without_chart_words({"a": 1}) == {"a": 1}
