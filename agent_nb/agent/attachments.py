@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..record.figure_data import KEY, read_figure_data
-from .clean_json import clean_value
 from ..wire.plain_values import plain
+from .clean_json import clean_value
 
 Picture = dict[str, Any]
 Hide = Callable[[Any], Any]  # removes secrets from a value
