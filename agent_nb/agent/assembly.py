@@ -27,7 +27,7 @@ from ..wire.redact import Redaction
 from . import display, outgoing
 from .configuration import Configuration
 from .context import Context
-from .dependencies import behind, place
+from .dependencies import Reader, behind, place
 from .parse import with_thought_tags
 from .replay import Player
 from .replay_check import ReplayCheck, Wish
@@ -254,7 +254,7 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
     asked = agent.tools.asked
     settings |= {"asked_tools": list(asked)} if asked != agent.tools.names else {}
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
-    seen = behind(agent.tools, agent.folder)
+    seen = behind(agent.tools, Reader(folder=agent.folder))
     settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
     said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
     return {**said, "tools": agent.tools.names, "settings": settings}

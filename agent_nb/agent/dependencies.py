@@ -5,7 +5,8 @@ Why outside the inputs: a record is found by what the user put in. A tool that h
 reported, and the record is found all the same.
 
 Rules
-- Only what both sides have is compared: older records have none of this.
+- Only what both sides have is compared: older records have none of this, or name a tool's `code`
+  by earlier rules (`tools.source`) where newer ones name its `source` (`tools.project_source`).
 - The schema of a function with readable code counts without defaults, which may depend on the
   machine.
 - Built-in tools do not count: they change with releases.
@@ -15,14 +16,14 @@ Rules
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from ..record.clock import here
-from ..record.masks import unnamed
+import msgspec
+
+from ..events import Event, RunStart
+from ..record import clock, folders
 from ..record.packing import digest
 
 if TYPE_CHECKING:
@@ -30,27 +31,42 @@ if TYPE_CHECKING:
     from ..tools.toolset import Toolset
 
 Behind = dict[str, Any]
-TOOL, AGENT = ("schema", "code"), ("model", "settings", "tools")
+TOOL, AGENT = ("schema", "code", "source"), ("model", "settings", "tools")
 DEEPEST = 5  # agents below one another
 _OURS = __name__.partition(".")[0]
 
 
-def behind(tools: Toolset, folder: str, unseen: set[str] | None = None, depth: int = 0) -> Behind:
-    """Return the digests of tools and sub-agents by name; `folder` is the notebook's.
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """Reads what is behind tools; `folder` is the notebook's.
 
-    `unseen` receives the names of functions and modules they use whose code does not count.
+    `earlier`: by the rules of earlier records. `unseen` receives the names of functions and modules
+    whose code does not count.
     """
-    unseen = set() if unseen is None else unseen
+
+    folder: str
+    earlier: bool = False
+    unseen: set[str] = msgspec.field(default_factory=set)
+
+    def code(self, tool: Tool) -> dict[str, str]:
+        """Return the digest of a tool's code under the name of its rules, if any is visible."""
+        from ..tools.project_source import project_code
+        from ..tools.source import code_of
+
+        found = (code_of if self.earlier else project_code)(tool.invoke, self.folder)
+        self.unseen.update(found.unseen)
+        return {"code" if self.earlier else "source": found.digest} if found.digest else {}
+
+
+def behind(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
+    """Return the digests of tools and sub-agents by name."""
     found = {
-        tool.name: seen
-        for tool in tools
-        if tool.agent is None and (seen := _tool(tool, folder, unseen))
+        tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, reader))
     }
     among = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
     agents = {
         tool.name: {
             "schema": _schema(tool, tool.spec.parameters),
-            **_agent(tool.agent, folder, unseen, depth + 1),
+            **_agent(tool.agent, reader, depth + 1),
         }
         for tool in among
     }
@@ -58,40 +74,38 @@ def behind(tools: Toolset, folder: str, unseen: set[str] | None = None, depth: i
 
 
 def place(folder: str) -> dict[str, Any]:
-    """Return the place of a run: time zone, working folder, temporary folder (as digests)."""
-    zone, offset = here()
-    return {
-        "zone": zone,
-        "offset": offset,
-        "work": unnamed(os.path.abspath(folder)),
-        "temporary": unnamed(tempfile.gettempdir()),
-    }
+    """Return the place of a run: its time zone, and its folders (as digests)."""
+    zone, offset = clock.here()
+    return {"zone": zone, "offset": offset, **folders.here(folder)}
 
 
-def _tool(tool: Tool, folder: str, unseen: set[str]) -> dict[str, str]:
-    from ..tools.source import code_of
+def is_earlier(log: Sequence[Event]) -> bool:
+    """Return whether the rules of earlier versions hold for a record."""
+    start = next((e for e in log if isinstance(e, RunStart) and not e.span), None)
+    return start is None or "python" not in _mapping(start.settings.get("place"))
 
-    if _own(tool):
+
+def is_own(tool: Tool) -> bool:
+    """Return whether a tool is built in."""
+    module = getattr(unwrap(tool.invoke), "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == _OURS
+
+
+def _tool(tool: Tool, reader: Reader) -> dict[str, str]:
+    if is_own(tool):
         return {}
-    found = code_of(tool.invoke, folder)
-    unseen.update(found.unseen)
-    code = found.digest
+    code = reader.code(tool)
     schema = _schema(tool, _bare(tool.spec.parameters) if code else tool.spec.parameters)
-    return {"schema": schema, **({"code": code} if code else {})}
+    return {"schema": schema, **code}
 
 
 def _schema(tool: Tool, parameters: Any) -> str:
     return digest([tool.spec.name, tool.spec.description, parameters])
 
 
-def _own(tool: Tool) -> bool:
-    module = getattr(unwrap(tool.invoke), "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] == _OURS
-
-
-def _agent(agent: Any, folder: str, unseen: set[str], depth: int) -> Behind:
+def _agent(agent: Any, reader: Reader, depth: int) -> Behind:
     inputs: Mapping[str, str] = agent.inputs(".")
-    within = behind(agent.tools, folder, unseen, depth)
+    within = behind(agent.tools, reader, depth)
     return {
         **{name: inputs[name] for name in AGENT if inputs[name]},
         **({"behind": within} if within else {}),
@@ -107,7 +121,7 @@ def _bare(schema: Any) -> Any:
 def changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
-    The part is `schema` or `code` of a tool, `model`, `settings` or `tools` of an agent.
+    The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
     """
     old, new = _mapping(recorded), _mapping(now)
     for kind in ("tools", "agents"):

@@ -5,7 +5,7 @@ testable without a key or a network.
 
 Rules
 - A replay yields the recorded events with their ids and times; the record itself is not changed.
-- Model turns and results come from the tape. Calls that touch the kernel (`tape.lives`) run again,
+- Model turns and results come from the tape. Calls that touch the kernel (`Tape.lives`) run again,
   one after another, so that later cells find their variables. Their fresh results are compared
   (`record.normalize`), their fresh progress is dropped.
 - A question about such a call is shown as a live delta and not recorded; the log keeps the recorded
@@ -45,8 +45,8 @@ from .attachments import kept_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
-from .replay_check import Checked, ReplayCheck
-from .tape import Tape, lives
+from .replay_check import Checked, ReplayCheck, sees
+from .tape import Tape
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 
@@ -151,7 +151,7 @@ class Player:
         fresh = _Fresh(self._asks)
         for call in self._ran:
             tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
-            if tool is None or not lives(tool):
+            if tool is None or not self._tape.lives(tool):
                 continue
             own = self._runner_of(call.span, runner)
             self._again_ran.append(call.call_id)
@@ -198,13 +198,15 @@ class Player:
                 else self._how(call_id, result, content, outcome)
             )
             if how is not None:
+                recorded = _result_text(result.status, result.content)
+                now = _result_text(outcome.status, content)
                 return Drift(
                     seq=result.seq,
                     call_id=call_id,
                     name=result.name,
-                    how=how,
-                    recorded=_result_text(result.status, result.content),
-                    fresh=_result_text(outcome.status, content),
+                    how=how or (_kinds(result.content, content) if recorded == now else ""),
+                    recorded=recorded,
+                    fresh=now,
                     reads=self._reads(call_id),
                 )
         return None
@@ -229,7 +231,7 @@ class Player:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normal(content) not in map(normal, contents):
             return ""
-        if (result.seq, "attachments") in self._tape.cut or (tool and tool.compare != "full"):
+        if (result.seq, "attachments") in self._tape.cut or (tool and not sees(tool.compare)):
             return None
         return result_pictures.difference(result, outcome, _same_text).difference or None
 
@@ -334,6 +336,12 @@ def _recorded(result: Result | None) -> Outcome:
         printed_by(result),
         result.attachments,
     )
+
+
+def _kinds(recorded: Any, fresh: Any) -> str:
+    """Describe two results that are written alike and differ, such as a text and a number."""
+    old, new = (type(clean_value(value)).__name__ for value in (recorded, fresh))
+    return f"it is recorded as {old} and now {new}: {_result_text('ok', fresh)}"
 
 
 def _result_text(status: str, content: Any) -> str:

@@ -6,6 +6,8 @@ Rules
 - Results of calls that run again are compared by `masks`, `result_pictures` and `displays`, as
   strictly as tool and cell ask (`Compare`). Records without a place are compared as in any replay
   (`normalize`).
+- A duration may differ where the code of the call measures (`clock_reads`), and in lines that
+  libraries print; with `exact` nowhere.
 - A changed tool is a warning if its result came from the record, since the new result is unknown.
   All other changes are faults: a changed sub-agent, a changed file that the run read, a call that
   the policy now denies.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,19 +27,34 @@ from ..events import End, Result, RunStart
 from ..record import masks
 from ..record.clock import Span
 from ..record.displays import compare_displays, uncompared
-from ..record.masks import Rule, Side
+from ..record.durations import EXACT, LINES, Measures
+from ..record.figure_data import SameText
+from ..record.folders import Folders
+from ..record.masks import Rule, Side, Verdict
 from ..record.normalize import normal
 from ..tools.base import Compare, Outcome, Tool
 from ..tools.policy import Policy
 from ..tools.read_files import content_hash
 from ..tools.toolset import Toolset
 from . import result_pictures
-from .dependencies import Behind, behind, changed, place
+from .dependencies import Behind, Reader, behind, changed, is_earlier, is_own, place
 from .tape import Tape
 
 AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
-TOOL = {"schema": "its parameters or its description", "code": "its code"}
-ORDER: tuple[Compare, ...] = ("full", "text", "none")
+CODE = ("code", "source")
+TOOL = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "its code")}
+ORDER: tuple[Compare, ...] = ("exact", "full", "text", "none")
+
+
+def stricter(tool: Compare, cell: Compare) -> Compare:
+    """Return what both a tool and a cell ask for: the least, but exactly if one asks for that."""
+    least = max(tool, cell, key=ORDER.index)
+    return "exact" if least == "full" and "exact" in (tool, cell) else least
+
+
+def sees(compare: Compare) -> bool:
+    """Return whether pictures are compared."""
+    return ORDER.index(compare) <= ORDER.index("full")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +101,9 @@ class ReplayCheck:
         self._place = start.settings.get("place")
         self._began = time.time()
         self._code: set[str] = set()  # names of code that is not checked
-        self._now: Behind = behind(toolset, folder, self._code)
+        self._now: Behind = behind(
+            toolset, Reader(folder=folder, earlier=is_earlier(tape.events), unseen=self._code)
+        )
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
 
@@ -94,15 +114,19 @@ class ReplayCheck:
 
         `recorded`: the contents that count as recorded.
         """
-        wish = max(tool.compare, self._wish.compare, key=ORDER.index)
+        wish = stricter(tool.compare, self._wish.compare)
         if wish == "none":
             return None
-        if not any(self._same(one, content) for one in recorded):
+        measures = EXACT if wish == "exact" else None
+        same = partial(self._same, tool=tool, result=result, measures=measures)
+        if not any(same(one, content) for one in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
-        if wish != "full" or cut:
+        if not sees(wish) or cut:
             return None
-        return self._pictures(result, outcome) or self._display(tool.name, result, outcome)
+        return self._pictures(result, outcome, same) or self._display(
+            tool.name, result, outcome, same
+        )
 
     def checked(self, ran: Sequence[str]) -> Checked:
         """Return the outcome after a replay in which the calls `ran` ran again."""
@@ -112,13 +136,33 @@ class ReplayCheck:
             changes=changes, masked=tuple(dict.fromkeys(self._masked)), unseen=passed, ran=len(ran)
         )
 
-    def _same(self, recorded: Any, content: Any) -> bool:
+    def _same(
+        self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
+    ) -> bool:
         sides = self._sides()
         if sides is None:
             return normal(recorded) == normal(content)
-        verdict = masks.compare(recorded, content, *sides, self._wish.rules)
-        self._masked += verdict.masked if verdict.same else ()
+        verdict = self._compared(recorded, content, sides, measures or LINES)
+        if not verdict.same and measures is None:
+            more = self._measures(tool, result)
+            verdict = self._compared(recorded, content, sides, more) if more != LINES else verdict
+        self._masked += verdict.masked
         return verdict.same
+
+    def _compared(
+        self, recorded: Any, content: Any, sides: tuple[Side, Side], measures: Measures
+    ) -> Verdict:
+        return masks.compare(recorded, content, *sides, rules=self._wish.rules, measures=measures)
+
+    def _measures(self, tool: Tool, result: Result) -> Measures:
+        """Return what the code of a call measures."""
+        from ..tools.clock_reads import measures_of_code, measures_of_function
+
+        if not is_own(tool):
+            return measures_of_function(tool.invoke, self._folder)
+        call = next(c for c in self._tape.ran() if c.call_id == result.call_id)
+        code = self._tape.arguments(call).get("code")
+        return measures_of_code(code, self._folder) if isinstance(code, str) else LINES
 
     def _sides(self) -> tuple[Side, Side] | None:
         """Return the places of the recorded run and of this one; None if the record has none."""
@@ -127,15 +171,15 @@ class ReplayCheck:
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts
         return _side(self._place, first, last), _side(place(self._folder), self._began, time.time())
 
-    def _pictures(self, result: Result, outcome: Outcome) -> str | None:
-        found = result_pictures.difference(result, outcome, self._same)
+    def _pictures(self, result: Result, outcome: Outcome, same: SameText) -> str | None:
+        found = result_pictures.difference(result, outcome, same)
         self._unseen |= {found.unseen, found.note} - {""}
         return found.difference or None
 
-    def _display(self, name: str, result: Result, outcome: Outcome) -> str | None:
+    def _display(self, name: str, result: Result, outcome: Outcome, same: SameText) -> str | None:
         old, new = result.display or {}, outcome.display or {}
         self._unseen |= {f"what {name} shows as {kind}" for kind in uncompared(old, new)}
-        return compare_displays(old, new, self._same) or None
+        return compare_displays(old, new, same) or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tools(ran)
@@ -154,7 +198,7 @@ class ReplayCheck:
         }
         parts: dict[tuple[str, str], list[str]] = {}
         for name, part, agents in changed(self._recorded, self._now):
-            if part != "code" or (agents, name) in played:
+            if part not in CODE or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
         for (name, agents), found in parts.items():
             called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
@@ -198,4 +242,5 @@ def _side(found: Mapping[str, Any], began: float, ended: float) -> Side:
         zone if isinstance(zone, str) else "",
         offset if isinstance(offset, int) else 0,
     )
-    return Side(span=span, work=found.get("work"), temporary=found.get("temporary"))
+    places = Folders(**{name: found.get(name) for name in Folders.__struct_fields__})
+    return Side(span=span, folders=places)

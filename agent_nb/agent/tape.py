@@ -35,6 +35,7 @@ from ..tools.reads import reads
 from ..tools.toolset import Toolset
 from ..wire.json_text import as_dict, as_list, canonical
 from .clean_json import clean_value
+from .dependencies import is_earlier
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
 FOREIGN = "This code comes from a record that you have not signed"
@@ -102,8 +103,14 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def again(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, in start order."""
         return [
-            c for c in self.ran() if (tool := self.tool_of(c, toolset)) is not None and lives(tool)
+            c
+            for c in self.ran()
+            if (tool := self.tool_of(c, toolset)) is not None and self.lives(tool)
         ]
+
+    def lives(self, tool: Tool) -> bool:
+        """Return whether a replay of this record must call the tool again."""
+        return lives(tool, earlier=is_earlier(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
@@ -160,9 +167,12 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found[-1] if found else None
 
 
-def lives(tool: Tool) -> bool:
-    """Return whether a replay must call the tool again because it touches kernel variables."""
-    return tool.effect in LIVES or (not tool.declared and bool(reads(tool.invoke)))
+def lives(tool: Tool, *, earlier: bool = False) -> bool:
+    """Return whether a replay must call the tool again because it touches kernel variables.
+
+    earlier: by the rules of records of earlier versions (`reads`).
+    """
+    return tool.effect in LIVES or (not tool.declared and bool(reads(tool.invoke, earlier=earlier)))
 
 
 class TapeApprover(Approver):

@@ -19,7 +19,7 @@ DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")
 Thoughts = Literal["show", "collapse", "hide"]
 MEMORIES = ("window", "summary")
-COMPARES: tuple[Compare, ...] = ("full", "text", "none")
+COMPARES: tuple[Compare, ...] = ("exact", "full", "text", "none")
 Expect = Literal["", "error", "limit"]
 ON_ERRORS: tuple[OnError, ...] = ("keep", "raise")
 EXPECTS: tuple[Expect, ...] = ("error", "limit")
@@ -93,7 +93,7 @@ OPTIONS = (
     _value(
         "--compare",
         choices=COMPARES,
-        help="what of results that run again `test` compares: all of it (full, the default), text, none",
+        help="what of results that run again `test` compares: all of it (full, the default), also durations (exact), text, none",
     ),
     _value(
         "--expect",

@@ -1,12 +1,13 @@
 """Clock values in a text, and whether they are the time of a run.
 
 Why: a result that says when it was made differs each time and means the same. A date in the data
-keeps its meaning.
+keeps its meaning, so one side alone never decides: `masks` compares two values, each with its run.
 
 Rules
-- A value counts if it falls within the run, five seconds around it, in UTC or in the run's local
-  time; a value to the minute if that minute touches the run; a bare date if it is a day of the run;
-  a time with an offset only at that offset.
+- A value is near a run if it falls within it, five seconds around it, in UTC or in the run's local
+  time; a value to the minute if that minute touches the run; a bare date, or midnight, if it is a
+  day of the run; a time with an offset only at that offset.
+- Two values have the same shape if they were written in the same way.
 - Every form stands once in `_FORMS`, the longer ones first. Pure.
 """
 
@@ -21,30 +22,88 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 AROUND = 5.0  # seconds before and after a run
-MARK = "‹clock›"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAY = 86_400
 _ISO = r"(?P<date>\d{4}-\d\d-\d\d)"
 _TIME = r"(?P<time>\d{1,2}:\d\d(?::\d\d)?)(?P<part>[.,]\d+)?(?: ?(?P<half>[AaPp]\.?[Mm])\b)?"
-_OFFSET = r"(?: ?(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
+_OFFSET = r"(?: ?(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)\b| (?P<local>[A-Z]{1,4}T)\b)?"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*"
+_WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
+_NAMED = rf"{_WEEKDAY}{_MONTH} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})"
+_NAMED_DAY = rf"{_WEEKDAY}(?P<day>\d{{1,2}})[ -]{_MONTH}[ -](?P<year>\d{{4}})"
+_NUMBERS = (
+    r"(?P<day>\d\d?)(?P<dot>[./-])(?P<number>\d\d?)(?P=dot)(?P<year>\d{4}|\d\d)",  # or month first
+    r"(?P<year>\d{4})(?P<dot>[./])(?P<number>\d\d?)(?P=dot)(?P<day>\d\d?)",
+)
+_STRUCT = ", ".join(
+    rf"tm_{name}={number}"
+    for name, number in (
+        ("year", r"(?P<year>\d{4})"),
+        ("mon", r"(?P<number>\d+)"),
+        ("mday", r"(?P<day>\d+)"),
+        ("hour", r"(?P<hour>\d+)"),
+        ("min", r"(?P<minute>\d+)"),
+        ("sec", r"(?P<second>\d+)"),
+        ("wday", r"\d"),
+        ("yday", r"\d+"),
+        ("isdst", r"-?\d"),
+    )
+)
 _FORMS = tuple(
     re.compile(rf"(?<![\d.:]){form}(?![\d:]|\.\d)")
     for form in (
         rf"{_ISO}[T ]{_TIME}{_OFFSET}",
         r"(?P<compact>\d{8}[T_-]?\d{6})(?P<offset>Z)?",
-        rf"(?:[A-Z][a-z]{{2}} )?{_MONTH} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
-        rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d{{1,2}}) {_MONTH} (?P<year>\d{{4}}) {_TIME}{_OFFSET}",
+        rf"{_WEEKDAY}{_MONTH} +(?P<day>\d{{1,2}}) {_TIME}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}})",
+        *(rf"{named},? {_TIME}{_OFFSET}" for named in (_NAMED_DAY, _NAMED, *_NUMBERS)),
+        rf"{_WEEKDAY}{_MONTH} +(?P<day>\d{{1,2}}) +{_TIME}",  # of a file that is new
+        rf"{_MONTH} +(?P<day>\d{{1,2}})  (?P<year>\d{{4}})",  # of one that is older
         r"datetime\.datetime\((?P<parts>\d{4}(?:, \d+){4,6})(?P<zone>, tzinfo=[^()]*(?:\([^()]*\))?[^()]*)?\)",
         r"datetime\.date\((?P<parts>\d{4}, \d+, \d+)\)",
+        rf"time\.struct_time\({_STRUCT}\)",
         rf"{_ISO}",
-        rf"{_MONTH} (?P<day>\d{{1,2}}), (?P<year>\d{{4}})",
-        rf"(?P<day>\d{{1,2}}) {_MONTH} (?P<year>\d{{4}})",
+        _NAMED,
+        _NAMED_DAY,
+        *_NUMBERS,
         rf"{_TIME}{_OFFSET}",
+        r"(?P<plain>(?:19|20)\d{6})",
         r"(?P<epoch>[12]\d{18}|[12]\d{15}|[12]\d{12}|[12]\d{9}(?:\.\d+)?)",
     )
 )
 _UNIT = {10: 1, 13: 1e3, 16: 1e6, 19: 1e9}  # digits of an epoch value -> parts of a second
+_DAYS = ("date", "number", "compact", "plain", "parts")  # parts that name a day
+_SHAPELESS = ("part", "zone", "offset", "local")  # an offset has its own check
+Parts = dict[str, str | None]
+
+
+class Clock(msgspec.Struct, frozen=True, kw_only=True):
+    """A clock value at `start` to `end` of a text: its form, and the named parts of it."""
+
+    start: int
+    end: int
+    form: int
+    parts: Parts
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """How the value is written, whatever it is."""
+        written = {k: v for k, v in self.parts.items() if v and k not in _SHAPELESS}
+        time = written.get("time", "").count(":")
+        return self.form, tuple(written), time, len(written.get("epoch", "").partition(".")[0])
+
+    def same_time(self, other: Clock) -> bool:
+        """Return whether two values of one day have the same time of day, if any."""
+        try:
+            return _clock(self.parts) == _clock(other.parts)
+        except ValueError:
+            return False
+
+
+def clocks(text: str) -> Iterator[Clock]:
+    """Yield what may be a clock value, form after form; later ones may lie in earlier ones."""
+    for number, form in enumerate(_FORMS):
+        for found in form.finditer(text):
+            yield Clock(start=found.start(), end=found.end(), form=number, parts=found.groupdict())
 
 
 class Span(msgspec.Struct, frozen=True, dict=True):
@@ -58,19 +117,31 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     zone: str = ""
     offset: int = 0
 
-    def masked(self, text: str) -> tuple[str, list[str]]:
-        """Return `text` with a mark for each clock value of this run, and these values."""
-        found: list[str] = []
+    def holds(self, clock: Clock) -> bool:
+        """Return whether a clock value is near this run."""
+        return self._any(clock.parts)
 
-        def mark(match: re.Match[str]) -> str:
-            if not self._is_of_run(match):
-                return match[0]
-            found.append(match[0])
-            return MARK
+    def holds_day(self, clock: Clock) -> bool:
+        """Return whether the day that a clock value names is a day of this run."""
+        bare = {k: v for k, v in clock.parts.items() if k not in ("time", "half", "hour")}
+        if parts := bare.get("parts"):
+            bare["parts"] = ", ".join(parts.split(", ")[:3])
+        if compact := bare.pop("compact", None):
+            bare["plain"] = compact[:8]
+        return not bare.get("epoch") and next(_days(bare), None) is not None and self._any(bare)
 
-        for form in _FORMS:
-            text = form.sub(mark, text)
-        return text, found
+    def aged(self, new: Clock, old: Clock) -> bool:
+        """Return whether `ls` writes the time `new`, read in this run, as the date `old` later."""
+        same = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
+        plain = new.parts.get("time") and not new.parts.get("year") and not old.parts.get("time")
+        year = datetime.fromtimestamp(self.began, self._local).year
+        return bool(same and plain) and old.parts.get("year") in (str(year), str(year - 1))
+
+    def _any(self, parts: Parts) -> bool:
+        try:
+            return any(self._touches(moment, length) for moment, length in self._moments(parts))
+        except (ValueError, OverflowError, OSError):
+            return False
 
     @cached_property
     def _local(self) -> tzinfo:
@@ -79,38 +150,32 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         except (OSError, ValueError):  # empty, or unknown on this machine
             return timezone(timedelta(seconds=self.offset))
 
-    def _is_of_run(self, match: re.Match[str]) -> bool:
-        try:
-            return any(
-                self._holds(moment, length) for moment, length in self._moments(match.groupdict())
-            )
-        except (ValueError, OverflowError, OSError):
-            return False
-
-    def _holds(self, moment: float, length: float) -> bool:
+    def _touches(self, moment: float, length: float) -> bool:
         """Return whether the `length` seconds from `moment` touch the run."""
         return moment <= self.ended + AROUND and moment + length >= self.began - AROUND
 
-    def _moments(self, parts: dict[str, str | None]) -> Iterator[tuple[float, float]]:
+    def _moments(self, parts: Parts) -> Iterator[tuple[float, float]]:
         """Yield what a value may mean: (epoch seconds, length of that unit in seconds)."""
         if epoch := parts.get("epoch"):
             whole = epoch.partition(".")[0]
             yield float(epoch) / _UNIT[len(whole)], 1.0
             return
-        day, clock, length = _day(parts), *_clock(parts)
+        named, (clock, length) = list(_days(parts)), _clock(parts)
+        if not named and any(map(parts.get, _DAYS)):
+            return  # a day that does not exist
         for zone in self._zones(parts.get("offset") or ""):
-            days = (
-                [day]
-                if day is not None
-                else sorted(
-                    {datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)}
-                )
+            days = named or sorted(
+                day
+                for day in {
+                    datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)
+                }
+                if not parts.get("month")
+                or (day.month, day.day)
+                == (_MONTHS.index(parts["month"] or "") + 1, int(parts["day"] or 0))
             )
             for each in days:
-                start = datetime(each.year, each.month, each.day, tzinfo=zone) + timedelta(
-                    seconds=clock
-                )
-                yield start.timestamp(), length
+                start = datetime(each.year, each.month, each.day, tzinfo=zone)
+                yield (start + timedelta(seconds=clock)).timestamp(), length
 
     def _zones(self, offset: str) -> list[tzinfo]:
         if not offset:
@@ -121,29 +186,38 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         return [timezone((1 if sign == "+" else -1) * timedelta(hours=hours, minutes=minutes))]
 
 
-def _day(parts: dict[str, str | None]) -> date | None:
-    """Return the day of a value, None if it names none. Raises ValueError if it does not exist."""
-    if text := parts.get("date"):
-        return date.fromisoformat(text)
-    if text := parts.get("compact"):
-        return date.fromisoformat(text[:8])
-    if text := parts.get("parts"):
-        year, month, day = map(int, text.split(", ")[:3])
-        return date(year, month, day)
-    if parts.get("year"):
-        return date(
-            int(parts["year"] or 0), _MONTHS.index(parts["month"] or "") + 1, int(parts["day"] or 0)
-        )
-    return None
+def _days(parts: Parts) -> Iterator[date]:
+    """Yield the days that a value may name, none if it names none or one that does not exist."""
+    texts = (parts.get("date"), (parts.get("compact") or "")[:8], parts.get("plain"))
+    numbers: list[tuple[int, ...]] = []
+    if text := next(filter(None, texts), None):
+        digits = text.replace("-", "")
+        numbers = [(int(digits[:4]), int(digits[4:6]), int(digits[6:]))]
+    elif text := parts.get("parts"):
+        numbers = [tuple(map(int, text.split(", ")[:3]))]
+    elif year := parts.get("year"):
+        full, day = int(year) + (2000 if len(year) == 2 else 0), int(parts.get("day") or 0)
+        if name := parts.get("month"):
+            numbers = [(full, _MONTHS.index(name) + 1, day)]
+        else:
+            number = int(parts.get("number") or 0)
+            numbers = [(full, number, day), (full, day, number)]
+    for found in numbers:
+        try:
+            yield date(*found)
+        except ValueError:
+            continue
 
 
-def _clock(parts: dict[str, str | None]) -> tuple[float, float]:
+def _clock(parts: Parts) -> tuple[float, float]:
     """Return (seconds since midnight, length of the value's unit): a second, minute or day."""
     if text := parts.get("compact"):
         return _seconds(text[-6:-4], text[-4:-2], text[-2:]), 1.0
     if text := parts.get("parts"):
         numbers = text.split(", ")[3:]
         return _seconds(*numbers[:3]), [_DAY, 0, 60.0, 1.0, 1.0][len(numbers)]
+    if hour := parts.get("hour"):
+        return _seconds(hour, parts.get("minute") or "", parts.get("second") or ""), 1.0
     text = parts.get("time")
     if text is None:
         return 0.0, _DAY

@@ -25,6 +25,7 @@ import msgspec
 from ..events import Event, RunStart, User
 from .fingerprint import OUTPUT, inputs_of, turns_of
 from .pictures import compare_all
+from .sides import excerpts
 
 _SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST = 20  # lines of a shown difference
@@ -205,12 +206,14 @@ _WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
 
 
 def lines(before: str, after: str) -> list[str]:
-    """Return the difference of two texts as lines, `LONGEST` at most."""
+    """Return the difference of two texts as lines, `LONGEST` at most; none only for equal texts."""
     found = list(
         difflib.unified_diff(
             before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
         )
     )
+    if not found and before != after:
+        found = [f"{mark}{each}" for mark, each in zip("-+", excerpts(before, after), strict=True)]
     rest = len(found) - LONGEST
     if rest <= 0:
         return found

@@ -5,23 +5,25 @@ count. A test must not overlook a change, nor report one where only the clock, t
 order of a set differs.
 
 Rules
-- Each side is read with the facts of its own run (`Side`): its time, its working folder and its
-  folder for temporary files.
-- Masked: clock values of the run, these folders, addresses, threads and tasks in reprs, cell
-  numbers, the output of `%time`, `%timeit` and tqdm, and the patterns of the notebook's project
-  (`Rule`). Other durations and rates are equal within a factor of ten.
-- Sets compare sorted; a traceback counts by its last line and the cell's own frames, without the
-  marks below a line.
-- Numbers and texts in JSON values are compared one by one; 1 and 1.0 are the same.
+- Equal values are equal before anything is masked.
+- Masked on each side, alike for both: tracebacks (the last line and the cell's own frames count,
+  without the marks below a line), suggestions behind an error, addresses, threads and tasks in
+  reprs, cell numbers, places of modules, the order of sets, the patterns of the notebook's project
+  (`Rule`); where code measures, the output of `%time` and `%timeit`; the meter of tqdm.
+- What is left is compared in pairs: a piece of the record and the piece in its place. It may differ
+  if both are times near their own run, or the same folder of their own run, or made-up names of
+  temporary files, or alike durations where these are tolerated (`Measures`). One more piece is a
+  difference.
+- Values in JSON are compared one by one; 1 and 1.0 are the same.
 - `Verdict.masked` lists the pairs that differed and did not count.
 """
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -29,28 +31,13 @@ import msgspec
 
 from ..wire.console import settled
 from ..wire.json_text import canonical
-from .clock import Span
-from .packing import SIGN, Home, digest
+from . import folders
+from .clock import Clock, Span, clocks
+from .durations import LINES, Measures, Quantity, quantities, whole
+from .folders import Folders, Named
 
 PATTERN = "pattern "  # prefix of the names of the project's rules
-FACTOR = 10.0
-LEAST = 1e-6  # shorter durations (s) count as this
 LONGEST_SET = 20_000  # characters
-_DURATION = "‹duration›"
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}
-_NUMBER = r"(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
-_DECIMAL = r"(?P<number>\d+\.\d+(?:e[+-]?\d+)?)"
-_QUANTITIES = tuple(
-    re.compile(rf"(?<![\w.]){form}(?![\w])")
-    for form in (
-        # a timedelta; a clock has two digits
-        r"(?P<hours>\d):(?P<minutes>\d\d):(?P<number>\d\d\.\d+)",
-        rf"{_NUMBER} ?(?P<rate>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)",
-        rf"{_DECIMAL} ?(?P<rate>\w+/s)",
-        rf"{_NUMBER} ?(?P<unit>ns|µs|μs|us|ms)",
-        rf"{_DECIMAL} ?(?P<unit>s|sec|secs|seconds?|min|mins|minutes?|h|hours?)",
-    )
-)
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
 _TRACE = re.compile(
@@ -65,18 +52,12 @@ _SLOW = (
     r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
     r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
 )
-_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
-    ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
-    ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
-    ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
-    (
-        "thread",
-        re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"),
-        r"\1…\2 …",
-    ),
-    ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
-    ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
+_MODULE = r"(?:\((?:built-in|frozen)\)|from '[^'\n]*(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]*')"
+_SUGGESTION = (
+    r"(?:[.?!] (?:Did you mean:? '[^'\n]*'|Did you forget to import '[^'\n]*')"
+    r"(?: ?[.?,]? Or did you forget to import '[^'\n]*')?[.?]?|[.,]? Or did you forget to import '[^'\n]*'\??)"
+)
+_TIMES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("time", re.compile(r"(?m)^(CPU times: |Wall time: )[^\n]*$"), r"\1…"),
     (
         "time",
@@ -86,10 +67,38 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
         "… per loop",
     ),
     ("time", re.compile(rf"\n{_SLOW}|^{_SLOW}\n?"), ""),
-    ("time", re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"), "[…]"),
 )
-_PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")
-_TEMPORARY = re.compile(r"‹temporary›([\\/])tmp[\w]{6,}")
+_RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
+    ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
+    ("cell number", re.compile(r"[^\s'\"]*ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
+    ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
+    (
+        "thread",
+        re.compile(r"(?<=Thread\()((?:Thread-)?)\d*([^<>]*?,[^<>]*?) \d+(?=\)>)"),
+        r"\1…\2 …",
+    ),
+    ("task", re.compile(r"(?<=<Task )(\w+ name='Task-)\d+"), r"\1…"),
+    ("picture", re.compile(r"\((image/[\w.+-]+), [\d,]+ bytes\)"), r"(\1)"),
+    (folders.PYTHON, re.compile(rf"(?<=<module ')([\w.]+)' {_MODULE}(?=>)"), r"\1'"),
+    (
+        folders.PYTHON,
+        re.compile(
+            r"(?m)((?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^\n:]*\.py:)\d+(?=: \w*Warning\b)"
+        ),
+        r"\1…",
+    ),
+    (
+        "suggestion",
+        re.compile(rf"(?m)(^(?:error: )?[\w.]*(?:Error|Exception): [^\n]*?){_SUGGESTION}$"),
+        r"\1",
+    ),
+    (
+        "time",
+        re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]"),
+        "[…]",
+    ),
+)
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,44 +109,10 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two runs: its time, its working folder and its folder for temporary files.
-
-    Folders are `unnamed`; None is unknown.
-    """
+    """One of two runs: its time and its folders."""
 
     span: Span
-    work: Any = None
-    temporary: Any = None
-
-
-def unnamed(folder: str) -> list[int | str]:
-    """Return length and digest of a folder's path, home hidden: enough to find it in a text."""
-    hidden = _home().hide(folder)
-    return [len(hidden), digest(hidden)]
-
-
-def _home() -> Home:
-    return Home(os.path.expanduser("~"))
-
-
-def _found(folder: Any, text: str) -> str:
-    """Return the path in a text (home hidden) that matches an unnamed folder, else ""."""
-    if not (
-        isinstance(folder, list)
-        and len(folder) == 2
-        and isinstance(folder[0], int)
-        and folder[0] > 1
-    ):
-        return ""
-    parts = (text[m.start() : m.start() + folder[0]] for m in _PATH.finditer(text))
-    return next(
-        (
-            part
-            for part in dict.fromkeys(parts)
-            if len(part) == folder[0] and digest(part) == folder[1]
-        ),
-        "",
-    )
+    folders: Folders = Folders()
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -147,43 +122,166 @@ class Verdict(msgspec.Struct, frozen=True):
     masked: tuple[tuple[str, str, str], ...] = ()
 
 
-class _Found(msgspec.Struct):
-    """What was taken out of a value: its quantities, and what was masked as (rule, text)."""
-
-    quantities: list[float] = []
-    masked: list[tuple[str, str]] = []
+Piece = Clock | Quantity | Named
+Masked = tuple[str, str]  # rule, text
 
 
 def compare(
-    recorded: Any, fresh: Any, before: Side, now: Side, rules: Sequence[Rule] = ()
+    recorded: Any,
+    fresh: Any,
+    before: Side,
+    now: Side,
+    *,
+    rules: Sequence[Rule] = (),
+    measures: Measures = LINES,
 ) -> Verdict:
-    """Compare the contents of two results, texts or JSON values."""
-    patterns = tuple((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
-    old_form, old = _read(recorded, before, patterns)
-    new_form, new = _read(fresh, now, patterns)
-    near = len(old.quantities) == len(new.quantities) and all(
-        map(_near, old.quantities, new.quantities)
-    )
-    return Verdict(
-        near and _text(old_form) == _text(new_form), tuple(_pairs(old.masked, new.masked))
-    )
+    """Compare the contents of two results, texts or JSON values.
+
+    measures: where durations and rates may differ.
+    """
+    comparison = _Comparison(before, now, rules, measures)
+    same = comparison.values(recorded, fresh)
+    return Verdict(same, tuple(comparison.masked) if same else ())
 
 
-def _text(form: Any) -> str:
+class _Comparison:
+    """Compares two values, and keeps what differed and did not count."""
+
+    def __init__(self, before: Side, now: Side, rules: Sequence[Rule], measures: Measures) -> None:
+        self.masked: list[tuple[str, str, str]] = []
+        self._before, self._now, self._measures = before, now, measures
+        patterns = ((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
+        self._patterns = tuple(patterns)
+        self._rules = (*(_TIMES if measures.clock or measures.commands else ()), *_RULES)
+
+    def values(self, old: Any, new: Any) -> bool:
+        """Return whether two values are the same."""
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            return self._mappings(
+                {str(k): v for k, v in old.items()}, {str(k): v for k, v in new.items()}
+            )
+        if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+            return len(old) == len(new) and all(map(self.values, old, new))
+        if isinstance(old, str) and isinstance(new, str):
+            return self._texts(old, new)
+        if _canonical(old) == _canonical(new):
+            return True
+        return _is_number(old) and _is_number(new) and self._texts(str(old), str(new))
+
+    def _mappings(self, old: dict[str, Any], new: dict[str, Any]) -> bool:
+        """Compare by equal keys, and the rest of the keys in their order."""
+        left, right = ([k for k in a if k not in b] for a, b in ((old, new), (new, old)))
+        pairs = [*((k, k) for k in old if k in new), *zip(left, right, strict=False)]
+        return len(left) == len(right) and all(
+            self._texts(one, other) and self.values(old[one], new[other]) for one, other in pairs
+        )
+
+    def _texts(self, old: str, new: str) -> bool:
+        if old == new:
+            return True
+        one, before = self._plain(old)
+        other, now = self._plain(new)
+        if one != other and not self._pairs(one, other):
+            return False
+        self.masked += _differing(before, now)
+        return True
+
+    def _plain(self, text: str) -> tuple[str, list[Masked]]:
+        """Return a text with what is masked alike on both sides, and what that was."""
+        found: list[Masked] = []
+        text = settled(text) if "\r" in text else text
+        text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
+        for name, pattern, plain in self._patterns:
+            text = _replaced(text, name, pattern, plain, found)
+        text = _TRACE.sub(_frames, text)
+        for name, pattern, plain in self._rules:
+            text = _replaced(text, name, pattern, plain, found)
+        return folders.hide_home(_SET.sub(_sorted, text)).strip(), found
+
+    def _pairs(self, old: str, new: str) -> bool:
+        """Compare what is left of two texts piece by piece."""
+        known = self._before.folders.roles(old)
+        for path, roles in self._now.folders.roles(new).items():
+            known[path] = known.get(path, set()) | roles
+        one, other = (list(_pieces(text, known, self._measures)) for text in (old, new))
+        if len(one) != len(other) or _between(old, one) != _between(new, other):
+            return False
+        texts = [
+            (old[a.start : a.end], new[b.start : b.end]) for a, b in zip(one, other, strict=True)
+        ]
+        differing = [
+            (a, b, *text)
+            for a, b, text in zip(one, other, texts, strict=True)
+            if text[0] != text[1]
+        ]
+        names = [self._same(*each) for each in differing]
+        self.masked += [
+            (name, was, is_) for name, (*_, was, is_) in zip(names, differing, strict=True)
+        ]
+        return all(names)
+
+    def _same(self, old: Piece, new: Piece, was: str, now: str) -> str:
+        """Return by which rule two pieces may differ, "" if by none."""
+        if isinstance(old, Clock) and isinstance(new, Clock):
+            if self._same_clock(old, new):
+                return "clock"
+            # a timedelta looks like a time of day
+            one, other = (whole(text, self._measures) for text in (was, now))
+            return self._same(one, other, was, now) if one and other else ""
+        if isinstance(old, Quantity) and isinstance(new, Quantity):
+            return "duration" if old.is_like(new) else ""
+        if isinstance(old, Named) and isinstance(new, Named):
+            if not old.roles and not new.roles:
+                return folders.TEMPORARY if folders.made_up(was, now) else ""
+            shared = self._before.folders.roles_of(was) & self._now.folders.roles_of(now)
+            return next(iter(sorted(shared)), "")
+        return ""
+
+    def _same_clock(self, old: Clock, new: Clock) -> bool:
+        before, after = self._before.span, self._now.span
+        if old.shape != new.shape:
+            return before.aged(old, new)
+        if before.holds(old) and after.holds(new):
+            return True
+        return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
+
+
+def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
+    """Yield the pieces of a text in their order; of two that overlap the first one found."""
+    found: Iterable[Piece] = (
+        *folders.folders(text, known),
+        *clocks(text),
+        *quantities(text, measures),
+    )
+    starts: list[int] = []
+    kept: list[Piece] = []
+    for piece in found:
+        at = bisect_right(starts, piece.start)
+        if (at and kept[at - 1].end > piece.start) or (at < len(kept) and starts[at] < piece.end):
+            continue
+        starts.insert(at, piece.start)
+        kept.insert(at, piece)
+    return iter(kept)
+
+
+def _between(text: str, pieces: Sequence[Piece]) -> list[str]:
+    """Return what stands before, between and after the pieces of a text."""
+    ends = [0, *(piece.end for piece in pieces)]
+    return [text[a:b] for a, b in zip(ends, [*(p.start for p in pieces), len(text)], strict=True)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _canonical(value: Any) -> str:
     try:
-        return canonical(form)
+        return canonical(value)
     except (ValueError, RecursionError):
-        return str(form)
+        return str(value)
 
 
-def _near(one: float, other: float) -> bool:
-    small, large = sorted((max(one, LEAST), max(other, LEAST)))
-    return large <= small * FACTOR
-
-
-def _pairs(
-    old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
-) -> Iterator[tuple[str, str, str]]:
+def _differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[str, str, str]]:
     """Yield the masked values that differ."""
     for name in dict.fromkeys(rule for rule, _ in (*old, *new)):
         sides = ([text for rule, text in side if rule == name] for side in (old, new))
@@ -192,61 +290,14 @@ def _pairs(
         )
 
 
-def _read(
-    value: Any, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]]
-) -> tuple[Any, _Found]:
-    """Return the masked form of a value, and what was taken out of it."""
-    found = _Found()
-    return _walk(value, lambda text: _masked(text, side, patterns, found)), found
-
-
-def _walk(value: Any, read: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return read(value)
-    if isinstance(value, Mapping):
-        return {str(k): _walk(v, read) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_walk(v, read) for v in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        text = read(str(value))
-        return value if text == str(value) else text
-    return value
-
-
-def _masked(
-    text: str, side: Side, patterns: Sequence[tuple[str, re.Pattern[str], str]], found: _Found
+def _replaced(
+    text: str, name: str, pattern: re.Pattern[str], plain: str, found: list[Masked]
 ) -> str:
-    text = settled(text) if "\r" in text else text
-    text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
-    for name, pattern, plain in patterns:
-        text = _replaced(text, name, pattern, plain, found)
-    text = _TRACE.sub(_frames, text)
-    text = _folders(text, side, found)
-    for name, pattern, plain in _RULES:
-        text = _replaced(text, name, pattern, plain, found)
-    text = _SET.sub(_sorted, text)
-    text, times = side.span.masked(text)
-    found.masked += [("clock", time) for time in times]
-    for pattern in _QUANTITIES:
-        text = pattern.sub(lambda match: _quantity(match, found), text)
-    return text.strip()
-
-
-def _replaced(text: str, name: str, pattern: re.Pattern[str], plain: str, found: _Found) -> str:
     def put(match: re.Match[str]) -> str:
-        found.masked.append((name, match[0]))
+        found.append((name, match[0]))
         return match.expand(plain)
 
     return pattern.sub(put, text)
-
-
-def _folders(text: str, side: Side, found: _Found) -> str:
-    text = _home().hide(text)
-    for name, sought in (("working folder", side.work), ("temporary folder", side.temporary)):
-        if folder := _found(sought, text):
-            text = re.sub(rf"{re.escape(folder)}(?![\w-])", f"‹{name.split()[0]}›", text)
-            found.masked.append((name, folder))
-    return _replaced(text, "temporary folder", _TEMPORARY, r"‹temporary›\1tmp…", found)
 
 
 def _sorted(match: re.Match[str]) -> str:
@@ -262,17 +313,3 @@ def _frames(match: re.Match[str]) -> str:
     """Return a traceback with the cell's frames only, without marks and line numbers."""
     own = "".join(frame for frame in _FRAME.split(match["frames"]) if _OWN.match(frame))
     return f"Traceback\n{_ARROW.sub(_LINE, _MARKS.sub('', own))}"
-
-
-def _quantity(match: re.Match[str], found: _Found) -> str:
-    parts = match.groupdict()
-    number = float(parts["number"])
-    if rate := parts.get("rate"):
-        found.quantities.append(number)
-        return f"{_DURATION} {rate}"
-    if parts.get("hours") is not None:
-        number += int(parts["hours"]) * 3600 + int(parts["minutes"]) * 60
-    unit = parts.get("unit") or "s"
-    factor = next((seconds for name, seconds in _SECONDS.items() if unit.startswith(name)), 1.0)
-    found.quantities.append(number * factor)
-    return _DURATION

@@ -23,7 +23,7 @@ from ..models.messages import ToolSpec
 Effect = Literal["none", "reads", "kernel", "outside"]
 QUIET = ("none", "reads")  # effects that nobody is asked about
 LIVES = ("reads", "kernel")  # effects whose calls run in order, and again in a replay
-Compare = Literal["full", "text", "none"]
+Compare = Literal["exact", "full", "text", "none"]
 _call: ContextVar[str] = ContextVar("agent_nb_call", default="")
 
 
@@ -206,7 +206,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     of what a call would change; a ToolError it raises is the result of the call. `command`: the
     parameter that holds a shell command, if any (globs of allow rules then do not match across
     shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
-    record when a test runs a call again: the whole result, its text, or nothing. `agent`: the agent
+    record when a test runs a call again: the whole result, durations
+    too (exact), its text, or nothing. `agent`: the agent
     that this tool is, if any. `each`: a yes to the whole run does not cover it.
     """
 

@@ -80,7 +80,8 @@ def tool(function: Any = None, /, *, side_effects: bool = False, **options: Any)
     no limit). `thread`: worker or main, for synchronous functions. `render(value)` returns a mime
     bundle for people; `preview(args, context)` returns a text of what a call would change.
     `compare`: what must equal the record when `test` runs a call again: the whole result (full),
-    its text, or nothing (none). Raises UsageError for invalid options or signatures.
+    durations too (exact), its text, or nothing (none). Raises UsageError for invalid options or
+    signatures.
     """
     if side_effects:
         options["effect"] = "outside"

@@ -6,7 +6,8 @@ change, and may change them itself. A replay from the record would hide the one 
 Rules
 - A variable is a global name in the code of a function defined in `__main__`, of its inner
   functions, and of the functions and classes of `__main__` it uses. Values in its closure, and
-  mutable defaults and bound arguments, count too.
+  mutable defaults and bound arguments, count too. So does an object of the notebook whose method or
+  `__call__` the function is, wherever its class is; one that a module holds is the module's.
 - Modules, classes, functions, agents, types of annotations and builtins are not variables. An
   undefined name is one.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
@@ -19,11 +20,13 @@ import builtins
 import dis
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAIN = "__main__"
+_OURS = __name__.partition(".")[0]
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
 _FUNCTIONS = (
@@ -44,18 +47,21 @@ _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
 
 
-def reads(function: Any) -> frozenset[str]:
+def reads(function: Any, *, earlier: bool = False) -> frozenset[str]:
     """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
+    earlier: as records of earlier versions count, for which only objects of the notebook's own
+        classes are the notebook's.
     """
-    return frozenset(_Search().of(function))
+    return frozenset(_Search(earlier=earlier).of(function))
 
 
 class _Search:
     """Walks from one function to all that it uses, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, earlier: bool) -> None:
+        self._earlier = earlier
         self._seen: set[int] = set()
         self._kept: list[Any] = []  # so that no id is reused
 
@@ -80,7 +86,10 @@ class _Search:
             yield from self._function(value)
         elif is_a(value, type):
             yield from self._class(value)
-        elif _in_main(type(value)):
+        elif is_a(value, types.BuiltinFunctionType):
+            if self._of_notebook(value.__self__):
+                yield "self"
+        elif _in_main(type(value)) or (_is_called(value) and self._of_notebook(value)):
             yield "self"
         if (inner := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             yield from self.of(inner)
@@ -89,8 +98,19 @@ class _Search:
         yield from self.of(method.__func__)
         if is_a(method.__self__, type):
             yield from self.of(method.__self__)
-        elif _in_main(type(method.__self__)):
+        elif _in_main(type(method.__self__)) or self._of_notebook(method.__self__):
             yield "self"
+
+    def _of_notebook(self, value: Any) -> bool:
+        """Return whether an object is the notebook's, wherever its class is."""
+        if self._earlier or _no_data(value) or is_a(value, (type, types.NoneType)):
+            return False
+        home = getattr(type(value), "__module__", None)
+        if not isinstance(home, str) or home.partition(".")[0] == _OURS:
+            return False
+        spaces = (vars(module) for name in (MAIN, home) if (module := sys.modules.get(name)))
+        held = [any(value is each for each in list(space.values())) for space in spaces]
+        return held[0] if any(held) else True
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
         cells = list(closure(function))
@@ -175,6 +195,11 @@ def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _in_main(made: type) -> bool:
     return bool(type.__dict__["__dict__"].__get__(made).get("__module__") == MAIN)
+
+
+def _is_called(value: Any) -> bool:
+    """Return whether a value is no function and can be called."""
+    return hasattr(type(value), "__call__") and not _like_a_function(value)  # noqa: B004
 
 
 def _like_a_function(value: Any) -> bool:

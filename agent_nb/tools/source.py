@@ -4,6 +4,8 @@ Why: a replay takes the result of a tool from the record. A changed tool might r
 result, and a test reports that.
 
 Rules
+- These are the rules of records that name a tool's `code`; `project_source` adds to them for those
+  that name its `source`.
 - The source text counts (`source_text`), never bytecode, which differs between Python versions.
 - What the function names counts too: functions, classes, wrapped functions, closures and their
   constants, and top-level assignments of modules, if they are defined in `__main__` or in a file
@@ -45,21 +47,26 @@ class Code(msgspec.Struct, frozen=True):
 
 def code_of(function: Any, folder: str | Path) -> Code:
     """Return the code of a function, as far as it is in `__main__` or below `folder`."""
-    search = _Search(Path(folder).resolve())
+    search = Search(Path(folder).resolve())
     search.add(function, "")
-    return Code(
-        digest(sorted(set(search.texts))) if search.texts else "", tuple(sorted(search.unseen))
-    )
+    return search.code
 
 
-class _Search:
-    """Walks from one function to all that it names, each once."""
+class Search:
+    """Walks from one function to all that it names, each once: `texts` are what counts."""
 
     def __init__(self, folder: Path) -> None:
         self.texts: list[str] = []
         self.unseen: set[str] = set()
-        self._folder = folder
+        self._folder = self._root = folder
         self._met: list[Any] = []
+
+    @property
+    def code(self) -> Code:
+        """What was found."""
+        return Code(
+            digest(sorted(set(self.texts))) if self.texts else "", tuple(sorted(self.unseen))
+        )
 
     def add(self, value: Any, name: str) -> None:
         """Add the text of `value`, known as `name`, and of what it names."""
@@ -81,7 +88,7 @@ class _Search:
             (functools.partial, self._partial),
             (
                 types.MethodType | staticmethod | classmethod,
-                lambda value, name: self.add(value.__func__, name),
+                self._method,
             ),
             (property, self._property),
             (types.FunctionType, self._function),
@@ -94,6 +101,9 @@ class _Search:
         self.add(value.func, name)
         for bound in (*value.args, *value.keywords.values()):
             self._constant(bound)
+
+    def _method(self, value: Any, name: str) -> None:
+        self.add(value.__func__, name)
 
     def _property(self, value: Any, name: str) -> None:
         for part in filter(None, (value.fget, value.fset)):
@@ -119,8 +129,9 @@ class _Search:
         for called, held in closure(function):
             self._constant(held)
             self._named(called, held, text)
-        for path in self._imports(text):
+        for path in self._imports(text, module):
             self._file(path)
+        self._defaults(function, text)
         if wrapped is not None:
             self.add(wrapped, name)
 
@@ -181,7 +192,10 @@ class _Search:
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                 self.texts.append(plain(ast.get_source_segment(text, node) or ""))
 
-    def _imports(self, text: str) -> Iterator[Path]:
+    def _defaults(self, function: types.FunctionType, text: str) -> None:
+        """Add what the defaults of a function name; here none of it counts."""
+
+    def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""
         for node in ast.walk(parsed(text)):
             asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
@@ -190,8 +204,8 @@ class _Search:
                 if isinstance(node, ast.ImportFrom) and node.module and not node.level
                 else []
             )
-            for module in asked:
-                place = self._folder.joinpath(*module.split("."))
+            for called in asked:
+                place = self._folder.joinpath(*called.split("."))
                 files = (place.with_suffix(".py"), place / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
@@ -205,8 +219,11 @@ class _Search:
         file = getattr(sys.modules.get(module), "__file__", None)
         if not isinstance(file, str):
             return False
-        path = Path(file).resolve()
-        return path.is_relative_to(self._folder) and not any(part in _SITES for part in path.parts)
+        return self._counts(Path(file).resolve())
+
+    def _counts(self, path: Path) -> bool:
+        """Return whether the code of a file counts."""
+        return path.is_relative_to(self._root) and not any(part in _SITES for part in path.parts)
 
     def _stop(self, value: Any, name: str) -> None:
         module, called = _module_of(value), getattr(value, "__qualname__", None) or name

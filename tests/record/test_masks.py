@@ -7,21 +7,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.record.clock import Span
-from agent_nb.record.masks import Rule, Side, compare, unnamed
+from agent_nb.record.durations import EXACT, Measures
+from agent_nb.record.folders import Folders, unnamed
+from agent_nb.record.masks import Rule, Side, Verdict, compare
 
 
 def at(*parts):
     return datetime.datetime(*parts, tzinfo=datetime.UTC).timestamp()
 
 
+def interpreter(prefix, base, version):
+    library = f"{base}/lib/python{version}"
+    places = {
+        "prefix": prefix,
+        "base": base,
+        "library": library,
+        "program": f"{prefix}/bin/python{version}",
+    }
+    return {name: unnamed(path) for name, path in places.items()}
+
+
 BEGAN, AGAIN = at(2026, 11, 22, 21, 33, 45), at(2026, 12, 24, 6, 1, 2)
 RECORDED = Side(
-    span=Span(BEGAN, BEGAN + 2, "Europe/Berlin"), work=unnamed("/srv/a"), temporary=unnamed("/tmp")
+    span=Span(BEGAN, BEGAN + 2, "Europe/Berlin"),
+    folders=Folders(
+        work=unnamed("/srv/a"),
+        temporary=unnamed("/tmp"),
+        python=interpreter("/srv/a/.venv", "/usr", "3.11"),
+    ),
 )
 NOW = Side(
     span=Span(AGAIN, AGAIN + 2, "", 19_800),
-    work=unnamed("/data/b c"),
-    temporary=unnamed("/var/tmp"),
+    folders=Folders(
+        work=unnamed("/data/b c"),
+        temporary=unnamed("/var/tmp"),
+        python=interpreter("/opt/p", "/opt/p", "3.13"),
+    ),
 )
 TRACE = 'Traceback (most recent call last):\n{}  File "<notebook cell>", line 2, in h\n    1/0\n{}ZeroDivisionError: {}'
 IPYTHON = "ValueError      Traceback (most recent call last)\nCell In[{}], line 2\n      1 x\n----> 2 {}\n{}\nValueError: a"
@@ -32,6 +53,41 @@ SAME = {
     "a time of day": ("at 21:33:47", "at 06:01:02"),
     "a time of day to the minute": ("at 10:33 PM", "at 11:31 AM"),
     "the day": ("on 2026-11-22.", "on 2026-12-24."),
+    "the day as Germans write it": ("am 22.11.2026", "am 24.12.2026"),
+    "the time as Germans write it": ("22.11.2026 22:33:46", "24.12.2026 11:31:03"),
+    "the day in one number": ("r_20261122.csv", "r_20261224.csv"),
+    "the day as a number": ({"day": 20261122}, {"day": 20261224}),
+    "the day with slashes": ("11/22/2026", "12/24/2026"),
+    "the day as C writes it": ("11/22/26", "12/24/26"),
+    "the day with slashes, the year first": ("2026/11/22 22:33:46", "2026/12/24 11:31:03"),
+    "the day of the week": ("Sunday, 22 November 2026", "Thursday, 24 December 2026"),
+    "the day, the month in letters": ("22-Nov-2026 22:33:46", "24-Dec-2026 11:31:02"),
+    "the name of a zone": ("2026-11-22 22:33:46 CET", "2026-12-24 11:31:02 IST"),
+    "midnight of the day": ("2026-11-22 00:00:00", "2026-12-24 00:00:00"),
+    "a time of day on the day": ("2026-11-22T18:15:00", "2026-12-24T18:15:00"),
+    "a file that ls lists": (
+        "-rw-r--r-- 1 ann ann 12 Nov 22 22:33 a.csv",
+        "-rw-r--r-- 1 ann ann 12 Dec 24 11:31 a.csv",
+    ),
+    "a file that has become old": ("12 Nov 22 21:02 a.csv", "12 Nov 22  2026 a.csv"),
+    "a time as a tuple": (
+        "time.struct_time(tm_year=2026, tm_mon=11, tm_mday=22, tm_hour=22, tm_min=33, tm_sec=46, tm_wday=6, tm_yday=326, tm_isdst=0)",
+        "time.struct_time(tm_year=2026, tm_mon=12, tm_mday=24, tm_hour=11, tm_min=31, tm_sec=2, tm_wday=3, tm_yday=358, tm_isdst=0)",
+    ),
+    "a key of the day": ({"2026-11-22": 3, "n": 1}, {"2026-12-24": 3, "n": 1}),
+    "data of the day of recording": (
+        "2026-11-22 oak 61\nat 22:33:46",
+        "2026-11-22 oak 61\nat 11:31:02",
+    ),
+    "data of the day of the replay": (
+        "2026-12-24 oak 61\nat 22:33:46",
+        "2026-12-24 oak 61\nat 11:31:02",
+    ),
+    "a path of the recording's folder in the data": (
+        "/srv/a/x.csv at 22:33:46",
+        "/srv/a/x.csv at 11:31:02",
+    ),
+    "a program below a short prefix": ("/usr/bin/env in /srv/a", "/usr/bin/env in /data/b c"),
     "the day in words": ("22 November 2026", "24 December 2026"),
     "a time as C writes it": ("Sun Nov 22 21:33:46 2026", "Thu Dec 24 06:01:02 2026"),
     "a datetime's repr": (
@@ -57,8 +113,67 @@ SAME = {
     ),
     "the working folder": ("read /srv/a/d.csv", "read /data/b c/d.csv"),
     "the temporary folder": ("wrote /tmp/tmpab12cd34/q", "wrote /var/tmp/tmp98_fedcb/q"),
+    "a temporary folder with a name": (
+        "/tmp/run-ab12cd34/x.csv",
+        "/var/tmp/run-98_fedcb/x.csv",
+    ),
+    "a temporary file with an ending": ("/tmp/tmpab12cd34.csv", "/var/tmp/tmp98_fedcb.csv"),
+    "what mktemp makes": ("/tmp/tmp.aB12cd34Ef", "/var/tmp/tmp.zZ98fedcbA"),
+    "the prefix": ("in /srv/a/.venv", "in /opt/p"),
+    "the library": ("/usr/lib/python3.11/json/x.py", "/opt/p/lib/python3.13/json/x.py"),
+    "the program": ("/srv/a/.venv/bin/python3.11 -m x", "/opt/p/bin/python3.13 -m x"),
+    "site-packages": (
+        "/srv/a/.venv/lib/python3.11/site-packages/np/x.py",
+        "/opt/p/lib/python3.13/site-packages/np/x.py",
+    ),
+    "site-packages of another environment": (
+        "/base/lib/python3.11/site-packages/np/x.py",
+        "/usr/lib/python3/dist-packages/np/x.py",
+    ),
+    "a module of the library": (
+        "<module 'json' from '/usr/lib/python3.11/json/__init__.py'>",
+        "<module 'json' from '/opt/p/lib/python3.13/json/__init__.py'>",
+    ),
+    "a module that is built in elsewhere": (
+        "<module 'math' (built-in)>",
+        "<module 'math' from '/opt/p/lib/python3.13/lib-dynload/math.cpython-313-x86_64-linux-gnu.so'>",
+    ),
+    "a module of the project": (
+        "<module 'h' from '/srv/a/h.py'>",
+        "<module 'h' from '/data/b c/h.py'>",
+    ),
+    "the line of a warning in a package": (
+        "/v/site-packages/np/x.py:12: UserWarning: old",
+        "/w/site-packages/np/x.py:19: UserWarning: old",
+    ),
+    "a suggestion": (
+        "NameError: name 'bass' is not defined",
+        "NameError: name 'bass' is not defined. Did you mean: 'base'?",
+    ),
+    "a suggestion to import": (
+        "NameError: name 'sys' is not defined",
+        "NameError: name 'sys' is not defined. Did you forget to import 'sys'?",
+    ),
+    "a suggested argument": (
+        "TypeError: f() got an unexpected keyword argument 'nam'",
+        "TypeError: f() got an unexpected keyword argument 'nam'. Did you mean 'name'?",
+    ),
     "a set": ("{'b', 'a'}", "{'a', 'b'}"),
     "a set of numbers": ("in {2, 10, 1}", "in {10, 1, 2}"),
+    "tqdm's end": ("100% 3/3 [00:00<00:00, 123.4it/s]", "100% 3/3 [00:09<00:00, 1.2s/it]"),
+    "frames of libraries": (
+        TRACE.format('  File "/usr/x.py", line 3, in f\n    g()\n', "    ~^~\n", "a"),
+        TRACE.format("", "", "a"),
+    ),
+    "cell numbers": (
+        IPYTHON.format(3, "1/0", "\nFile ~/x.py:3, in f(x)\n      3 a"),
+        IPYTHON.format(15, "1/0", ""),
+    ),
+    "an integral float": ([1.0, {"a": 2}], [1, {"a": 2.0}]),
+    "the size of a picture": ("(image/png, 12,345 bytes)", "(image/png, 12,399 bytes)"),
+    "white space at line ends": ("a \nb\n", "a\nb"),
+}
+MEASURED = {
     "%time": (
         "CPU times: user 1 s\nWall time: 3 s",
         "CPU times: user 1 ms, sys: 2 us, total: 1 ms\nWall time: 3 min",
@@ -75,22 +190,27 @@ SAME = {
         "5\nWall time: 3 s",
         "5\nWall time: 4 s\nCompiler : 1min 3s\nParser   : 200 ms",
     ),
-    "tqdm's end": ("100% 3/3 [00:00<00:00, 123.4it/s]", "100% 3/3 [00:09<00:00, 1.2s/it]"),
     "a duration of the same size": ("took 12 ms", "took 50 ms"),
     "a duration in another unit": ("took 900 µs", "took 2.2 ms"),
     "a rate of the same size": ("3.5 rows/s", "9.1 rows/s"),
     "a timedelta": ("0:00:00.0012", "0:00:00.0099"),
-    "frames of libraries": (
-        TRACE.format('  File "/usr/x.py", line 3, in f\n    g()\n', "    ~^~\n", "a"),
-        TRACE.format("", "", "a"),
-    ),
-    "cell numbers": (
-        IPYTHON.format(3, "1/0", "\nFile ~/x.py:3, in f(x)\n      3 a"),
-        IPYTHON.format(15, "1/0", ""),
-    ),
-    "an integral float": ([1.0, {"a": 2}], [1, {"a": 2.0}]),
-    "the size of a picture": ("(image/png, 12,345 bytes)", "(image/png, 12,399 bytes)"),
-    "white space at line ends": ("a \nb\n", "a\nb"),
+    "a duration below a second": ("0.00 s", "0.92 s"),
+    "a duration of minutes": ("took 1min 3s", "took 4min 40s"),
+}
+PRINTED = {
+    "pytest": ("=== 3 passed, 1 skipped in 0.42s ===", "=== 3 passed, 1 skipped in 3.90s ==="),
+    "pytest, quietly": ("3 passed in 0.42s", "3 passed in 1.20s"),
+    "unittest": ("Ran 3 tests in 0.001s", "Ran 3 tests in 0.310s"),
+    "time of a shell": ("real\t0m0.005s\nuser\t0m0.001s", "real\t0m0.815s\nuser\t0m0.101s"),
+    "joblib": ("| elapsed:    0.3s remaining: 0.1s", "| elapsed:    1.9s remaining: 0.0s"),
+    "scikit-learn": ("[CV] END C=1; total time=   0.0s", "[CV] END C=1; total time=   0.9s"),
+    "Keras": ("32/32 ━━ 0s 1ms/step - loss: 0.5", "32/32 ━━ 1s 30ms/step - loss: 0.5"),
+    "a bar": ("3 of 3, 120.5it/s", "3 of 3, 40.1it/s"),
+}
+IN_A_SHELL = {
+    "a build": ("built in 0.42s", "built in 2.10s"),
+    "ping": ("ttl=64 time=0.045 ms", "ttl=64 time=0.245 ms"),
+    "a download": ("12.1 MB/s", "40.5 MB/s"),
 }
 DIFFERENT = {
     "a line that only looks like one of %time": ("Parser   : 5 errors", "Parser   : 9 errors"),
@@ -99,6 +219,43 @@ DIFFERENT = {
     "a date of the data": ("2024-05-01", "2025-05-01"),
     "a date of the data beside the day of the run": ("2024-11-22", "2026-12-24"),
     "a time that was not the run's": ("at 12:30:00", "at 06:01:02"),
+    "a time that moved by a day": ("on 2026-11-22", "on 2026-12-23"),
+    "one time more": ("at 22:33:46", "at 11:31:02 11:31:02"),
+    "one time less": ("at 22:33:46 22:33:46", "at 11:31:02"),
+    "a time near the recording in both": ("at 22:33:46", "at 22:33:47"),
+    "a time near the replay in both": ("at 11:31:01", "at 11:31:02"),
+    "the day in another form": ("2026-11-22", "24.12.2026"),
+    "seconds since 1970 in another unit": (int(BEGAN), int(AGAIN * 1000)),
+    "minutes and no seconds": ("at 22:33:46", "at 11:31"),
+    "a day that does not exist": ("r_20269999", "r_20268888"),
+    "a date of the data as Germans write it": ("22.11.2024", "24.12.2024"),
+    "a date of the data in one number": (20240501, 20240601),
+    "a version": ("1.2.3", "1.2.4"),
+    "an old file with another time": ("Nov 22 10:15 a.csv", "Nov 21  2026 a.csv"),
+    "another key": ({"2026-11-22": 3}, {"2026-12-23": 3}),
+    "one key more": ({"a": 1}, {"a": 1, "2026-12-24": 1}),
+    "hours of work": ("worked 7.5 hours", "worked 70.5 hours"),
+    "a percentile": ("p95 = 120 ms", "p95 = 480 ms"),
+    "a rate of the data": ("900 rows/s", "100 rows/s"),
+    "a wall time of the data": ("Wall time: 3 h", "Wall time: 5 h"),
+    "a time in a sentence": ("won in 9.58s by Bolt", "won in 9.69s by Bolt"),
+    "a duration of the same size": ("took 12 ms", "took 50 ms"),
+    "tests that ran": ("3 passed in 0.42s", "4 passed in 0.42s"),
+    "a name of a temporary file": ("/tmp/results1", "/var/tmp/results2"),
+    "the prefix instead of the library": ("/srv/a/.venv/x", "/opt/p/lib/python3.13/x"),
+    "the working folder instead of the temporary one": ("/srv/a/x", "/var/tmp/x"),
+    "another module": (
+        "<module 'json' from '/usr/lib/python3.11/json/__init__.py'>",
+        "<module 'csv' from '/opt/p/lib/python3.13/csv.py'>",
+    ),
+    "a module of the data": ("<module 'h' from '/x/h.py'>", "<module 'h' from '/y/h.py'>"),
+    "another package": ("/v/site-packages/np/x.py", "/v/site-packages/pd/x.py"),
+    "a name that is suggested in a text": ("Did you mean: 'a'?", "Did you mean: 'b'?"),
+    "a name that an error names": (
+        "NameError: 'a'. Did you mean: 'c'?",
+        "NameError: 'b'. Did you mean: 'c'?",
+    ),
+    "a text and a number": ("42", 42),
     "a duration that is another": ("12 ms", "999 ms"),
     "a rate that is another": ("3 it/s", "300 it/s"),
     "a time of the data": ("10:15:00.5", "11:15:00.5"),
@@ -129,6 +286,38 @@ def test_it_is_different(what):
     assert not compare(*DIFFERENT[what], RECORDED, NOW).same
 
 
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_each_value_of_a_difference_is_the_same_as_itself(what):
+    for value in DIFFERENT[what]:
+        assert compare(value, value, RECORDED, NOW) == Verdict(True)
+
+
+@pytest.mark.parametrize("what", MEASURED)
+def test_where_a_clock_is_read_it_is_the_same(what):
+    verdict = compare(*MEASURED[what], RECORDED, NOW, measures=Measures(clock=True))
+    assert verdict.same
+    assert {rule for rule, *_ in verdict.masked} <= {"time", "duration"}
+    assert verdict.masked
+    assert not compare(*MEASURED[what], RECORDED, NOW).same
+
+
+@pytest.mark.parametrize("pair", [("12 ms", "12 s"), ("3 it/s", "300 it/s"), ("5 s", "6 s")])
+def test_where_a_clock_is_read_other_durations_are_different(pair):
+    assert not compare(*pair, RECORDED, NOW, measures=Measures(clock=True)).same
+
+
+@pytest.mark.parametrize("what", PRINTED)
+def test_a_line_that_a_library_prints_is_the_same(what):
+    assert compare(*PRINTED[what], RECORDED, NOW).same
+    assert not compare(*PRINTED[what], RECORDED, NOW, measures=EXACT).same
+
+
+@pytest.mark.parametrize("what", IN_A_SHELL)
+def test_a_line_that_a_shell_prints_is_the_same(what):
+    assert compare(*IN_A_SHELL[what], RECORDED, NOW, measures=Measures(commands=True)).same
+    assert not compare(*IN_A_SHELL[what], RECORDED, NOW).same
+
+
 def test_what_was_masked_is_listed_in_pairs():
     verdict = compare("a 21:33:46 <A at 0x1>", "a 06:01:03 <A at 0x1>", RECORDED, NOW)
     assert verdict.masked == (("clock", "21:33:46", "06:01:03"),)
@@ -136,10 +325,10 @@ def test_what_was_masked_is_listed_in_pairs():
 
 def test_a_pattern_of_the_project_is_masked_and_listed():
     rules = [Rule(pattern=r"build (\d)[0-9a-f]+", replace=r"build \1")]
-    verdict = compare("build 1abc", "build 1fff", RECORDED, NOW, rules)
+    verdict = compare("build 1abc", "build 1fff", RECORDED, NOW, rules=rules)
     assert verdict.same
     assert verdict.masked == ((f"pattern {rules[0].pattern!r}", "build 1abc", "build 1fff"),)
-    assert not compare("build 1abc", "build 2abc", RECORDED, NOW, rules).same
+    assert not compare("build 1abc", "build 2abc", RECORDED, NOW, rules=rules).same
 
 
 def test_a_folder_is_recorded_without_its_name():
@@ -154,4 +343,4 @@ def test_a_folder_is_recorded_without_its_name():
     )
 )
 def test_whatever_it_is_it_is_the_same_as_itself(value):
-    assert compare(value, value, RECORDED, RECORDED).same
+    assert compare(value, value, RECORDED, NOW).same

@@ -1,6 +1,10 @@
 """Two texts side by side."""
 
-from agent_nb.record import sides
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from agent_nb.record import given, sides
 
 
 def test_equal_lines_stand_beside_each_other_and_others_are_marked():
@@ -40,3 +44,26 @@ def test_as_text_it_has_two_columns_of_bounded_width():
         "  recorded   | now",
         f"≠ {'a' * 9}… | b",
     ]
+
+
+def test_a_difference_behind_thousands_of_equal_lines_is_shown():
+    many = "\n".join(map(str, range(5_000)))
+    assert ("≠", "4000", "x") in sides.lines(many, many.replace("4000", "x"))
+
+
+@pytest.mark.parametrize("pair", [("a\n", "a"), ("a\x0cb", "a\nb"), ("", "\n"), ("a\r\nb", "a\nb")])
+def test_texts_that_differ_always_have_a_row_that_differs(pair):
+    assert [mark for mark, *_ in sides.lines(*pair)].count("≠")
+    assert given.lines(*pair)
+
+
+@hypothesis.given(st.text("a\n\r\x0c", max_size=6), st.text("a\n\r\x0c", max_size=6))
+def test_only_equal_texts_have_no_row_that_differs(one, other):
+    assert any(mark == "≠" for mark, *_ in sides.lines(one, other)) == (one != other)
+    assert bool(given.lines(one, other)) == (one != other)
+
+
+def test_a_difference_far_to_the_right_is_shown_as_text():
+    shown = sides.text("x" * 500 + "61", "x" * 500 + "62")
+    assert "61 |" in shown
+    assert "62" in shown

@@ -1,6 +1,8 @@
 """Which variables of the notebook a function uses, as its code shows."""
 
+import sys
 import textwrap
+import types
 
 import pytest
 
@@ -111,3 +113,60 @@ def test_nothing_is_asked_of_the_objects():
     space = notebook("def f(): return base")
     space["base"] = Touchy()
     assert reads(space["f"]) == {"base"}
+
+
+SHOP = """
+class Shop:
+    def __init__(self):
+        self.prices = {"oak": 61}
+    def price(self, wood):
+        return self.prices[wood]
+    def __call__(self, wood):
+        return self.price(wood)
+
+shop = Shop()
+"""
+OF_THE_NOTEBOOK = {
+    "a method of an object": "f = Shop().price",
+    "a method of a variable": "here = Shop()\nf = here.price",
+    "a method of a variable that a module holds too": "f = shop.price",
+    "an object that can be called": "f = Shop()",
+    "a method of data": "f = {'oak': 61}.get",
+    "a partial of a method": "import functools\nf = functools.partial(Shop().price, 'oak')",
+}
+OF_A_MODULE = {
+    "a method of an object that only a module holds": "import shop_of_reads\nf = shop_of_reads.shop.price",
+    "a function of random": "from random import randint as f",
+    "a function of numpy.random": "from numpy.random import rand as f",
+    "a class method": "f = dict.fromkeys",
+    "a builtin": "f = len",
+}
+
+
+@pytest.fixture
+def main(tmp_path, monkeypatch):
+    """Run a cell in a notebook beside a module; return its namespace."""
+    (tmp_path / "shop_of_reads.py").write_text(SHOP)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def run(source, imports=""):
+        module = types.ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", module)
+        exec(f"{imports}\n{source}", module.__dict__)
+        return module.__dict__
+
+    yield run
+    sys.modules.pop("shop_of_reads", None)
+
+
+@pytest.mark.parametrize("source", OF_THE_NOTEBOOK.values(), ids=OF_THE_NOTEBOOK)
+def test_an_object_is_the_notebooks_wherever_its_class_is(main, source):
+    space = main(source, "from shop_of_reads import Shop, shop")
+    assert reads(space["f"]) == {"self"}
+    assert reads(space["f"], earlier=True) == set()
+
+
+@pytest.mark.parametrize("source", OF_A_MODULE.values(), ids=OF_A_MODULE)
+def test_an_object_that_only_a_module_holds_is_the_modules(main, source):
+    assert reads(main(source)["f"]) == set()

@@ -14,7 +14,7 @@ import pytest
 from helpers.hostile_objects import HITS, hostile
 
 from agent_nb import Agent, Scripted
-from agent_nb.agent.dependencies import behind
+from agent_nb.agent.dependencies import Reader, behind
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape, TapeApprover, lives
 from agent_nb.record.record import run_record
@@ -154,7 +154,7 @@ def test_it_runs_again_in_a_replay_and_counts_as_our_own_tool() -> None:
     tools = resolve("variables")
     assert lives(tools["variables"])
     assert tools["variables"].effect == "reads"
-    assert behind(tools, ".") == {}
+    assert behind(tools, Reader(folder=".")) == {}
 
 
 def recorded(kernel: Kernel) -> Any:

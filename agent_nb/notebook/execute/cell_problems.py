@@ -110,7 +110,7 @@ def _pictures(
     run = next((r for r in runs if r.get("replayed") and "ordinal" not in r), None)
     if (
         run is not None
-        and run.get("compare", "full") == "full"
+        and run.get("compare", "full") in ("exact", "full")
         and agent_cell(source_of(cell)) is not None
     ):
         yield from differences(cell, executed, run)

@@ -1,0 +1,124 @@
+"""Whether code reads a clock or runs a shell, itself or in code of the project behind it.
+
+Why: a duration in a result may differ where the code measures; elsewhere it is a result.
+
+Rules
+- Code is followed as `project_source` follows it. What stops there, such as `time.perf_counter`, is
+  known by its full name, whatever it is called here.
+- Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
+- Nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..record.durations import LINES, Measures
+from .project_source import ProjectSearch
+from .reads import MAIN
+from .source_text import parsed
+
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
+_FULL = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
+    "timeit.default_timer",
+    "timeit.timeit",
+    "timeit.repeat",
+    "timeit.Timer",
+    "os.times",
+    "resource.getrusage",
+}
+_DAYS = ("now", "utcnow", "today")  # methods of the classes of `datetime` and of pandas
+_PARSERS = ("datetime64", "to_datetime", "Timestamp")  # they read "now" and "today"
+_MAGIC = r"(?:time|timeit|prun)\b"
+_CLOCK_LINE = re.compile(
+    rf"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?%%?{_MAGIC}|run_(?:line|cell)_magic\(['\"]{_MAGIC}", re.M
+)
+_SHELL_LINE = re.compile(
+    r"^[^\S\n]*(?:\w+[^\S\n]*=[^\S\n]*)?(?:!|%%?(?:bash|sh|script|sx|system)\b)|\bsubprocess\b"
+    r"|\bcreate_subprocess_|\bos\.(?:system|popen)\b|\bget_ipython\(\)\.(?:system|getoutput)\b",
+    re.M,
+)
+_OTHER_LINE = re.compile(r"^([^\S\n]*)(?:\w+[^\S\n]*=[^\S\n]*)?([%!].*)$", re.M)
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def measures_of_code(text: str, folder: str | Path) -> Measures:
+    """Return what a piece of code measures that runs in the notebook."""
+    search = ProjectSearch(folder)
+    module = sys.modules.get(MAIN)
+    search.add_code(_without_magics(text), dict(vars(module)) if module is not None else {})
+    return _measures([text, *search.texts], search.unseen)
+
+
+def measures_of_function(function: Any, folder: str | Path) -> Measures:
+    """Return what a function measures."""
+    search = ProjectSearch(folder)
+    search.add(function, "")
+    return _measures(search.texts, search.unseen)
+
+
+def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
+    listed = list(texts)
+    clock = any(name in _FULL or name.rpartition(".")[2] in _DAYS for name in names)
+    return Measures(
+        lines=LINES.lines,
+        commands=any(map(_SHELL_LINE.search, listed)),
+        clock=clock or any(_CLOCK_LINE.search(text) or _reads(text) for text in listed),
+    )
+
+
+def _reads(text: str) -> bool:
+    """Return whether a text itself names a clock."""
+    tree = parsed(_without_magics(text))
+    called: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            called |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.ImportFrom):
+            called |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return any(_is_clock(node, called) for node in ast.walk(tree))
+
+
+def _is_clock(node: ast.AST, called: dict[str, str]) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        base, name = node.func.value, node.func.attr
+        if name in _DAYS or (name == "time" and _is_loop(base)):
+            return True
+        if name in _PARSERS and any(_is_today(argument) for argument in node.args):
+            return True
+    full = _dotted(node, called)
+    return full in _FULL or full.rpartition(".")[2].removesuffix("_ns") in _CLOCKS[1:]
+
+
+def _is_today(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in ("now", "today")
+
+
+def _is_loop(base: ast.expr) -> bool:
+    """Return whether a text calls something an event loop."""
+    return ast.unparse(base).removesuffix("()").endswith("loop")
+
+
+def _dotted(node: ast.AST, called: dict[str, str]) -> str:
+    """Return the full name of a name or attribute, "" for other nodes."""
+    if isinstance(node, ast.Name):
+        return called.get(node.id, node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{called.get(node.value.id, node.value.id)}.{node.attr}"
+    return ""
+
+
+def _without_magics(text: str) -> str:
+    """Return a piece of code that Python can parse; the names in lines of IPython stay."""
+    return text if parsed(text).body else _OTHER_LINE.sub(_line, text)
+
+
+def _line(found: re.Match[str]) -> str:
+    names = (name for name in _NAME.findall(found[2]) if not keyword.iskeyword(name))
+    return f"{found[1]}({', '.join(names)})"

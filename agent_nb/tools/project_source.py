@@ -1,0 +1,201 @@
+"""The digest of a tool's code with all it uses from the notebook's project.
+
+Why beside `source`: records of earlier versions hold digests by its rules, and must not go stale
+because the rules have grown.
+
+Rules, beside those of `source`
+- The project begins at the nearest folder from the notebook's upwards that has a `pyproject.toml`
+  or `.git`; without one it is the notebook's folder. The interpreter's own library is outside.
+- A name that a module imports is followed to where it is assigned, through any number of modules;
+  so are the names in that assignment, in defaults of arguments and in the body of a class.
+- A method counts with its class.
+- Modules that a function imports when it runs count wherever they are in the project.
+- Nothing is run or imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .reads import MAIN, is_a
+from .source import Code, Search
+from .source_text import parsed, plain
+
+_MARKS = ("pyproject.toml", ".git")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def project_code(function: Any, folder: str | Path) -> Code:
+    """Return the code of a function, as far as it is in `__main__` or the project of `folder`."""
+    search = ProjectSearch(folder)
+    search.add(function, "")
+    return search.code
+
+
+@lru_cache(64)
+def project_root(folder: str | Path) -> Path:
+    """Return the folder at which the project of a notebook's `folder` begins."""
+    own = Path(folder).resolve()
+    marked = (p for p in (own, *own.parents) if any((p / mark).exists() for mark in _MARKS))
+    return next(marked, own)
+
+
+class ProjectSearch(Search):
+    """Walks from one function or piece of code to all of the project that it names."""
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(Path(folder).resolve())
+        self._root = project_root(folder)
+        self._library = Path(sysconfig.get_path("stdlib")).resolve()
+        self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
+
+    def add_code(self, text: str, namespace: dict[str, Any]) -> None:
+        """Add a piece of code that runs in `namespace`, and what it names."""
+        self.texts.append(text)
+        for name in sorted(_names(parsed(text))):
+            if name in namespace:
+                self._named(name, namespace[name], text)
+                if self._seen(kind := type(namespace[name])):
+                    self.add(kind, kind.__name__)
+
+    def _method(self, value: Any, name: str) -> None:
+        super()._method(value, name)
+        if is_a(value, types.MethodType):
+            owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
+            if self._seen(owner):
+                self.add(owner, owner.__name__)
+
+    def _class(self, made: type) -> None:
+        super()._class(made)
+        module = sys.modules.get(made.__module__)
+        if not self._seen(made) or module is None:
+            return
+        text = _text(module)
+        for node in _found(parsed(text), made.__qualname__):
+            for statement in node.body:
+                if not isinstance(statement, _SCOPES):
+                    self._statement(module, text, statement)
+
+    def _assigned(self, module: types.ModuleType | None, name: str) -> None:
+        if module is None or module.__name__ == MAIN or (module.__name__, name) in self._bound:
+            return
+        self._bound.add((module.__name__, name))
+        text = _text(module) if self._seen(module) else ""
+        for node in _statements(parsed(text).body):
+            if isinstance(node, ast.ImportFrom):
+                self._imported(module, node, name)
+            elif not isinstance(node, _SCOPES) and name in _stored(node):
+                self._statement(module, text, node)
+
+    def _statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
+        """Add a statement of a module, and what it names."""
+        part = ast.get_source_segment(text, node) or ""
+        self.texts.append(plain(part))
+        self._uses(_names(node), module.__dict__, module, part)
+
+    def _uses(
+        self, names: set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
+    ) -> None:
+        for name in sorted(names & space.keys()):
+            self._named(name, space[name], text)
+            self._assigned(module, name)
+
+    def _imported(self, module: types.ModuleType, node: ast.ImportFrom, name: str) -> None:
+        """Follow a name to the module that it is imported from."""
+        origin = sys.modules.get(_origin(node, module))
+        for alias in node.names if origin is not None else ():
+            if alias.name == "*" or (alias.asname or alias.name) == name:
+                self._assigned(origin, name if alias.name == "*" else alias.name)
+
+    def _defaults(self, function: types.FunctionType, text: str) -> None:
+        module = sys.modules.get(str(function.__globals__.get("__name__")))
+        for node in ast.walk(parsed(text)):
+            if isinstance(node, ast.arguments):
+                values = [*node.defaults, *filter(None, node.kw_defaults)]
+                used = set().union(*map(_names, values))
+                self._uses(used, function.__globals__, module, text)
+
+    def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
+        for node in ast.walk(parsed(text)):
+            asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                origin = _origin(node, module)
+                asked = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+            for name in filter(None, asked):
+                yield from self._files(name)
+
+    def _files(self, name: str) -> Iterator[Path]:
+        """Yield the file of a module of the project, loaded or not."""
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        paths = [Path(loaded)] if isinstance(loaded, str) else []
+        for base in (self._folder, *map(Path, sys.path)) if not paths else ():
+            stem = base.joinpath(*name.split("."))
+            paths += (stem.with_suffix(".py"), stem / "__init__.py")
+        yield from [p for p in paths if self._counts(p.resolve()) and p.is_file()][:1]
+
+    def _counts(self, path: Path) -> bool:
+        return super()._counts(path) and not path.is_relative_to(self._library)
+
+
+def _origin(node: ast.ImportFrom, module: types.ModuleType | None) -> str:
+    """Return the full name of the module that a statement imports from, "" if it is unknown."""
+    if not node.level:
+        return node.module or ""
+    package = getattr(module, "__package__", None)
+    try:
+        return importlib.util.resolve_name("." * node.level + (node.module or ""), package or "")
+    except ImportError:
+        return ""
+
+
+def _text(module: types.ModuleType) -> str:
+    """Return the source of a module, "" if it has none."""
+    file = getattr(module, "__file__", None)
+    try:
+        return Path(file).read_text(encoding="utf-8") if isinstance(file, str) else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, those below `if`, `try` and the like too."""
+    for node in body:
+        inner = [
+            getattr(part, field, [])
+            for part in (node, *getattr(node, "handlers", []), *getattr(node, "cases", []))
+            for field in ("body", "orelse", "finalbody")
+        ]
+        if isinstance(node, _SCOPES) or not any(inner):
+            yield node
+        for part in inner if not isinstance(node, _SCOPES) else ():
+            yield from _statements(part)
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _found(tree: ast.Module, qualname: str) -> Iterator[ast.ClassDef]:
+    """Yield the definition of a class of a module."""
+    body: Sequence[ast.stmt] = tree.body
+    *outer, last = qualname.split(".")
+    for name in outer:
+        body = next(
+            (n.body for n in _statements(body) if isinstance(n, ast.ClassDef) and n.name == name),
+            [],
+        )
+    yield from (n for n in _statements(body) if isinstance(n, ast.ClassDef) and n.name == last)
