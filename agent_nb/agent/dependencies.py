@@ -49,10 +49,10 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     def code(self, tool: Tool) -> dict[str, str]:
         """Return the digest of a tool's code under the name of its rules, if any is visible."""
-        from ..tools.project_source import project_code
+        from ..tools.project_source import digest_project_code
         from ..tools.source import code_of
 
-        found = (code_of if self.earlier else project_code)(tool.invoke, self.folder)
+        found = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
         self.unseen.update(found.unseen)
         return {"code" if self.earlier else "source": found.digest} if found.digest else {}
 
@@ -76,23 +76,23 @@ def behind(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
 def place(folder: str) -> dict[str, Any]:
     """Return the place of a run: its time zone, and its folders (as digests)."""
     zone, offset = clock.here()
-    return {"zone": zone, "offset": offset, **folders.here(folder)}
+    return {"zone": zone, "offset": offset, **folders.describe_folders(folder)}
 
 
-def is_earlier(log: Sequence[Event]) -> bool:
+def follows_earlier_rules(log: Sequence[Event]) -> bool:
     """Return whether the rules of earlier versions hold for a record."""
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), None)
     return start is None or "python" not in _mapping(start.settings.get("place"))
 
 
-def is_own(tool: Tool) -> bool:
+def is_built_in(tool: Tool) -> bool:
     """Return whether a tool is built in."""
     module = getattr(unwrap(tool.invoke), "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == _OURS
 
 
 def _tool(tool: Tool, reader: Reader) -> dict[str, str]:
-    if is_own(tool):
+    if is_built_in(tool):
         return {}
     code = reader.code(tool)
     schema = _schema(tool, _bare(tool.spec.parameters) if code else tool.spec.parameters)

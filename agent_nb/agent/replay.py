@@ -45,7 +45,7 @@ from .attachments import kept_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
 from .history import printed_by
-from .replay_check import Checked, ReplayCheck, sees
+from .replay_check import Checked, ReplayCheck, compares_pictures
 from .tape import Tape
 
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
@@ -231,7 +231,9 @@ class Player:
             return self._strict.difference(tool, contents, result, content, outcome)
         if normal(content) not in map(normal, contents):
             return ""
-        if (result.seq, "attachments") in self._tape.cut or (tool and not sees(tool.compare)):
+        if (result.seq, "attachments") in self._tape.cut or (
+            tool and not compares_pictures(tool.compare)
+        ):
             return None
         return result_pictures.difference(result, outcome, _same_text).difference or None
 

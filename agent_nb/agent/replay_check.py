@@ -37,7 +37,7 @@ from ..tools.policy import Policy
 from ..tools.read_files import content_hash
 from ..tools.toolset import Toolset
 from . import result_pictures
-from .dependencies import Behind, Reader, behind, changed, is_earlier, is_own, place
+from .dependencies import Behind, Reader, behind, changed, follows_earlier_rules, is_built_in, place
 from .tape import Tape
 
 AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
@@ -46,13 +46,13 @@ TOOL = {"schema": "its parameters or its description", **dict.fromkeys(CODE, "it
 ORDER: tuple[Compare, ...] = ("exact", "full", "text", "none")
 
 
-def stricter(tool: Compare, cell: Compare) -> Compare:
+def combine_compare(tool: Compare, cell: Compare) -> Compare:
     """Return what both a tool and a cell ask for: the least, but exactly if one asks for that."""
     least = max(tool, cell, key=ORDER.index)
     return "exact" if least == "full" and "exact" in (tool, cell) else least
 
 
-def sees(compare: Compare) -> bool:
+def compares_pictures(compare: Compare) -> bool:
     """Return whether pictures are compared."""
     return ORDER.index(compare) <= ORDER.index("full")
 
@@ -102,7 +102,8 @@ class ReplayCheck:
         self._began = time.time()
         self._code: set[str] = set()  # names of code that is not checked
         self._now: Behind = behind(
-            toolset, Reader(folder=folder, earlier=is_earlier(tape.events), unseen=self._code)
+            toolset,
+            Reader(folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._code),
         )
         self._masked: list[tuple[str, str, str]] = []
         self._unseen: set[str] = set()
@@ -114,7 +115,7 @@ class ReplayCheck:
 
         `recorded`: the contents that count as recorded.
         """
-        wish = stricter(tool.compare, self._wish.compare)
+        wish = combine_compare(tool.compare, self._wish.compare)
         if wish == "none":
             return None
         measures = EXACT if wish == "exact" else None
@@ -122,7 +123,7 @@ class ReplayCheck:
         if not any(same(one, content) for one in recorded):
             return ""
         cut = {(result.seq, "display"), (result.seq, "attachments")} & self._tape.cut
-        if not sees(wish) or cut:
+        if not compares_pictures(wish) or cut:
             return None
         return self._pictures(result, outcome, same) or self._display(
             tool.name, result, outcome, same
@@ -156,13 +157,13 @@ class ReplayCheck:
 
     def _measures(self, tool: Tool, result: Result) -> Measures:
         """Return what the code of a call measures."""
-        from ..tools.clock_reads import measures_of_code, measures_of_function
+        from ..tools.clock_reads import read_code_measures, read_function_measures
 
-        if not is_own(tool):
-            return measures_of_function(tool.invoke, self._folder)
+        if not is_built_in(tool):
+            return read_function_measures(tool.invoke, self._folder)
         call = next(c for c in self._tape.ran() if c.call_id == result.call_id)
         code = self._tape.arguments(call).get("code")
-        return measures_of_code(code, self._folder) if isinstance(code, str) else LINES
+        return read_code_measures(code, self._folder) if isinstance(code, str) else LINES
 
     def _sides(self) -> tuple[Side, Side] | None:
         """Return the places of the recorded run and of this one; None if the record has none."""

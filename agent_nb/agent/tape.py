@@ -35,7 +35,7 @@ from ..tools.reads import reads
 from ..tools.toolset import Toolset
 from ..wire.json_text import as_dict, as_list, canonical
 from .clean_json import clean_value
-from .dependencies import is_earlier
+from .dependencies import follows_earlier_rules
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
 FOREIGN = "This code comes from a record that you have not signed"
@@ -110,7 +110,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def lives(self, tool: Tool) -> bool:
         """Return whether a replay of this record must call the tool again."""
-        return lives(tool, earlier=is_earlier(self.events))
+        return lives(tool, earlier=follows_earlier_rules(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""

@@ -99,7 +99,7 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
             return False
 
 
-def clocks(text: str) -> Iterator[Clock]:
+def find_clocks(text: str) -> Iterator[Clock]:
     """Yield what may be a clock value, form after form; later ones may lie in earlier ones."""
     for number, form in enumerate(_FORMS):
         for found in form.finditer(text):

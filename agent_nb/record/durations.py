@@ -97,7 +97,7 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
         return self.unit == other.unit and large <= small * FACTOR
 
 
-def quantities(text: str, measures: Measures) -> Iterator[Quantity]:
+def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:
     """Yield the durations and rates of a text; later ones may lie in earlier ones."""
     for pattern in measures.patterns:
         for found in pattern.finditer(text):
@@ -113,9 +113,11 @@ def quantities(text: str, measures: Measures) -> Iterator[Quantity]:
                 )
 
 
-def whole(text: str, measures: Measures) -> Quantity | None:
+def read_quantity(text: str, measures: Measures) -> Quantity | None:
     """Return the duration or rate that a text is, None if it is more or something else."""
-    return next((q for q in quantities(text, measures) if (q.start, q.end) == (0, len(text))), None)
+    return next(
+        (q for q in find_quantities(text, measures) if (q.start, q.end) == (0, len(text))), None
+    )
 
 
 def _seconds(text: str) -> float:

@@ -84,7 +84,7 @@ def hide_home(text: str) -> str:
     return Home(os.path.expanduser("~")).hide(text)
 
 
-def here(folder: str) -> dict[str, Any]:
+def describe_folders(folder: str) -> dict[str, Any]:
     """Return the folders of a run in this process, by the names of `Folders`."""
     return {
         "work": unnamed(os.path.abspath(folder)),
@@ -106,7 +106,7 @@ def _python(home: str, program: str) -> Mapping[str, list[int | str]]:
     return {name: unnamed(path) for name, path in paths.items() if path}
 
 
-def folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
+def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
     """Yield the folders of a text, those of packages first, then the longest of `known` first."""
     for found in _PACKAGES.finditer(text) if "-packages" in text else ():
         yield Named(start=found.start(), end=found.end(), path=found[0], roles=frozenset({PYTHON}))
@@ -119,7 +119,7 @@ def folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
                 yield Named(start=start, end=end, path=name["name"])
 
 
-def made_up(one: str, other: str) -> bool:
+def differ_at_random(one: str, other: str) -> bool:
     """Return whether two names differ in nothing but what `tempfile` or `mktemp` makes up."""
     if _MKTEMP.fullmatch(one) and _MKTEMP.fullmatch(other):
         return True

@@ -25,7 +25,7 @@ import msgspec
 from ..events import Event, RunStart, User
 from .fingerprint import OUTPUT, inputs_of, turns_of
 from .pictures import compare_all
-from .sides import excerpts
+from .sides import show_difference
 
 _SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST = 20  # lines of a shown difference
@@ -213,7 +213,9 @@ def lines(before: str, after: str) -> list[str]:
         )
     )
     if not found and before != after:
-        found = [f"{mark}{each}" for mark, each in zip("-+", excerpts(before, after), strict=True)]
+        found = [
+            f"{mark}{each}" for mark, each in zip("-+", show_difference(before, after), strict=True)
+        ]
     rest = len(found) - LONGEST
     if rest <= 0:
         return found

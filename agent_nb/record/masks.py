@@ -32,8 +32,8 @@ import msgspec
 from ..wire.console import settled
 from ..wire.json_text import canonical
 from . import folders
-from .clock import Clock, Span, clocks
-from .durations import LINES, Measures, Quantity, quantities, whole
+from .clock import Clock, Span, find_clocks
+from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, Named
 
 PATTERN = "pattern "  # prefix of the names of the project's rules
@@ -226,13 +226,13 @@ class _Comparison:
             if self._same_clock(old, new):
                 return "clock"
             # a timedelta looks like a time of day
-            one, other = (whole(text, self._measures) for text in (was, now))
+            one, other = (read_quantity(text, self._measures) for text in (was, now))
             return self._same(one, other, was, now) if one and other else ""
         if isinstance(old, Quantity) and isinstance(new, Quantity):
             return "duration" if old.is_like(new) else ""
         if isinstance(old, Named) and isinstance(new, Named):
             if not old.roles and not new.roles:
-                return folders.TEMPORARY if folders.made_up(was, now) else ""
+                return folders.TEMPORARY if folders.differ_at_random(was, now) else ""
             shared = self._before.folders.roles_of(was) & self._now.folders.roles_of(now)
             return next(iter(sorted(shared)), "")
         return ""
@@ -249,9 +249,9 @@ class _Comparison:
 def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
     """Yield the pieces of a text in their order; of two that overlap the first one found."""
     found: Iterable[Piece] = (
-        *folders.folders(text, known),
-        *clocks(text),
-        *quantities(text, measures),
+        *folders.find_folders(text, known),
+        *find_clocks(text),
+        *find_quantities(text, measures),
     )
     starts: list[int] = []
     kept: list[Piece] = []

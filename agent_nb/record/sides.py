@@ -29,7 +29,7 @@ def lines(recorded: str, now: str) -> list[Line]:
     before, after, skipped = _from_difference(recorded.splitlines(), now.splitlines())
     out: list[Line] = []
     if before == after and recorded != now:
-        return [(CHANGED, *excerpts(recorded, now))]
+        return [(CHANGED, *show_difference(recorded, now))]
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(AROUND):
         first, last = group[0], group[-1]
         out += [(LEFT_OUT, "", "")] if skipped or first[1] or first[3] else []
@@ -51,7 +51,7 @@ def lines(recorded: str, now: str) -> list[Line]:
     return [*tidy[:LONGEST], (LEFT_OUT, f"({more} more row{'' if more == 1 else 's'})", "")]
 
 
-def excerpts(recorded: str, now: str) -> tuple[str, str]:
+def show_difference(recorded: str, now: str) -> tuple[str, str]:
     """Return the literals of two texts from their first difference, for one that no line shows."""
     first = _shared(recorded, now)
     start = max(0, first - BEFORE)

@@ -48,7 +48,7 @@ _OTHER_LINE = re.compile(r"^([^\S\n]*)(?:\w+[^\S\n]*=[^\S\n]*)?([%!].*)$", re.M)
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-def measures_of_code(text: str, folder: str | Path) -> Measures:
+def read_code_measures(text: str, folder: str | Path) -> Measures:
     """Return what a piece of code measures that runs in the notebook."""
     search = ProjectSearch(folder)
     module = sys.modules.get(MAIN)
@@ -56,7 +56,7 @@ def measures_of_code(text: str, folder: str | Path) -> Measures:
     return _measures([text, *search.texts], search.unseen)
 
 
-def measures_of_function(function: Any, folder: str | Path) -> Measures:
+def read_function_measures(function: Any, folder: str | Path) -> Measures:
     """Return what a function measures."""
     search = ProjectSearch(folder)
     search.add(function, "")

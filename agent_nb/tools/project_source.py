@@ -33,7 +33,7 @@ _MARKS = ("pyproject.toml", ".git")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def project_code(function: Any, folder: str | Path) -> Code:
+def digest_project_code(function: Any, folder: str | Path) -> Code:
     """Return the code of a function, as far as it is in `__main__` or the project of `folder`."""
     search = ProjectSearch(folder)
     search.add(function, "")
@@ -41,7 +41,7 @@ def project_code(function: Any, folder: str | Path) -> Code:
 
 
 @lru_cache(64)
-def project_root(folder: str | Path) -> Path:
+def find_project(folder: str | Path) -> Path:
     """Return the folder at which the project of a notebook's `folder` begins."""
     own = Path(folder).resolve()
     marked = (p for p in (own, *own.parents) if any((p / mark).exists() for mark in _MARKS))
@@ -53,7 +53,7 @@ class ProjectSearch(Search):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder).resolve())
-        self._root = project_root(folder)
+        self._root = find_project(folder)
         self._library = Path(sysconfig.get_path("stdlib")).resolve()
         self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
 

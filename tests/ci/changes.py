@@ -336,6 +336,7 @@ KERNEL = [
 ]
 
 SEEN = "`{}` changed since the recording"
+BEHIND = "src/shop_of_corpus"
 
 
 def _tool(recipe, old, new, name, file=""):
@@ -439,4 +440,24 @@ LOOKED = [
     Change("answers", "--seed 7", "--seed 7 --expect error", REALLY),
 ]
 
-CHANGES = [*INPUTS, *CODE, *NEW, *KERNEL, *LOOKED]
+EDGES = [
+    *_tool("shop", "RATE = 3", "RATE = 4", "charge", f"{BEHIND}/settings.py"),
+    *_tool("shop", "metres * RATE", "metres + RATE", "charge", f"{BEHIND}/prices.py"),
+    Change(
+        "shop",
+        '"oak": 61',
+        '"oak": 62',
+        'cell 3 (cell3) "What does oak cost?": price gave another result when it ran again',
+    ),
+    Change(
+        "measured",
+        "extra = 2.0",
+        "extra = 4.0",
+        "masked: cell 3, duration: '2.0 s' = '4.0 s'",
+        options=("-v",),
+        warned=True,
+    ),
+    Change("measured", "extra = 2.0", "extra = 40.0", DRIFT),
+    Change("exact", "extra = 2.0", "extra = 4.0", DRIFT),
+]
+CHANGES = [*INPUTS, *CODE, *NEW, *KERNEL, *LOOKED, *EDGES]

@@ -5,17 +5,36 @@ key that signed it. Meanwhile every provider is a server of this module that wou
 that went live would pass, so the server counts, and must count nothing.
 """
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from ci.recipes import RECIPES
+from helpers.lacking import lacking
 from helpers.marks import starts
+from helpers.moved_clock import moved_clock
+from helpers.paths import python_path
 from helpers.providers import Provider
 
 from agent_nb.cli.main import main
 from agent_nb.record import file_lock
+
+MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python"
+
+
+def other_kernels():
+    """Return the cases of a test for each other kernel."""
+    listed = os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep)
+    pythons = [python for python in listed if python] or [MISSING]
+    return [
+        pytest.param(p, id=Path(p).parent.parent.name if p != MISSING else "missing")
+        for p in pythons
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +96,42 @@ def copied(recorded, tmp_path):
         return folder / f"{name}.ipynb"
 
     return copied
+
+
+@pytest.fixture
+def move_on(monkeypatch, tmp_path):
+    """Move the clock of what starts from now on by many days."""
+
+    def move_on():
+        for name, value in moved_clock(tmp_path).items():
+            monkeypatch.setenv(name, value)
+
+    return move_on
+
+
+@pytest.fixture
+def other_kernel(monkeypatch, tmp_path):
+    """Return the options of `test` for the kernel of another Python, "" for the notebook's own."""
+
+    def other_kernel(python, needs=()):
+        if not python:
+            return []
+        if python == MISSING:
+            lacking(MISSING)
+        for module in needs:
+            command = [python, "-c", f"import {module}"]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                pytest.skip(f"{module} is not installed beside {python}")
+        spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
+        spec.parent.mkdir(parents=True)
+        argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        spec.write_text(json.dumps({"argv": argv, "display_name": "other", "language": "python"}))
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
+        monkeypatch.setenv("PYTHONPATH", python_path())
+        assert python != sys.executable
+        return ["--kernel", "other"]
+
+    return other_kernel
 
 
 @pytest.fixture

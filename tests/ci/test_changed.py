@@ -1,14 +1,16 @@
 """Every change of the table `changes` is noticed, with the right message, and no provider is asked.
 
-By default one change in four runs, the same ones each time; AGENT_NB_CI=all runs all of them.
+By default one change in four runs, and all at the edges, the same ones each time;
+AGENT_NB_CI=all runs all of them.
 """
 
 import json
 import os
 
 import pytest
-from ci.changes import CHANGES
-from ci.recipes import RECIPES
+from ci.changes import CHANGES, EDGES, Change
+from ci.conftest import other_kernels
+from ci.recipes import RECIPES, edges
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
 pytestmark = pytest.mark.kernel
@@ -17,14 +19,14 @@ pytestmark = pytest.mark.kernel
 def _cases():
     """Yield the changes as cases of a test."""
     for number, change in enumerate(CHANGES):
-        if ALL or number % 4 == 1:
+        if ALL or number % 4 == 1 or change in EDGES:
             yield pytest.param(change, id=f"{number}-{change.recipe}")
 
 
 def apply(change, path):
     """Make a change beside or in the notebook at `path`."""
     if change.file:
-        target = path.with_name(change.file)
+        target = path.parent / change.file
         if not change.old:
             target.write_bytes(change.new)
             return
@@ -61,3 +63,21 @@ def test_a_change_is_noticed(copied, check, change):
             1,
             [change.expected],
         )
+
+
+@pytest.mark.parametrize("kernel", ["", *other_kernels()])
+def test_each_changed_value_is_noticed_217_days_later(copied, check, move_on, other_kernel, kernel):
+    path = copied("changing")
+    apply(Change("changing", edges.BEFORE, edges.AFTER, ""), path)
+    options = other_kernel(kernel)
+    move_on()
+    _, lines = check(path, *options)
+    missed = {
+        what
+        for n, what in enumerate(edges.CHANGES)
+        if not any(line.startswith(f"cell {n + edges.FIRST_ROW} (") for line in lines)
+    }
+    assert missed == set()
+    assert not [line for line in lines if "stale" in line]
+    heads = [n for n, line in enumerate(lines) if "gave another result" in line]
+    assert all(lines[n + 1].startswith(("---", "it is recorded as")) for n in heads)

@@ -5,24 +5,16 @@ AGENT_NB_CI=all runs all combinations. One environment is another Python, which
 AGENT_NB_TEST_KERNELS names.
 """
 
-import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ci.conftest import other_kernels
 from ci.recipes import RECIPES
-from helpers.lacking import lacking
-from helpers.paths import python_path
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
-OTHERS = [
-    python for python in os.environ.get("AGENT_NB_TEST_KERNELS", "").split(os.pathsep) if python
-]
-MISSING = "no other kernel: AGENT_NB_TEST_KERNELS names no Python"
 NOWHERE = "http://127.0.0.1:9"
 pytestmark = pytest.mark.kernel
 
@@ -119,27 +111,21 @@ def test_a_marked_cell_drifts_and_no_other(copied, check, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    "kernel", OTHERS or ["missing"], ids=lambda p: Path(p).parent.parent.name or p
-)
+@pytest.mark.parametrize("kernel", other_kernels())
 @pytest.mark.parametrize("name", [n for number, n in enumerate(RECIPES) if ALL or number % 8 == 4])
-def test_it_passes_in_another_python(recorded, check, monkeypatch, tmp_path, kernel, name):
-    if kernel == "missing":
-        lacking(MISSING)
-    for module in RECIPES[name].needs:
-        if subprocess.run(
-            [kernel, "-c", f"import {module}"], capture_output=True, check=False
-        ).returncode:
-            pytest.skip(f"{module} is not installed beside {kernel}")
-    path = recorded(name)
-    spec = tmp_path / "share" / "kernels" / "other" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    argv = [kernel, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.write_text(json.dumps({"argv": argv, "display_name": "other", "language": "python"}))
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
-    monkeypatch.setenv("PYTHONPATH", python_path())
-    assert kernel != sys.executable
-    expect(RECIPES[name], *check(path, "--kernel", "other"))
+def test_it_passes_in_another_python(recorded, check, other_kernel, kernel, name):
+    recipe = RECIPES[name]
+    options = other_kernel(kernel, recipe.needs)
+    expect(recipe, *check(recorded(name), *options))
+
+
+@pytest.mark.parametrize("kernel", ["", *other_kernels()])
+@pytest.mark.parametrize("name", ["alike", "changing", "clock", "folders"])
+def test_it_passes_217_days_later(copied, check, move_on, other_kernel, kernel, name):
+    path = copied(name)
+    options = other_kernel(kernel, RECIPES[name].needs)
+    move_on()
+    expect(RECIPES[name], *check(path, *options))
 
 
 @pytest.mark.parametrize("name", ["routed", "awaited"])

@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from agent_nb.record.durations import Measures
-from agent_nb.tools.clock_reads import measures_of_code, measures_of_function
+from agent_nb.tools.clock_reads import read_code_measures, read_function_measures
 
 BEFORE = """
 import asyncio, datetime, os, resource, subprocess, time, timeit
@@ -122,17 +122,17 @@ def notebook(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("code", CLOCKED)
 def test_it_reads_a_clock(code, tmp_path):
-    assert measures_of_code(code, tmp_path).clock
+    assert read_code_measures(code, tmp_path).clock
 
 
 @pytest.mark.parametrize("code", NOT)
 def test_it_reads_no_clock(code, tmp_path):
-    assert measures_of_code(code, tmp_path) == Measures()
+    assert read_code_measures(code, tmp_path) == Measures()
 
 
 @pytest.mark.parametrize("code", COMMANDS)
 def test_it_runs_a_shell(code, tmp_path):
-    assert measures_of_code(code, tmp_path) == Measures(commands=True)
+    assert read_code_measures(code, tmp_path) == Measures(commands=True)
 
 
 def test_code_among_lines_of_ipython_is_read(tmp_path):
@@ -142,13 +142,13 @@ def test_code_among_lines_of_ipython_is_read(tmp_path):
             %matplotlib inline
             print(time.time())
     """)
-    assert measures_of_code(code, tmp_path) == Measures(clock=True, commands=True)
+    assert read_code_measures(code, tmp_path) == Measures(clock=True, commands=True)
 
 
 @pytest.mark.parametrize(("name", "clock"), [("outer", True), ("timed", True), ("waits", False)])
 def test_a_function_is_followed(notebook, name, clock, tmp_path):
-    assert measures_of_function(getattr(notebook, name), tmp_path).clock == clock
+    assert read_function_measures(getattr(notebook, name), tmp_path).clock == clock
 
 
 def test_nothing_outside_the_project_is_followed(notebook, tmp_path):
-    assert not measures_of_function(notebook.timed, tmp_path / "elsewhere").clock
+    assert not read_function_measures(notebook.timed, tmp_path / "elsewhere").clock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.tools.project_source import project_code, project_root
+from agent_nb.tools.project_source import digest_project_code, find_project
 from agent_nb.tools.source import code_of
 
 FILES = {
@@ -145,7 +145,7 @@ def load(tmp_path, monkeypatch):
 def digest(module, name, folder):
     call, _, method = name.partition("().")
     function = getattr(module, call)
-    return project_code(getattr(function(), method) if method else function, folder).digest
+    return digest_project_code(getattr(function(), method) if method else function, folder).digest
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -168,7 +168,7 @@ def test_a_project_begins_at_its_mark(mark, tmp_path):
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
     (tmp_path / mark).mkdir()
-    assert project_root(inside) == tmp_path
+    assert find_project(inside) == tmp_path
 
 
 def test_the_nearest_mark_counts(tmp_path):
@@ -176,19 +176,19 @@ def test_the_nearest_mark_counts(tmp_path):
     inside.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     (tmp_path / "a" / "pyproject.toml").touch()
-    assert project_root(inside) == tmp_path / "a"
+    assert find_project(inside) == tmp_path / "a"
 
 
 def test_packages_installed_in_a_project_do_not_count(load, tmp_path, monkeypatch):
     module = load()
     inside = tmp_path / ".venv" / "lib" / "site-packages" / "prices.py"
     monkeypatch.setattr(module, "__file__", str(inside))
-    assert project_code(module.price, tmp_path).digest == ""
+    assert digest_project_code(module.price, tmp_path).digest == ""
 
 
 def test_the_library_of_an_interpreter_in_a_project_does_not_count():
     library = Path(json.__file__).resolve().parent.parent
-    assert project_code(json.dumps, library).digest == ""
+    assert digest_project_code(json.dumps, library).digest == ""
 
 
 def test_the_earlier_rules_find_what_they_found(load, tmp_path):

@@ -13,6 +13,7 @@ Run it.
 """
 
 
+MEASURED = "print(f'{time.time() - time.time() + extra:.1f} s')"
 RECIPES = [
     Recipe(
         "python",
@@ -105,6 +106,16 @@ total
 """,
             "numbers = range(1000)",
         ),
+    ),
+    Recipe(
+        "measured",
+        "a duration beside a clock",
+        running(MEASURED, "import time\nextra = 2.0"),
+    ),
+    Recipe(
+        "exact",
+        "the same with --compare exact",
+        running(MEASURED, "import time\nextra = 2.0").replace("--new", "--new --compare exact"),
     ),
     Recipe(
         "bars",

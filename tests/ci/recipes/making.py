@@ -47,6 +47,7 @@ class Recipe:
     def write(self, folder: Path) -> Path:
         """Write the notebook, without records, and its files."""
         for name, content in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         plain = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
         cells = [

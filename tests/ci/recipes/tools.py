@@ -99,6 +99,41 @@ def price(wood: str) -> int:
         },
     ),
     Recipe(
+        "shop",
+        "a method of an object of the notebook, and a function of a package below src/",
+        """
+import sys
+sys.path.insert(0, "src")
+from shop_of_corpus.prices import Shop, charge
+shop = Shop({"oak": 61})
+price = shop.price
+m = Scripted([calls(("price", {"wood": "oak"}), ("charge", {"metres": 2})), "It is 61, and 6."])
+# %%
+%%agent -m m -t price,charge --new
+What does oak cost?
+""",
+        {
+            "pyproject.toml": "",
+            "src/shop_of_corpus/__init__.py": "",
+            "src/shop_of_corpus/settings.py": "RATE = 3\n",
+            "src/shop_of_corpus/prices.py": """
+from .settings import RATE
+
+def charge(metres: int) -> int:
+    "Say what a delivery costs."
+    return metres * RATE
+
+class Shop:
+    def __init__(self, prices):
+        self.prices = prices
+
+    def price(self, wood: str) -> int:
+        "Say a price."
+        return self.prices[wood]
+""",
+        },
+    ),
+    Recipe(
         "failures",
         "a tool that raises, and a request that is sent again",
         """
