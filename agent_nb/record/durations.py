@@ -33,14 +33,14 @@ _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _DECIMAL = r"\d+\.\d+(?:e[+-]?\d+)?"
 _SHORT = r"(?:ns|µs|μs|us|ms|s|min|m|h)"
 _LONG = r"(?:s|sec|secs|seconds?|min|mins|minutes?|h|hours?)"
-_TIME = rf"(?P<time>{_NUMBER} ?{_SHORT}(?: ?{_NUMBER} ?{_SHORT})*)"
+_TIME = rf"(?P<time>{_NUMBER} ?{_SHORT}(?: ?{_NUMBER} ?{_SHORT}){{0,3}})"
 _END = r"[ \t]*(?=[=,;)\n]|\Z)"
 _CLOCK = (
     # a timedelta; a clock has two digits
     rf"{_ALONE}(?P<time>\d:\d\d:\d\d\.\d+){_BEHIND}",
     rf"{_ALONE}(?P<rate>{_NUMBER}) ?(?P<unit>(?:it|[kKMG]?i?B|rows?|tokens?|tok|requests?|req)/s)\b",
     rf"{_ALONE}(?P<rate>{_DECIMAL}) ?(?P<unit>\w+/s)\b",
-    rf"{_ALONE}(?P<time>(?:\d+ ?(?:h|min|m) ?)+{_NUMBER} ?s){_BEHIND}",
+    rf"{_ALONE}(?P<time>(?:\d+ ?(?:h|min|m) ?){{1,3}}{_NUMBER} ?s){_BEHIND}",
     rf"{_ALONE}(?P<time>{_NUMBER} ?(?:ns|µs|μs|us|ms)){_BEHIND}",
     rf"{_ALONE}(?P<time>{_DECIMAL} ?{_LONG}){_BEHIND}",
 )
@@ -52,7 +52,7 @@ _SHELL = (
 )
 _LINES = (
     # pytest, unittest
-    rf"(?m)^=*[ \t]*(?:\d+ [a-z]+,? )+in {_TIME}(?: \([\d:]+\))?(?=[ \t]*=*$)",
+    rf"(?m)^=*[ \t]*(?:\d+ [a-z]+,? ){{1,12}}in {_TIME}(?: \([\d:]+\))?(?=[ \t]*=*$)",
     rf"(?m)^Ran \d+ tests? in {_TIME}$",
     # `time` of a shell
     r"(?m)^(?:real|user|sys)[ \t]+(?P<time>(?:\d+m)?\d+[.,]\d+s?)$",

@@ -29,9 +29,10 @@ WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
 _PATH = re.compile(rf"[/{SIGN}]|[A-Za-z]:[\\/]")
 _ITEM = r"[^\\/\s'\"<>:,;()\[\]]+"
-_PACKAGES = re.compile(
-    rf"(?:[A-Za-z]:)?{SIGN}?~?(?:[\\/]{_ITEM})*[\\/](?:site|dist)-packages(?![\w-])"
-)
+_PACKAGES = re.compile(r"[\\/](?:site|dist)-packages(?![\w-])")
+_OUTSIDE = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):")  # of a path
+_BEGIN = re.compile(rf"[\\/{SIGN}]|[A-Za-z]:[\\/]")
+_LONGEST = 1024  # characters of a path before the name of a folder of packages
 _NAME = re.compile(rf"[\\/](?P<name>{_ITEM})")
 _RANDOM = 8  # characters that `tempfile` makes up
 _LEAST = 5  # of them that differ
@@ -60,7 +61,7 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
 
     def roles_of(self, path: str) -> set[str]:
         """Return what a path is in this run."""
-        packages = {PACKAGES} if _PACKAGES.fullmatch(path) else set()
+        packages = {PACKAGES} if _packages(path) == [(0, len(path))] else set()
         return self.roles(path).get(path, set()) | packages
 
 
@@ -108,8 +109,8 @@ def _python(home: str, program: str) -> Mapping[str, list[int | str]]:
 
 def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
     """Yield the folders of a text, those of packages first, then the longest of `known` first."""
-    for found in _PACKAGES.finditer(text) if "-packages" in text else ():
-        yield Named(start=found.start(), end=found.end(), path=found[0], roles=frozenset({PYTHON}))
+    for start, end in _packages(text):
+        yield Named(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
     for path in sorted(known, key=len, reverse=True):
         for found in re.finditer(rf"(?<![\w.~-]){re.escape(path)}(?![\w-])", text):
             roles = frozenset(known[path])
@@ -134,6 +135,18 @@ def differ_at_random(one: str, other: str) -> bool:
         if one[end:] == other[end:] and all(map(_MADE_UP.fullmatch, parts)):
             return sum(a != b for a, b in zip(*parts, strict=True)) >= _LEAST
     return False
+
+
+def _packages(text: str) -> list[tuple[int, int]]:
+    """Return where a text names folders of packages."""
+    out: list[tuple[int, int]] = []
+    for found in _PACKAGES.finditer(text):
+        first = max(0, found.start() - _LONGEST)
+        before = text[first : found.end()]
+        outside = [m.end() for m in _OUTSIDE.finditer(before)]
+        begin = _BEGIN.search(before, outside[-1] if outside else 0)
+        out += [(first + begin.start(), found.end())] if begin else []
+    return out
 
 
 def _starts(text: str) -> list[int]:

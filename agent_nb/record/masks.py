@@ -52,7 +52,7 @@ _SLOW = (
     r"(?:The slowest run took \d+\.\d\d times longer than the fastest\.[^\n]*|Compiler time: \d+\.\d\d s"
     r"|(?:Compiler|Parser  ) : [\d.]+ ?(?:ns|µs|μs|us|ms|s|min|h)(?: \d+(?:min|s))*)(?=\n|\Z)"
 )
-_MODULE = r"(?:\((?:built-in|frozen)\)|from '[^'\n]*(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]*')"
+_MODULE = r"(?:\((?:built-in|frozen)\)|from '[^'\n]{0,500}?(?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^'\n]{0,500}')"
 _SUGGESTION = (
     r"(?:[.?!] (?:Did you mean:? '[^'\n]*'|Did you forget to import '[^'\n]*')"
     r"(?: ?[.?,]? Or did you forget to import '[^'\n]*')?[.?]?|[.,]? Or did you forget to import '[^'\n]*'\??)"
@@ -62,7 +62,7 @@ _TIMES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         "time",
         re.compile(
-            r"[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"
+            r"(?<![\d.])[\d.]+ (?:ns|µs|μs|us|ms|s|min) ± [^\n(]* per loop \(mean ± std\. dev\. of [^\n)]*\)"
         ),
         "… per loop",
     ),
@@ -71,7 +71,7 @@ _TIMES: tuple[tuple[str, re.Pattern[str], str], ...] = (
 _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("cell number", re.compile(r"\b(In|Out) ?\[\d+\]"), r"\1[…]"),
     ("cell number", re.compile(r"<(ipython-input|agent code)[- ]\d+(?:-\w+)?>"), r"<\1>"),
-    ("cell number", re.compile(r"[^\s'\"]*ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
+    ("cell number", re.compile(r"ipykernel_\d+[/\\]\d+\.py"), "ipykernel"),
     ("address", re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])"), "0x…"),
     (
         "thread",
@@ -84,7 +84,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         folders.PYTHON,
         re.compile(
-            r"(?m)((?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^\n:]*\.py:)\d+(?=: \w*Warning\b)"
+            r"(?m)((?:[\\/]lib(?:64)?[\\/]python3[\d.]*|(?:site|dist)-packages)[\\/][^\n:]{0,300}\.py:)\d+(?=: \w*Warning\b)"
         ),
         r"\1…",
     ),
