@@ -6,6 +6,7 @@ optional libraries are imported inside functions, in one file each.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -284,3 +285,45 @@ def test_every_module_says_what_it_is(name):
 def test_unknown_plugins_are_refused_with_the_known_names():
     with pytest.raises(UsageError, match="xml"):
         plugins.load("dialects", "morse")
+
+
+#: may look at single calls of a record: for display, for digests, or one call by its id
+CALLS = {
+    "record/recorded_calls": "lists them",
+    "record/diff": "one line for each event",
+    "record/fingerprint": "what was said",
+    "record/packed_events": "how an event is written",
+    "agent/replay": "the call of a result",
+    "notebook/files/git": "the order of lines",
+    "notebook/cell/offered_cells": "cells that add_cell offered",
+}
+#: may look into the records inside a record
+INSIDE = {
+    "record/recorded_calls",
+    "agent/runs",
+    "agent/map/stream",
+    "agent/map/kept/recorded",
+    "agent/map/kept/map_player",
+}
+
+
+def test_one_function_lists_the_calls_that_a_record_can_run_again():
+    """Whoever reads records asks `record.recorded_calls`; nobody walks them on his own."""
+    readers = ("record/", "agent/map/", "agent/tape", "agent/replay", "notebook/", "cli/")
+    found = {
+        name
+        for path in FILES
+        if (name := path.relative_to(ROOT).with_suffix("").as_posix()).startswith(readers)
+        and re.search(r"isinstance\([^()]*\bCall\b", path.read_text(encoding="utf-8"))
+    }
+    assert found == CALLS.keys()
+
+
+def test_records_inside_a_record_are_read_in_one_place():
+    texts = {
+        p.relative_to(ROOT).with_suffix("").as_posix(): p.read_text(encoding="utf-8") for p in FILES
+    }
+    named = {n for n, text in texts.items() if '"map.rows"' in text}
+    assert named == {"record/inner_records", "view/state/map"}  # the view leaves them out
+    users = {n for n, text in texts.items() if "read_inner_records(" in text}
+    assert users - {"record/inner_records"} == INSIDE

@@ -151,7 +151,9 @@ class Player:
         fresh = _Fresh(self._asks)
         for call in self._ran:
             tool = self._tape.tool_of(call, runner.toolset) if call.call_id in batch.calls else None
-            if tool is None or not self._tape.lives(tool):
+            # a forged record may name a call in several batches
+            again = tool is not None and self._tape.lives(tool)
+            if tool is None or not again or call.call_id in self._again_ran:
                 continue
             own = self._runner_of(call.span, runner)
             self._again_ran.append(call.call_id)

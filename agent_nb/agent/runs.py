@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, overload
 from ..events import Event
 from ..events.rows import Place
 from ..record.find import load, notebooks, records
+from ..record.inner_records import read_inner_records
 from ..record.record import log_of
-from .map.kept.recorded import records as records_of_rows
 from .run import Run
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Runs(Sequence[Run]):
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for log in sorted(map(log_of, records_of_rows(run.log).values()), key=_began)
+            for log in sorted(map(log_of, read_inner_records(run.log).values()), key=_began)
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:

@@ -23,10 +23,18 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..events import Approval, Call, Event, Result, RunStart, Started
+from ..events import Approval, Call, Event, RunStart
 from ..record.match import TAMPERED
 from ..record.payloads import attach
 from ..record.record import Record, events_of
+from ..record.recorded_calls import (
+    call_args,
+    calls_around,
+    list_log_calls,
+    read_decisions,
+    read_logs,
+    span_calls,
+)
 from ..record.signing import covers, intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
@@ -37,7 +45,6 @@ from ..wire.json_text import as_dict, as_list, canonical
 from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 
-RERUN = ("ok", "error")  # statuses of calls that may run again
 FOREIGN = "This code comes from a record that you have not signed"
 WARNING = f"{FOREIGN}."
 NOBODY = "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
@@ -101,7 +108,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return start.settings.get(name) if start is not None else None
 
     def again(self, toolset: Toolset) -> list[Call]:
-        """Return the calls that a replay with these tools runs again, in start order."""
+        """Return the calls of the log that a replay with these tools runs again, in start order."""
         return [
             c
             for c in self.ran()
@@ -120,51 +127,52 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def agent_of(self, span: str, toolset: Toolset) -> Any:
         """Return the sub-agent whose call opened `span`, or None."""
-        call = self._calls.get(span) if span else None
-        tool = self.tool_of(call, toolset) if call is not None else None
-        return tool.agent if tool is not None else None
+        agent: Any = None
+        for call in calls_around(span, self._calls):
+            tool = (toolset if agent is None else agent.tools).get(call.name)
+            agent = tool.agent if tool is not None else None
+        return agent
 
     def below(self, span: str) -> str:
         """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
-        call = self._calls.get(span) if span else None
-        return (
-            f"{self.below(call.span)}/{call.name}".strip("/")
-            if call is not None and call.span != span
-            else ""
-        )
+        return "/".join(call.name for call in calls_around(span, self._calls))
 
     @cached_property
     def _calls(self) -> dict[str, Call]:
-        return {e.call_id: e for e in self.events if isinstance(e, Call) and e.span != e.call_id}
+        return span_calls(self.events)
+
+    @cached_property
+    def _decisions(self) -> dict[str, Approval]:
+        return read_decisions(self.events)
 
     def ran(self) -> list[Call]:
-        """Return the calls that ran to completion, in start order."""
-        results = {e.call_id: e.status for e in self.events if isinstance(e, Result)}
-        calls = {
-            e.call_id: e
-            for e in self.events
-            if isinstance(e, Call) and results.get(e.call_id) in RERUN
-        }
-        began = dict.fromkeys(e.call_id for e in self.events if isinstance(e, Started))
-        return [calls[call_id] for call_id in began if call_id in calls]
+        """Return the calls of the log that ran to completion, in start order."""
+        return [call.call for call in list_log_calls(self.events)]
+
+    def all_again(self, toolset: Toolset) -> list[Call]:
+        """Return the calls that a replay with these tools runs again, those of rows included.
+
+        Raises UsageError if the record holds too many.
+        """
+        if not any(tool.agent is not None or lives(tool) for tool in toolset):
+            return []
+        logs = (Tape(events=log) for _, log in read_logs(self.events))
+        return [call for tape in logs for call in tape.again(toolset)]
 
     def foreign(self, toolset: Toolset) -> list[Call]:
-        """Return the calls of a foreign record; they run again only with the user's consent."""
-        return [] if self.trusted else self.again(toolset)
+        """Return the calls of a foreign record; they run again only with the user's consent.
+
+        Raises UsageError as `all_again` does.
+        """
+        return [] if self.trusted else self.all_again(toolset)
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
-        decided = self.approval(call.call_id)
-        return decided.args if decided is not None and decided.args is not None else call.args
+        return call_args(call, self.approval(call.call_id))
 
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
-        found = [
-            e
-            for e in self.events
-            if isinstance(e, Approval) and e.call_id == call_id and e.stage == "decided"
-        ]
-        return found[-1] if found else None
+        return self._decisions.get(call_id)
 
 
 def lives(tool: Tool, *, earlier: bool = False) -> bool:

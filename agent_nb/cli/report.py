@@ -16,10 +16,11 @@ def events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
     from ..agent.runs import Runs
     from ..notebook.files import tables
-    from ..notebook.files.recorded_runs import read_runs
+    from ..notebook.files.recorded_runs import read_runs, rows_with_calls
 
-    runs = read_runs(notebooks(arguments.notebooks), every=arguments.all)
+    found = read_runs(notebooks(arguments.notebooks), every=arguments.all)
     output = target(arguments.output)
+    runs = Runs([each for run in found for each in (run, *rows_with_calls(run))])
     if arguments.json:
         out("".join(run.log.to_ndjson() for run in runs), output)
         return OK
@@ -62,12 +63,13 @@ def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs.losses import Losses
     from ..notebook.files.export import export as exported
-    from ..notebook.files.recorded_runs import read_runs
+    from ..notebook.files.recorded_runs import read_runs, rows_with_calls
 
     runs = [
-        r
-        for r in read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
-        if r.id.startswith(arguments.run)
+        each
+        for run in read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
+        if run.id.startswith(arguments.run)
+        for each in (run, *rows_with_calls(run))
     ]
     if not runs:
         raise UsageError(

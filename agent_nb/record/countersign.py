@@ -7,8 +7,11 @@ machine, so a colleague or CI cannot check it. A person signs after reading, and
 public key can check that.
 
 Rules
-- Signed are a fixed prefix, the hash of the record and the hash of the cell's source, in the
-  namespace of `signers`. A signature does not cover a cell with another text.
+- Signed are a fixed prefix, the hash of the record, the hash of the cell's source and what the
+  signer was shown (`recorded_calls.digest_calls`), in the namespace of `signers`. A signature does
+  not cover a cell with another text.
+- Signatures of the first form do not say what was shown. They were made when rows and sub-agents
+  were not listed, and count only for records without calls in there.
 - Anyone can write into a notebook: only valid signatures count; other text is dropped.
 - Several people's signatures of one record stand in one text; a person's newer one for the same
   source replaces the older.
@@ -17,20 +20,29 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal
 
+from ..errors import UsageError
+from .record import Record
+from .recorded_calls import digest_calls
 from .signers import NAMESPACE, Signer
-from .ssh_signature import PrivateKey, armored, each, fingerprint, holds
+from .ssh_signature import PrivateKey, Signature, armored, each, fingerprint, holds
 
 SIGNATURES = "signatures"
 MOST = 16  # signatures of one record
-_PREFIX = "agent_nb signed record 1"
+AGAIN = "was made when the calls of rows and sub-agents were not shown: sign again"
+_PREFIX = "agent_nb signed record"
+Verdict = Literal["good", "again", "bad"]  # again: it does not say what was shown
 
 
-def message(record: str, source: str) -> bytes:
-    """Return the message to sign, for the hash of a record and the hash of a cell's source."""
-    return f"{_PREFIX}\n{record}\n{source}\n".encode("utf-8", "surrogatepass")
+def message(record: str, source: str, shown: str) -> bytes:
+    """Return the message to sign, for the hash of a record, the hash of a cell's source and what
+    is `shown` of the record ("": a signature of the first form).
+    """
+    lines = [f"{_PREFIX} {2 if shown else 1}", record, source, *([shown] if shown else [])]
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
 def merged(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
@@ -49,28 +61,36 @@ def merged(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, s
     return {record: "".join(list(texts)[:MOST]) for record, texts in sorted(found.items()) if texts}
 
 
-def sign(metadata: dict[str, Any], record: str, source: str, key: PrivateKey) -> None:
-    """Add a signature to our metadata."""
-    said = message(record, source)
-    old = merged(metadata).get(record, "")
+def sign(metadata: dict[str, Any], record: Record, source: str, key: PrivateKey) -> None:
+    """Add a signature to our metadata. Raises UsageError for a record that cannot be listed."""
+    named = _hash(record)
+    shown, _ = digest_calls(record)
+    old = merged(metadata).get(named, "")
     others = [
         text
         for text, signature in each(old)
-        if signature.key != key.public or not holds(signature, said, NAMESPACE)
+        if signature.key != key.public
+        or not any(
+            holds(signature, message(named, source, form), NAMESPACE) for form in (shown, "")
+        )
     ]
-    signed = [armored(key.sign(said, NAMESPACE)), *others][:MOST]
-    metadata[SIGNATURES] = dict(sorted({**merged(metadata), record: "".join(signed)}.items()))
+    signed = [armored(key.sign(message(named, source, shown), NAMESPACE)), *others][:MOST]
+    metadata[SIGNATURES] = dict(sorted({**merged(metadata), named: "".join(signed)}.items()))
 
 
-def signers_of(metadata: Any, record: str, source: str, signers: Iterable[Signer]) -> list[str]:
+def signers_of(metadata: Any, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
     """Return the names of the signers who signed a record for a cell of this source.
 
     Raises MissingExtra if that cannot be checked here.
     """
-    return [name for name, good, _ in _checked(metadata, record, source, signers) if name and good]
+    return [
+        name
+        for name, verdict, _ in _checked(metadata, record, source, signers)
+        if verdict == "good"
+    ]
 
 
-def described(metadata: Any, record: str, source: str, signers: Iterable[Signer]) -> list[str]:
+def described(metadata: Any, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
     """Describe the signatures of a record and whether they count.
 
     Raises MissingExtra if that cannot be checked here.
@@ -79,18 +99,44 @@ def described(metadata: Any, record: str, source: str, signers: Iterable[Signer]
         f"signed with {fingerprint(key)}, which is not the key of a signer"
         if not name
         else f"signed by {name}"
-        if good
+        if verdict == "good"
+        else f"the signature by {name} {AGAIN}"
+        if verdict == "again"
         else f"the signature by {name} is not one of this record for this text of the cell"
-        for name, good, key in _checked(metadata, record, source, signers)
+        for name, verdict, key in _checked(metadata, record, source, signers)
     ]
 
 
 def _checked(
-    metadata: Any, record: str, source: str, signers: Iterable[Signer]
-) -> Iterator[tuple[str, bool, bytes]]:
-    """Yield (name of the signer or "", whether it is valid, key) of each signature of a record."""
+    metadata: Any, record: Record, source: str, signers: Iterable[Signer]
+) -> Iterator[tuple[str, Verdict, bytes]]:
+    """Yield (name of the signer or "", whether it counts, key) of each signature of a record."""
     names = {signer.key: signer.name for signer in signers if not signer.problem}
-    said = message(record, source)
-    for _, signature in each(merged(metadata, hashes=[record]).get(record)):
+    named = _hash(record)
+    read = cache(lambda: _forms(record, named, source))  # only if a signer has signed
+    for _, signature in each(merged(metadata, hashes=[named]).get(named)):
         name = names.get(signature.key, "")
-        yield name, bool(name) and holds(signature, said, NAMESPACE), signature.key
+        yield name, _verdict(signature, *read()) if name else "bad", signature.key
+
+
+def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
+    """Return the messages of the two forms, the present one first, and whether the first counts."""
+    first = message(named, source, "")
+    try:
+        shown, inside = digest_calls(record)
+    except UsageError:
+        return [b"", first], False
+    return [message(named, source, shown), first], not inside
+
+
+def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -> Verdict:
+    present, first = forms
+    if present and holds(signature, present, NAMESPACE):
+        return "good"
+    if not holds(signature, first, NAMESPACE):
+        return "bad"
+    return "good" if first_counts else "again"
+
+
+def _hash(record: Record) -> str:
+    return str(record.get("hash", ""))

@@ -6,6 +6,8 @@ model did otherwise.
 Rules
 - Ids, times, token counts, chunking and white space at line ends do not count; texts are compared
   in normal form (`normalize`), arguments and results as values, pictures by their pixels.
+- The calls of rows that can run again (`recorded_calls`) come last, equal ones once. A decision
+  shows the arguments that it changed.
 - Turns are aligned in order; within a turn, items of the same kind and name. An item without a
   partner was added or removed.
 - Both sides are escaped for a terminal: control characters become visible.
@@ -21,12 +23,15 @@ from typing import Any, Literal
 import msgspec
 
 from .. import events as e
+from ..errors import UsageError
 from ..events import Event
 from ..events.text import content_text
 from ..wire.text_limits import fit
 from .normalize import normal
 from .pictures import compare_all
+from .recorded_calls import call_args, count_equal, list_calls
 
+Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
 _MARK: dict[str, str] = {"changed": "~", "added": "+", "removed": "-"}
 # settings that are digests, or name the place of a run
@@ -97,46 +102,61 @@ def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = (""
 
 def items(log: Iterable[Event]) -> list[Item]:
     """Return the comparable parts of a run, in order."""
-    names: dict[str, str] = {}
+    log = list(log)
+    calls: dict[str, e.Call] = {}
     found: list[Item] = []
     for event in log:
         if isinstance(event, e.Call):
-            names[event.call_id] = event.name
+            calls[event.call_id] = event
         reader = _ITEMS.get(type(event))
-        item = reader(event, names) if reader is not None else None
+        item = reader(event, calls) if reader is not None else None
         if item is not None:
             shown = event.attachments if isinstance(event, e.User | e.Result) else ()
             pictures = tuple(shown)
             found.append(Item(event.turn, event.type, *item, pictures))
-    return found
+    return [*found, *_inside(log)]
 
 
-def _start(event: e.RunStart, _: dict[str, str]) -> tuple[str, str]:
+def _inside(log: Sequence[Event]) -> Iterator[Item]:
+    """Yield the calls in the rows of a map; the other calls stand in the log."""
+    try:
+        listed = [call for call in list_calls(log) if call.rows]
+    except UsageError as fault:
+        yield Item(0, "call", "calls of rows", str(fault))
+        return
+    for call, count in count_equal(listed):
+        agents = f" of the agent {call.agents}" if call.agents else ""
+        times = f"\n({count} times)" if count > 1 else ""
+        yield Item(0, "call", f"call {call.name}{agents} in rows", f"{_pretty(call.args)}{times}")
+
+
+def _start(event: e.RunStart, _: Calls) -> tuple[str, str]:
     settings = {k: v for k, v in event.settings.items() if k not in UNSAID}
     return "settings", _pretty(
         {"model": event.model, "dialect": event.dialect, "tools": list(event.tools), **settings}
     )
 
 
-def _text(event: e.User | e.Think | e.Respond, _: dict[str, str]) -> tuple[str, str]:
+def _text(event: e.User | e.Think | e.Respond, _: Calls) -> tuple[str, str]:
     return {"user": "prompt", "think": "thought", "respond": "answer"}[
         event.type
     ], event.content.strip()
 
 
-def _call(event: e.Call, _: dict[str, str]) -> tuple[str, str]:
+def _call(event: e.Call, _: Calls) -> tuple[str, str]:
     return f"call {event.name}", _pretty(event.args)
 
 
-def _approval(event: e.Approval, names: dict[str, str]) -> tuple[str, str] | None:
-    return (
-        (f"decision {names.get(event.call_id, '?')}", event.decision)
-        if event.stage == "decided"
-        else None
-    )
+def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
+    if event.stage != "decided":
+        return None
+    call = calls.get(event.call_id)
+    args = call_args(call, event) if call is not None else event.args
+    changed = f" with\n{_pretty(args)}" if args and (call is None or args != call.args) else ""
+    return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 
 
-def _result(event: e.Result, _: dict[str, str]) -> tuple[str, str]:
+def _result(event: e.Result, _: Calls) -> tuple[str, str]:
     content = (
         content_text(event.content) if isinstance(event.content, str) else _pretty(event.content)
     )
@@ -146,19 +166,19 @@ def _result(event: e.Result, _: dict[str, str]) -> tuple[str, str]:
     )
 
 
-def _error(event: e.Error, _: dict[str, str]) -> tuple[str, str] | None:
+def _error(event: e.Error, _: Calls) -> tuple[str, str] | None:
     return None if event.code == "retry" else (f"error {event.code}", event.message)
 
 
-def _interrupt(event: e.Interrupt, _: dict[str, str]) -> tuple[str, str]:
+def _interrupt(event: e.Interrupt, _: Calls) -> tuple[str, str]:
     return "interrupt", f"{event.reason} {event.detail}".strip()
 
 
-def _end(event: e.End, _: dict[str, str]) -> tuple[str, str] | None:
+def _end(event: e.End, _: Calls) -> tuple[str, str] | None:
     return None if event.span else ("end", event.status)
 
 
-_ITEMS: dict[type[Event], Callable[[Any, dict[str, str]], tuple[str, str] | None]] = {
+_ITEMS: dict[type[Event], Callable[[Any, Calls], tuple[str, str] | None]] = {
     e.RunStart: _start,
     e.User: _text,
     e.Think: _text,

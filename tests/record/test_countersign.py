@@ -23,6 +23,7 @@ from agent_nb.record.notebook_file import lift, strip
 from agent_nb.record.ranking import ranked
 from agent_nb.record.record import KEY as OURS
 from agent_nb.record.record import record_hash
+from agent_nb.record.recorded_calls import digest_calls
 from agent_nb.record.signers import NAMESPACE, path
 from agent_nb.record.ssh_signature import Signature, armored
 
@@ -196,6 +197,10 @@ class TestTesting:
         assert ranked(listed, b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
 
 
+def signed_text(record, cell):
+    return message(record["hash"], source_hash(source_of(cell)), digest_calls(record)[0])
+
+
 def another_record(nb, mine, cell, record):
     other = mine["runs"]["cell4"][0]["hash"]
     mine[SIGNATURES][record["hash"]] = mine[SIGNATURES][other]
@@ -208,12 +213,12 @@ def another_source(nb, mine, cell, record):
 
 
 def another_namespace(nb, mine, cell, record):
-    said = message(record["hash"], source_hash(source_of(cell)))
+    said = signed_text(record, cell)
     mine[SIGNATURES][record["hash"]] = armored(ANN.sign(said, "git"))
 
 
 def a_namespace_written_over(nb, mine, cell, record):
-    made = ANN.sign(message(record["hash"], source_hash(source_of(cell))), "git")
+    made = ANN.sign(signed_text(record, cell), "git")
     mine[SIGNATURES][record["hash"]] = armored(
         Signature(made.key, NAMESPACE, made.algorithm, made.value)
     )
@@ -225,7 +230,7 @@ def cut_off(nb, mine, cell, record):
 
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
-    made = BOB.sign(message(record["hash"], source_hash(source_of(cell))), NAMESPACE)
+    made = BOB.sign(signed_text(record, cell), NAMESPACE)
     mine[SIGNATURES][record["hash"]] = armored(
         Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
     )
@@ -378,7 +383,7 @@ class TestSigning:
         from agent_nb.notebook.execute.review import Item
 
         assert (
-            str(Item(1, "cell 1", "run x", "h", "s", ["    python"], 0, 2))
+            str(Item(1, "cell 1", "run x", {}, "s", ["    python"], 1, 0, 2))
             == "  run x: 1 call (and 2 that only look)\n    python"
         )
 

@@ -21,9 +21,10 @@ import msgspec
 from ... import events
 from ...errors import Cancelled
 from ...events.log import EventLog
+from ...record.inner_records import KIND
 from ...record.record import Record
 from .budget import Budget
-from .kept.recorded import COUNTS, KIND
+from .kept.recorded import COUNTS
 from .row import Row, RowResult
 from .sample import Sample
 from .tally import Tally

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
+from ...record.inner_records import UNFOLDED
 from ...record.record import Record
 from ...wire.surrogates import encodable
 from ...wire.text_limits import cut_end
-from .kept.recorded import UNFOLDED, folded
+from .kept.recorded import folded
 from .row import Row, RowResult
 from .tally import RowLine
 

@@ -32,6 +32,7 @@ import msgspec
 from ...errors import AgentStopped
 from ...events import Event
 from ...events.log import EventLog
+from ...record.inner_records import read_inner_records
 from ...record.record import Record
 from ...view.format import plural
 from .. import display
@@ -45,7 +46,7 @@ from ..typed.output_type import OutputType
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
 from .kept.map_player import MapPlayer, playing
-from .kept.recorded import earlier, recorded, records, unanswered
+from .kept.recorded import earlier, recorded, unanswered
 from .kept.row_runs import RowRuns
 from .kept.stored import FoundRow, Store, found
 from .options import MapOptions
@@ -161,7 +162,7 @@ class MapStream(Stream):
 
         A record that holds rows is whole; a large map leaves them to its store.
         """
-        if records(log):
+        if read_inner_records(log):
             return []
         lost = self.unknown([log])
         return lost if len(lost) > unanswered(log) else []
@@ -203,7 +204,7 @@ class MapStream(Stream):
         `problems` says so if they are kept nowhere.
         """
         over = [result.key for result in self.results if result.run]
-        logged = records(self.log)
+        logged = read_inner_records(self.log)
         if logged or not over:
             keys = [key for key in over if key in logged]
             return Runs(RowRuns(keys, lambda some: logged, self._output))

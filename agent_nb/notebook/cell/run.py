@@ -170,7 +170,7 @@ class CellRun:
             changed = choice.why_anew
             self._context = msgspec.structs.replace(self._context, changed=changed)
             return self._start(driver, None)
-        if choice.tape.again(agent.tools):
+        if choice.tape.all_again(agent.tools):
             self._permit(agent, live=False)
         replay = self._inputs.replay(agent, choice.tape, wish(cell, options.compare))
         return self._open(driver, replay, agent, choice.badge)

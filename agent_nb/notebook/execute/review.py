@@ -3,9 +3,10 @@
 Why: a signature lets calls run again on other machines, so its maker must have seen them.
 
 Rules
-- Listed are the calls that may run again, with the arguments they ran with. The notebook decides
-  what a tool does, not the record: only calls of built-in tools without an effect are left out and
-  counted, and only where no cell can redefine a tool of that name.
+- Listed are all calls that may run again (`record.recorded_calls`), with the arguments they ran
+  with; equal calls of rows once, with their number. The notebook decides what a tool does, not the
+  record: only calls of built-in tools without an effect are left out and counted, and only where no
+  cell can redefine a tool of that name.
 - Text of a record is shown printable and bounded; arguments not shown in full are counted.
 - A record that was changed, or whose cell is gone, is not signed.
 - The signature covers the text of the cell as it stands in the notebook.
@@ -20,24 +21,28 @@ from typing import Any
 
 import msgspec
 
-from ...agent.tape import Tape
+from ...errors import UsageError
+from ...events.text import content_text
 from ...host.plugins import builtin
 from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import described, sign, signers_of
 from ...record.ipynb import metadata_of, source_of, with_ids
 from ...record.notebook_file import records
 from ...record.ranking import started
-from ...record.record import KEY, Record
+from ...record.record import KEY, Record, events_of
+from ...record.recorded_calls import RecordedCall, count_equal, digest_calls, list_calls
 from ...record.signers import Signer
 from ...record.signing import intact, mine, user_key
 from ...record.ssh_signature import PrivateKey
 from ...tools.base import QUIET
 from ...tools.toolset import ROOM, of_plugin
+from ...wire.text_limits import cut_end
 from ..cell.approvals import CLIPPED, LONGEST, shown
 from ..files.tool_names import tool_names
 from ..notices import printable
 from .cell_failure import title
 
+SHORT = 300  # characters of the arguments of a call on one line
 # code that may define any name
 _UNREAD = re.compile(
     r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b|\bexec\b|\bglobals\b", re.MULTILINE
@@ -50,9 +55,10 @@ class Item(msgspec.Struct, frozen=True):
     number: int  # of the cell
     title: str  # of the cell
     run: str
-    record: str  # hash
+    record: Record
     source: str  # hash of the cell's source
-    calls: Sequence[str] = ()  # as text
+    calls: Sequence[str] = ()  # as text, equal ones of rows once
+    count: int = 0  # of calls that are listed
     clipped: int = 0  # arguments not shown in full
     looking: int = 0  # calls without an effect, not listed
     problem: str = ""  # why it is not signed
@@ -60,7 +66,7 @@ class Item(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.problem:
             return f"  {self.run}: {self.problem}"
-        count = f"{len(self.calls) or 'no'} call{'' if len(self.calls) == 1 else 's'}"
+        count = f"{self.count or 'no'} call{'' if self.count == 1 else 's'}"
         more = (
             f" (and {self.looking} that only look{'s' if self.looking == 1 else ''})"
             if self.looking
@@ -114,9 +120,9 @@ def countersigned(
         return []
     metadata, source = metadata_of(nb).get(KEY), source_hash(source_of(cell))
     return [
-        named
+        str(record.get("hash", ""))
         for record in listed
-        if signers_of(metadata, named := str(record.get("hash", "")), source, signers)
+        if signers_of(metadata, record, source, signers)
     ]
 
 
@@ -125,7 +131,19 @@ def remarks(
 ) -> list[str]:
     """Describe the signatures of a record of a cell. Raises MissingExtra."""
     metadata = metadata_of(nb).get(KEY)
-    return described(metadata, str(record.get("hash", "")), source_hash(source_of(cell)), signers)
+    return described(metadata, record, source_hash(source_of(cell)), signers)
+
+
+def call_lines(record: Record) -> list[str]:
+    """Return all calls of a record that can run again, as short lines, equal ones of rows once."""
+    try:
+        found = count_equal(list_calls(events_of(record)))
+    except UsageError as fault:
+        return [str(fault)]
+    return [
+        f"can run again: {_head(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
+        for call, count in found
+    ]
 
 
 def harmless(sources: Iterator[str]) -> frozenset[str]:
@@ -143,38 +161,42 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
     by = "recorded by you" if mine(record, user_key()) else "not recorded by you"
     run = f"run {_line(str(record.get('id', '?')))[:60]}{when}, {by}"
-    name, named = _line(title(number, cell)), str(record.get("hash", ""))
+    item = Item(number, _line(title(number, cell)), run, record, source_hash(source_of(cell)))
     if not intact(record):
-        return Item(
-            number,
-            name,
-            run,
-            named,
-            "",
-            problem="it was changed after it was made and is not signed",
-        )
-    tape = Tape.of(record, trust=True)
-    ran = tape.ran()
-    calls = [_call(call.name, tape.arguments(call)) for call in ran if call.name not in quiet]
-    return Item(
-        number,
-        name,
-        run,
-        named,
-        source_hash(source_of(cell)),
-        calls,
-        sum(text.count(CLIPPED) for text in calls),
-        len(ran) - len(calls),
+        problem = "it was changed after it was made and is not signed"
+        return msgspec.structs.replace(item, problem=problem)
+    try:
+        ran = count_equal(list_calls(events_of(record)))
+        digest_calls(record)
+    except UsageError as fault:
+        return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
+    listed = [(call, count) for call, count in ran if call.name not in quiet]
+    texts = [_call(call, count) for call, count in listed]
+    total = sum(count for _, count in listed)
+    return msgspec.structs.replace(
+        item,
+        calls=texts,
+        count=total,
+        clipped=sum(text.count(CLIPPED) for text in texts),
+        looking=sum(count for _, count in ran) - total,
     )
 
 
-def _call(tool: str, args: Mapping[str, Any]) -> str:
+def _call(call: RecordedCall, count: int) -> str:
     """Return a call as text; only lines of arguments are indented so deep."""
     named = (
         f"      {_line(name)} = {shown(value)}".replace("\n", "\n      ")
-        for name, value in args.items()
+        for name, value in call.args.items()
     )
-    return "\n".join([f"    {_line(tool)}", *named])
+    return "\n".join([f"    {_head(call, count)}", *named])
+
+
+def _head(call: RecordedCall, count: int) -> str:
+    """Return the tool of a call, and where it is called."""
+    rows = f"in rows of the map{f', {count} times' if count > 1 else ''}" if call.rows else ""
+    agents = f"by the agent {call.agents}" if call.agents else ""
+    where = ", ".join(filter(None, (agents, rows)))
+    return f"{_line(call.name)}{f' ({_line(where)})' if where else ''}"
 
 
 def _line(text: str) -> str:

@@ -21,6 +21,7 @@ from ...record.find import records
 from ...record.ipynb import ENDING, load
 from ...record.ranking import ranked
 from ...record.record import log_of
+from ...record.recorded_calls import list_log_calls, read_logs
 from ...record.signing import user_key
 
 
@@ -40,6 +41,18 @@ def _of(path: Path, every: bool) -> Iterator[Run]:
         listed = [item.record for item in items]
         for record in listed if every else ranked(listed, user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
+
+
+def rows_with_calls(run: Run) -> list[Run]:
+    """Return the runs of a map's rows that hold calls which can run again: nothing else shows them.
+
+    Raises UsageError if the record holds too many.
+    """
+    return [
+        Run(EventLog.of_events(log), cell=run.cell, notebook=run.notebook)
+        for rows, log in read_logs(run.log)
+        if rows and list_log_calls(log)
+    ]
 
 
 def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:

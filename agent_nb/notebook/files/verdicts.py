@@ -1,4 +1,6 @@
-"""The verdict of `verify` on a notebook's records: what is wrong, and who signed them."""
+"""The verdict of `verify` on a notebook's records: what is wrong, who signed them, and which calls
+can run again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from ..execute import review
 
 
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
-    """Return (problems, remarks): shape, hashes, payloads and secrets of the records, and signers.
+    """Return (problems, remarks): shape, hashes, payloads and secrets of the records; signers
+    and calls.
 
     With `signed`, a record that this user has not signed is a problem. Raises UsageError if the
     file is not a notebook.
@@ -41,7 +44,10 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
         (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
         remarks += [
             f"{where}: {said}"
-            for said in review.remarks(nb, cells.get(item.cell, {}), item.record, signers)
+            for said in (
+                *review.remarks(nb, cells.get(item.cell, {}), item.record, signers),
+                *review.call_lines(item.record),
+            )
         ]
     return problems, remarks
 

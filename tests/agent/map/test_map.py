@@ -13,12 +13,12 @@ from helpers.stored_rows import keeping
 
 from agent_nb import RUNS, Agent, Scripted, tool
 from agent_nb.agent.map import sample
-from agent_nb.agent.map.kept.recorded import records
 from agent_nb.agent.map.table import filling
 from agent_nb.agent.replay_check import Wish
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import log_of, run_record
 
 TEXTS = ["good", "bad", "ugly"]
@@ -143,7 +143,7 @@ def test_the_log_holds_counts_and_a_sample():
 
 def test_the_log_of_a_small_map_holds_the_record_of_each_row():
     done = mapped()
-    found = records(done.log)
+    found = read_inner_records(done.log)
     assert set(found) == {r.key for r in done.results}
     answers = [log_of(found[r.key]).of("respond")[0].content for r in done.results]
     assert answers == ["yes", "no", "other"]

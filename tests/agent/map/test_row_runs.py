@@ -5,11 +5,12 @@ import pytest
 from agent_nb import RUNS, Agent, EventLog, Scripted
 from agent_nb.agent.map import sample
 from agent_nb.agent.map.kept import row_runs
-from agent_nb.agent.map.kept.recorded import KIND, folded, records
+from agent_nb.agent.map.kept.recorded import folded
 from agent_nb.agent.run import Run
 from agent_nb.agent.runs import Runs
 from agent_nb.errors import UsageError
 from agent_nb.events import State
+from agent_nb.record.inner_records import KIND, read_inner_records
 
 TEXTS = ["one", "two", "three"]
 
@@ -47,7 +48,7 @@ def test_the_runs_of_a_small_map_come_from_its_log(agent):
 def test_the_runs_in_a_record_come_in_the_order_in_which_they_began(agent):
     """Files sort the rows by their keys, which are hashes."""
     log = mapped(agent, store=False).log
-    found = sorted(records(log).items(), reverse=True)
+    found = sorted(read_inner_records(log).items(), reverse=True)
     later = {
         key: {**record, "events": [{**event, "ts": 1e9 + n} for event in record["events"]]}
         for n, (key, record) in enumerate(found)

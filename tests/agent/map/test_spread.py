@@ -133,9 +133,9 @@ def test_no_more_rows_are_asked_at_once_than_wanted(server, threads):
 
 
 def test_each_row_leaves_the_record_of_its_run(server, threads):
-    from agent_nb.agent.map.kept.recorded import records
+    from agent_nb.record.inner_records import read_inner_records
 
-    found = records(mapped(threads).log)
+    found = read_inner_records(mapped(threads).log)
     answers = {e.content for r in found.values() for e in events_of(r) if e.type == "respond"}
     assert answers == {word.upper() for word in WORDS}
 

@@ -13,7 +13,6 @@ import pytest
 from helpers.stepped_loop import run_stepped
 
 from agent_nb import Agent
-from agent_nb.agent.map.kept.recorded import records
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError
 from agent_nb.events import End
@@ -21,6 +20,7 @@ from agent_nb.models.http.limiter import Limiter
 from agent_nb.models.http.places import Places
 from agent_nb.models.parts import Finish, Head, Text, Usage
 from agent_nb.models.prices import Tariff
+from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import run_record
 from agent_nb.record.row_store import RowStore
 from agent_nb.record.signing import sign, user_key
@@ -171,7 +171,7 @@ def check_replays(attempt):
         await asyncio.wait([again._task])
 
     asyncio.run(play())
-    kept = records(log)
+    kept = read_inner_records(log)
     assert {r.key: (r.status, r.answer) for r in again.results if r.status != "pending"} == {
         r.key: (r.status, r.answer) for r in stream.results if r.key in kept
     }

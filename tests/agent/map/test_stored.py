@@ -9,7 +9,6 @@ from helpers.stored_rows import signed_by
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.map.kept import forgetting
-from agent_nb.agent.map.kept.recorded import records
 from agent_nb.agent.map.kept.stored import folder, found, map_id, opened
 from agent_nb.agent.map.options import MapOptions
 from agent_nb.agent.map.planning import planned
@@ -17,6 +16,7 @@ from agent_nb.errors import RunFailed, UsageError
 from agent_nb.events import RunStart
 from agent_nb.host import launch
 from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import events_of
 from agent_nb.record.row_store import RowStore
 from agent_nb.record.signing import user_key
@@ -286,7 +286,7 @@ def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     by = Agent("openai/none", secrets={})
     job = planned(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
-    made = [next(iter(records(mapped([text]).log).values())) for text in TEXTS]
+    made = [next(iter(read_inner_records(mapped([text]).log).values())) for text in TEXTS]
     store = RowStore.open(path, "m", b"another user's", owner="a")
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])

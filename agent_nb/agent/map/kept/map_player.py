@@ -20,6 +20,7 @@ from anyio import CancelScope
 
 from ....errors import Cancelled
 from ....events.log import EventLog
+from ....record.inner_records import read_inner_records
 from ....record.record import Record
 from ....record.signing import user_key
 from ....wire.redact import Redaction
@@ -30,7 +31,6 @@ from ...replay import Player
 from ...replay_check import Checked, Wish
 from ...tape import Tape, lives
 from ..row import Row
-from .recorded import records
 
 PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
@@ -74,7 +74,7 @@ def playing(
 
     def play(tape: Tape, wish: Wish | None) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = player(agent, tape, wish, log=log, redaction=redaction)
-        known = records(tape.events) if len(agent.tools) else {}
+        known = read_inner_records(tape.events) if len(agent.tools) else {}
         tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
         again = [each for each in tapes if each.again(agent.tools)]
         make = [

@@ -1,0 +1,164 @@
+"""All calls that a record can run again: those of its log, of its sub-agents, and of the records
+inside it.
+
+Why one place: what is listed before a signature must be what the signature lets run. Whoever lists,
+counts, trusts or replays recorded calls asks here (`tests/test_architecture.py` keeps it so).
+
+Rules
+- A call can run again if it began and ended `ok` or with an error; it runs with the arguments that
+  were approved, else with the model's.
+- Sub-agents stand in the log of their parent; rows of maps are records of their own, and may hold
+  further ones. Their order is that of their keys, so that it is the same on every machine.
+- A record with more inside than `MOST` records or `DEEPEST` levels is refused (UsageError): what
+  cannot be listed is not signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import UsageError
+from ..events import Approval, Call, Event, Result, Started
+from ..wire.json_text import canonical
+from .inner_records import read_inner_records
+from .packing import digest
+from .record import Record, events_of
+
+RERUN = ("ok", "error")  # statuses of calls that may run again
+MOST = 20_000  # records inside one
+DEEPEST = 8
+TOO_MANY = "it holds more records inside its records than can be listed"
+TOO_DEEP = "the arguments of a call are nested too deeply to be listed"
+_FORM = "calls 1"  # of the list that `digest_calls` covers
+_NOBODY = "/home/~"  # the home folder in it
+
+
+class RecordedCall(msgspec.Struct, frozen=True):
+    """A call that can run again, and the arguments it runs with.
+
+    `agents`: the sub-agents around it, as `a/b`. `rows`: the keys of the rows around it, outermost
+    first.
+    """
+
+    call: Call
+    args: dict[str, Any]
+    agents: str = ""
+    rows: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of its tool."""
+        return self.call.name
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is of a row or a sub-agent."""
+        return bool(self.rows or self.call.span)
+
+
+def list_calls(log: Sequence[Event], home: str | None = None) -> list[RecordedCall]:
+    """Return all calls that a recorded run can run again, those inside it last.
+
+    `home`: see `events_of`. Raises UsageError if there are too many.
+    """
+    return [call for rows, inner in read_logs(log, home) for call in list_log_calls(inner, rows)]
+
+
+def list_log_calls(log: Sequence[Event], rows: tuple[str, ...] = ()) -> list[RecordedCall]:
+    """Return those of one log, sub-agents included, in start order."""
+    results = {e.call_id: e.status for e in log if isinstance(e, Result)}
+    calls = {e.call_id: e for e in log if isinstance(e, Call) and results.get(e.call_id) in RERUN}
+    began = dict.fromkeys(e.call_id for e in log if isinstance(e, Started) and e.call_id in calls)
+    decided = read_decisions(log) if began else {}
+    opened = span_calls(log) if began else {}
+    return [
+        RecordedCall(
+            call := calls[call_id],
+            call_args(call, decided.get(call_id)),
+            "/".join(each.name for each in calls_around(call.span, opened)),
+            rows,
+        )
+        for call_id in began
+    ]
+
+
+def read_logs(
+    log: Sequence[Event], home: str | None = None
+) -> Iterator[tuple[tuple[str, ...], Sequence[Event]]]:
+    """Yield (keys of the rows around it, log) of a run and of all records inside it.
+
+    Raises UsageError if there are too many.
+    """
+    count = 0
+    todo: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
+    while todo:
+        rows, found = todo.pop()
+        events = events_of(found, home=home) if isinstance(found, Mapping) else found
+        yield rows, events
+        inner = read_inner_records(events)
+        count += len(inner)
+        if inner and (count > MOST or len(rows) == DEEPEST):
+            raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
+        todo += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
+
+
+def read_decisions(log: Iterable[Event]) -> dict[str, Approval]:
+    """Return the last recorded decision about each call."""
+    return {e.call_id: e for e in log if isinstance(e, Approval) and e.stage == "decided"}
+
+
+def call_args(call: Call, decision: Approval | None) -> dict[str, Any]:
+    """Return the arguments a call ran with: the approved ones, else the model's."""
+    return decision.args if decision is not None and decision.args is not None else call.args
+
+
+def span_calls(log: Iterable[Event]) -> dict[str, Call]:
+    """Return the calls by id, which name the spans of sub-agents."""
+    return {e.call_id: e for e in log if isinstance(e, Call) and e.span != e.call_id}
+
+
+def calls_around(span: str, opened: Mapping[str, Call]) -> list[Call]:
+    """Return the calls of the sub-agents around `span`, outermost first."""
+    around: list[Call] = []
+    while span and (call := opened.get(span)) is not None and call not in around:
+        around.insert(0, call)
+        span = call.span
+    return around
+
+
+def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:
+    """Return the calls with their number: equal ones of rows stand once, the others each."""
+    first: dict[Any, RecordedCall] = {}
+    count: dict[Any, int] = {}
+    for place, call in enumerate(calls):
+        key = (_text(call) if call.rows else "") or place
+        first.setdefault(key, call)
+        count[key] = count.get(key, 0) + 1
+    return [(call, count[key]) for key, call in first.items()]
+
+
+def digest_calls(record: Record) -> tuple[str, bool]:
+    """Return what a signature says of the calls that its maker was shown, and whether any of them
+    is inside.
+
+    It is the same on every machine. Raises UsageError for calls that cannot be listed.
+    """
+    calls = list_calls(events_of(record, home=_NOBODY), _NOBODY)
+    listed: list[Any] = []
+    for call, count in count_equal(calls):
+        if not (text := _text(call)):
+            raise UsageError(f"The record cannot be read whole: {TOO_DEEP}.")
+        listed.append([text, bool(call.rows), count])
+    shown = f"{_FORM} {len(listed)} {digest(listed, 64)}"
+    return shown, any(call.is_inside for call in calls)
+
+
+def _text(call: RecordedCall) -> str:
+    """Return agents, name and arguments as canonical text, "" if they have none."""
+    try:
+        return canonical([call.agents, call.name, call.args])
+    except (ValueError, RecursionError):
+        return ""
