@@ -40,6 +40,7 @@ from ..tools.approval import Approver, settled
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import reads
+from ..tools.standing import mark_tool
 from ..tools.toolset import Toolset
 from ..wire.json_text import as_dict, as_list, canonical
 from .clean_json import clean_value
@@ -189,7 +190,7 @@ class TapeApprover(Approver):
     def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
         super().__init__(policy, ask)
         self._tape = tape
-        self._allowed: set[tuple[str, str]] = set()  # foreign calls, by name and arguments
+        self._allowed: set[tuple[str, str]] = set()  # foreign calls, by tool and arguments
 
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
@@ -214,7 +215,7 @@ class TapeApprover(Approver):
 
         A yes for the whole tool or run covers only further calls with the same arguments.
         """
-        call = (tool.name, _text(args))
+        call = (mark_tool(tool), _text(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
         question = Question(

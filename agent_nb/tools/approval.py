@@ -23,7 +23,7 @@ import msgspec
 from ..errors import ToolError
 from .base import Asker, Decision, Question, Report, Tool, ToolContext
 from .policy import Policy
-from .standing import STANDING, Standing
+from .standing import STANDING, Standing, mark_tool
 from .threads import Worker
 from .values import message_of, plain
 
@@ -47,7 +47,7 @@ class Approver:
         self.ask = ask
         self._standing = standing
         self._turn = asyncio.Lock()
-        self._kept: dict[str, Decision] = {}  # by tool name; "" for the whole run
+        self._kept: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
 
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
@@ -66,7 +66,8 @@ class Approver:
         async with self._turn:
             whole = self._kept.get(_EVERYTHING)
             counts = whole is not None and not (whole.allow and tool.each)
-            kept = self._kept.get(tool.name) or (whole if counts else self._lasting(tool))
+            earlier = self._kept.get(mark_tool(tool)) if self._kept else None
+            kept = earlier or (whole if counts else self._lasting(tool))
             decision = kept or self.again(
                 tool, await self._put(tool, args, context, report, reason)
             )
@@ -118,7 +119,7 @@ class Approver:
             kept = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._kept[_EVERYTHING if about == "run" else tool.name] = kept
+            self._kept[_EVERYTHING if about == "run" else mark_tool(tool)] = kept
         return answer
 
 

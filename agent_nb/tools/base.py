@@ -206,9 +206,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     of what a call would change; a ToolError it raises is the result of the call. `command`: the
     parameter that holds a shell command, if any (globs of allow rules then do not match across
     shell operators). `grace`: seconds to clean up after a stop. `compare`: what must equal the
-    record when a test runs a call again: the whole result, durations
-    too (exact), its text, or nothing. `agent`: the agent
-    that this tool is, if any. `each`: a yes to the whole run does not cover it.
+    record when a test runs a call again: the whole result, durations too (exact), its text, or
+    nothing. `agent`: the agent that this tool is, if any. `each`: a yes to the whole run does not
+    cover it. `origin`: what runs its calls, if it is not the code of `invoke`: a yes that is
+    remembered is for this origin.
     """
 
     spec: ToolSpec
@@ -227,6 +228,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     compare: Compare = "full"
     agent: Any = None
     each: bool = False
+    origin: str = ""
 
     @property
     def name(self) -> str:

@@ -6,18 +6,23 @@ revoked.
 Rules
 - Kept only in this process: in no file, record or event. A restart forgets it.
 - A run whose conversation has turns from records that the user did not sign does not use it.
-- It holds for the tool as it is: with another effect, description or schema the user is asked.
+- It holds for the tool as it is (`mark_tool`): with another effect, description or schema, another
+  MCP server behind it or other code, the user is asked.
 - The policy is consulted first; calls of untrusted records never get here (`agent.tape`).
 """
 
 from __future__ import annotations
 
+import json
 import threading
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ..wire.json_text import dumps
+from ..record.packing import digest
 from .base import Tool
+from .source import code_of
 
 
 class Standing:
@@ -36,12 +41,13 @@ class Standing:
     def allow(self, tool: Tool) -> None:
         """Allow a tool from now on."""
         with self._lock:
-            self._known[tool.name] = _mark(tool)
+            self._known[tool.name] = mark_tool(tool)
 
     def allows(self, tool: Tool) -> bool:
         """Return whether the user has allowed this tool."""
         with self._lock:
-            return self._known.get(tool.name) == _mark(tool)
+            known = self._known.get(tool.name)
+        return known is not None and known == mark_tool(tool)
 
     def revoke(self, name: str) -> bool:
         """Revoke the permission; return whether there was one."""
@@ -49,8 +55,30 @@ class Standing:
             return self._known.pop(name, None) is not None
 
 
-def _mark(tool: Tool) -> str:
-    return dumps([tool.effect, msgspec.to_builtins(tool.spec)])
+def mark_tool(tool: Tool) -> str:
+    """Return what a remembered yes is for, as one digest.
+
+    An MCP tool counts with its server (name, command or address, names of its variables) and
+    whether it may destroy; a Python tool with the module and the source of its function; an agent
+    with its tools.
+    """
+    return digest(json.dumps(_marked(tool, ()), default=str), 64)
+
+
+def _marked(tool: Tool, around: tuple[int, ...]) -> list[Any]:
+    spec = msgspec.to_builtins(tool.spec)
+    behind = [tool.origin] if tool.origin else _code(tool.invoke)
+    agent = tool.agent
+    inner = agent.tools if agent is not None and id(agent) not in around else ()
+    below = [_marked(each, (*around, id(agent))) for each in inner]
+    return [tool.effect, tool.each, spec, behind, below]
+
+
+def _code(function: Any) -> list[str]:
+    """Return the names of a function and the digest of its source, if that can be seen."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    module, name = getattr(named, "__module__", ""), getattr(named, "__qualname__", "")
+    return [str(module), str(name), code_of(function, Path()).digest]
 
 
 STANDING = Standing()

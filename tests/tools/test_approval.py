@@ -5,6 +5,7 @@ is there.
 from __future__ import annotations
 
 import asyncio
+import linecache
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,14 @@ import anyio
 import msgspec
 import pytest
 
+from agent_nb import Agent, Scripted
 from agent_nb.errors import ToolError, UsageError
 from agent_nb.tools.approval import Approver
-from agent_nb.tools.base import Decision, Question, ToolContext
+from agent_nb.tools.base import Decision, Question, Tool, ToolContext
+from agent_nb.tools.decorator import as_tool as as_python_tool
 from agent_nb.tools.decorator import tool
+from agent_nb.tools.mcp.described import Offered, as_tool
+from agent_nb.tools.mcp.server import Server
 from agent_nb.tools.policy_file import load, parse
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
@@ -410,3 +415,78 @@ def test_a_policy_file_is_found_in_the_folder(tmp_path: Path) -> None:
         approver("sometimes")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         approver("other.yaml", None, str(tmp_path))
+
+
+SERVER = {"name": "mail", "command": "mail-server", "args": ("--stdio",), "env": {"TOKEN": "a"}}
+
+
+def offer(**changes: Any) -> Tool:
+    """Return a tool of an MCP server, with changes of the server or of what it says of the tool."""
+    said = {"name": "send", "description": "Send.", "parameters": {"type": "object"}}
+    own = {k: v for k, v in changes.items() if k in ("destructive", *said)}
+    server = {**SERVER, **{k: v for k, v in changes.items() if k not in own}}
+    return as_tool(Server(**server), Offered(**{**said, **own}), "send")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"command": "another-server"},
+        {"args": ("--stdio", "--all")},
+        {"command": "", "args": (), "env": {}, "url": "https://mail.example/mcp"},
+        {"env": {"TOKEN": "a", "PATH": "/tmp"}},
+        {"cwd": "elsewhere"},
+        {"file": "/other/.mcp.json"},
+        {"destructive": True},
+        {"description": "Send it all."},
+    ],
+    ids="-".join,
+)
+def test_a_remembered_yes_is_for_one_tool_of_one_server(change: dict[str, Any]) -> None:
+    standing = Standing()
+    standing.allow(offer())
+    assert standing.allows(offer())
+    assert standing.allows(offer(env={"TOKEN": "renewed"}))
+    assert not standing.allows(offer(**change))
+
+
+def define(text: str, file: str) -> Any:
+    """Define a function in the notebook and return it."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[file] = (len(text), None, lines, file)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, file, "exec"), names)
+    return names["act"]
+
+
+def test_a_remembered_yes_is_for_the_code_of_a_python_tool() -> None:
+    standing = Standing()
+    first = "def act(path: str) -> str:\n    return path\n"
+    standing.allow(as_python_tool(define(first, "one")))
+    assert standing.allows(as_python_tool(define(first, "two"))), "a cell that ran again"
+    other = first.replace("return path", "return open(path).read()")
+    assert not standing.allows(as_python_tool(define(other, "three")))
+
+
+def test_a_yes_for_an_agent_is_for_its_tools() -> None:
+    def make(*tools: Any) -> Tool:
+        return Agent(Scripted([]), tools, name="helper").as_tool()
+
+    standing = Standing()
+    standing.allow(make(look))
+    assert standing.allows(make(look))
+    assert not standing.allows(make(look, send))
+
+
+def test_a_yes_for_the_run_is_for_one_tool_of_one_server(asker: Any, record: Any) -> None:
+    gate = approver("ask", asker(Decision(True, scope="tool"), Decision(False)))
+
+    async def decide(one: Tool) -> Decision:
+        return await gate.decide(one, {}, ToolContext(call_id="c"), record())
+
+    async def both() -> list[bool]:
+        found = [await decide(offer()), await decide(offer()), await decide(offer(name="other"))]
+        return [each.allow for each in found]
+
+    assert anyio.run(both) == [True, True, False]

@@ -79,6 +79,7 @@ def as_tool(server: Server, said: Offered, name: str) -> Tool:
         thread="loop",
         preview=lambda _, __: _about(server, said),
         each=said.destructive,
+        origin=dumps([server.origin, said.name]),
     )
 
 

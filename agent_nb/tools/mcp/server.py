@@ -51,6 +51,12 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hashlib.sha256(canonical(msgspec.to_builtins(self)).encode()).hexdigest()
 
     @property
+    def origin(self) -> str:
+        """What a permission for one of its tools is for, as text without secrets."""
+        where = [self.url] if self.url else [self.command, *self.args, self.cwd]
+        return canonical([self.name, where, sorted(self.env), sorted(self.headers), self.file])
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables of this process that the entry asks for, sorted."""
         return tuple(sorted({m[1] for text in self._texts() for m in VARIABLE.finditer(text)}))
