@@ -319,6 +319,18 @@ def test_one_function_lists_the_calls_that_a_record_can_run_again():
     assert found == CALLS.keys()
 
 
+PRINTS = re.compile(
+    r"(?<![\w.])print\(|\bsys\.(?:stdout|stderr|__std\w+__)|\bos\.write\(|breakpoint\("
+)
+
+
+def test_the_command_line_writes_through_one_file():
+    """What it prints is a stranger's text; `cli/terminal.py` makes it harmless."""
+    files = [p for p in FILES if p.parent.name == "cli" and p.name != "terminal.py"]
+    assert len(files) > 10
+    assert not [p.name for p in files if PRINTS.search(p.read_text(encoding="utf-8"))]
+
+
 def test_records_inside_a_record_are_read_in_one_place():
     texts = {
         p.relative_to(ROOT).with_suffix("").as_posix(): p.read_text(encoding="utf-8") for p in FILES

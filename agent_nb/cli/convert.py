@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from .shared import OK, Arguments, complain
+from .shared import OK, Arguments
+from .terminal import JsonOutput, complain
 
 
 def convert(arguments: Arguments) -> int:
@@ -31,6 +32,7 @@ def convert(arguments: Arguments) -> int:
         arguments.to,
         strict=arguments.strict,
         framing=arguments.framing,
+        output=JsonOutput(),
     )
     complain(str(report))
     return OK

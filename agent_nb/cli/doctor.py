@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from .shared import FAILED, OK, Arguments, print_json
+from .shared import FAILED, OK, Arguments
+from .terminal import show, show_json
 
 
 def doctor(arguments: Arguments) -> int:
@@ -13,9 +14,9 @@ def doctor(arguments: Arguments) -> int:
 
     findings = examine()
     if arguments.json:
-        print_json(as_json(findings))
+        show_json(as_json(findings))
     else:
-        print(report(findings))
+        show(report(findings))
     return OK if well(findings) else FAILED
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, complain, files
+from .shared import FAILED, OK, Arguments, files
+from .terminal import complain, out, show
 
 
 def git_setup(arguments: Arguments) -> int:
@@ -16,7 +16,7 @@ def git_setup(arguments: Arguments) -> int:
     """
     from ..notebook.files.git import setup
 
-    print("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
+    show("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
     return OK
 
 
@@ -45,7 +45,7 @@ def git_text(arguments: Arguments) -> int:
     except UsageError as fault:  # an error would end a whole `git log` for one bad version
         complain(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")
-    sys.stdout.write(shown)
+    out(shown, None)
     return OK
 
 

@@ -10,14 +10,13 @@ Rules
 from __future__ import annotations
 
 import argparse
-import io
-import sys
 from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import AgentError, UsageError
 from . import convert, doctor, git, records, report, run, serve, signing, trusting
-from .shared import FAILED, OK, USAGE, Command, Describe, complain, file_options
+from .shared import FAILED, OK, USAGE, Command, Describe, file_options
+from .terminal import Parser, complain, leave_quietly, prepare_streams
 
 EPILOG = """\
 examples:
@@ -31,10 +30,7 @@ exit codes: 0 ok, 1 something that was run has failed, 2 the command was wrong
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # a character that the locale lacks must not fail the command
-            stream.reconfigure(errors="backslashreplace")
+    prepare_streams()
     arguments = parser().parse_args(argv)
     try:
         code: int = arguments.command(arguments)
@@ -46,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(fault))
         return FAILED
     except BrokenPipeError:
-        # the reader has gone; without this Python would print an error at exit
-        sys.stderr.close()
+        leave_quietly()
         return OK
     except KeyboardInterrupt as stop:
         complain(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
@@ -56,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="jupyter agent-nb",
         description="Run and inspect notebooks with %%agent cells.",
         epilog=EPILOG,

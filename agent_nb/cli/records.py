@@ -7,7 +7,8 @@ import json
 import sys
 
 from ..errors import UsageError
-from .shared import OK, Arguments, files, written
+from .shared import OK, Arguments, files
+from .terminal import pass_on, show, written
 
 
 def pack(arguments: Arguments) -> int:
@@ -20,9 +21,9 @@ def pack(arguments: Arguments) -> int:
         before = json.dumps(nb)
         if lift(nb) and json.dumps(nb) != before:
             written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
-            print(f"{path}: packed")
+            show(f"{path}: packed")
         else:
-            print(f"{path}: nothing to do")
+            show(f"{path}: nothing to do")
     return OK
 
 
@@ -37,7 +38,7 @@ def strip(arguments: Arguments) -> int:
         count = notebook_file.strip(nb)
         if count:
             written(lambda: ipynb.save(nb, path), path)  # noqa: B023  (called at once)
-        print(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
+        show(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
     return OK
 
 
@@ -57,7 +58,7 @@ def _strip_filter() -> int:
     except ValueError as fault:
         raise UsageError(f"stdin is not a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not clean(nb):
-        sys.stdout.write(text)
+        pass_on(text)
         return OK
-    sys.stdout.write(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")
+    pass_on(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")
     return OK

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, complain, files, notebooks, out, print_json, target
+from ..wire.hidden_characters import escape_line
+from .shared import FAILED, OK, Arguments, files, notebooks, target
+from .terminal import complain, out, show, show_json
 
 # columns that fit a terminal
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
@@ -22,15 +24,16 @@ def events(arguments: Arguments) -> int:
     output = target(arguments.output)
     runs = Runs([each for run in found for each in (run, *rows_with_calls(run))])
     if arguments.json:
-        out("".join(run.log.to_ndjson() for run in runs), output)
+        out("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
         return OK
     form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
-            print(f"cell {run.cell}, run {run.id}")
-            print(tables.text_table(tables.frame(Runs([run]), TABLE)))
+            show(escape_line(f"cell {run.cell}, run {run.id}"))
+            show(tables.text_table(tables.frame(Runs([run]), TABLE)))
         return OK
-    out(tables.write_frame(tables.frame(runs, arguments.columns), form, output), output)
+    text = tables.write_frame(tables.frame(runs, arguments.columns), form, output)
+    out(text, output, as_json=form == "json")
     return OK
 
 
@@ -63,6 +66,7 @@ def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs.losses import Losses
     from ..notebook.files.export import export as exported
+    from ..notebook.files.export import is_page
     from ..notebook.files.recorded_runs import read_runs, rows_with_calls
 
     runs = [
@@ -79,7 +83,7 @@ def export(arguments: Arguments) -> int:
     output = target(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
-    out(exported(runs, form, losses), output)
+    out(exported(runs, form, losses), output, as_json=not is_page(form))
     if losses:
         complain(f"not written as {form}:\n{losses}")
     return OK
@@ -114,7 +118,7 @@ def diff(arguments: Arguments) -> int:
     else:
         found = versions(read_runs(paths, every=True))
     for one in found:
-        print(one)
+        show(one)
     return FAILED if any(found) else OK
 
 
@@ -136,9 +140,9 @@ def verify(arguments: Arguments) -> int:
         problems += found[0]
         remarks += found[1]
     if arguments.json:
-        print_json({"ok": not problems, "problems": problems, "remarks": remarks})
+        show_json({"ok": not problems, "problems": problems, "remarks": remarks})
     else:
-        print("\n".join([*problems, *remarks]) or "no records")
+        show("\n".join([*problems, *remarks]) or "no records")
     return FAILED if problems else OK
 
 

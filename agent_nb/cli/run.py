@@ -5,28 +5,24 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ..errors import AgentError, UsageError
 from .shared import (
     FAILED,
     OK,
     Arguments,
-    complain,
     files,
     in_parallel,
     kernel_options,
     notebooks,
-    out,
-    print_json,
     trust_option,
-    written,
 )
+from .terminal import complain, out, show, show_json, stream_json, written
 
 
 def run(arguments: Arguments) -> int:
@@ -90,14 +86,14 @@ def run(arguments: Arguments) -> int:
         if relay and relay.losses:
             complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
         if not arguments.json:
-            _print_report(report, sys.stderr if relay else sys.stdout)
+            _print_report(report, aside=bool(relay))
         return report
 
     targets = _targets(arguments)
     with Ahead((path for path, _ in targets), wants) as ahead:
         reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
-        print_json(reports)
+        show_json(reports)
     return OK if all(r["ok"] for r in reports) else FAILED
 
 
@@ -177,7 +173,7 @@ def test(arguments: Arguments) -> int:
             problem = Problem(text=said, kind="notebook", stale=False)
             report = Report(notebook=str(path), problems=(problem,))
         if not arguments.json:
-            print(report.text(verbose=arguments.verbose), flush=True)
+            show(report.text(verbose=arguments.verbose))
         return report
 
     paths = [
@@ -190,9 +186,9 @@ def test(arguments: Arguments) -> int:
     if arguments.junit:
         out(junit(reports), Path(arguments.junit))
     if arguments.json:
-        print_json([builtins(r) for r in reports])
+        show_json([builtins(r) for r in reports])
     elif len(reports) != 1:
-        print(summary(reports) or "There is no notebook in this shard.")
+        show(summary(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
 
 
@@ -280,17 +276,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
             f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
         )
     lock = threading.Lock()
-
-    def write(text: str) -> None:
-        try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # the reader has gone; flushing the rest at exit must not fail
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise
-
-    return lambda: Relay(arguments.stream, write, lock)
+    return lambda: Relay(arguments.stream, stream_json, lock)
 
 
 def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
@@ -307,11 +293,11 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
     }
 
 
-def _print_report(report: dict[str, Any], to: TextIO) -> None:
+def _print_report(report: dict[str, Any], *, aside: bool) -> None:
     from ..notebook.cell.summary import line
 
-    print(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", file=to)
+    show(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
     for numbers in report["runs"]:
-        print(f"  cell {numbers['cell']} · {line(numbers)}", file=to)
+        show(f"  cell {numbers['cell']} · {line(numbers)}", aside=aside)
     if not report["ok"]:
         complain(f"{report['notebook']}: {report['failure']}")

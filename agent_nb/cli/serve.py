@@ -19,7 +19,8 @@ from typing import Any
 
 from ..errors import UsageError
 from ..host.paths import tilde
-from .shared import OK, Arguments, complain, folder_option, notebooks
+from .shared import OK, Arguments, folder_option, notebooks
+from .terminal import complain, show
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
 
@@ -57,17 +58,16 @@ def serve(arguments: Arguments) -> int:
     def ready(server: Server) -> None:
         nonlocal left
         left = tokens.leave(server.url, server.token)
-        print(f"agent-nb serves at {server.url}", flush=True)
+        show(f"agent-nb serves at {server.url}")
         if hub.where:
-            print(f"runs of other kernels: over {hub.where}", flush=True)
+            show(f"runs of other kernels: over {hub.where}")
         where = place or (
             f"in {tilde(left.path)}"
             if left
             else "lost: no file for it can be written; set AGENT_NB_TOKEN"
         )
-        print(
+        show(
             f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C",
-            flush=True,
         )
 
     try:

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, complaints, named files, common options.
+"""What the commands share: exit codes, named files, common options.
 
 Rules: files are checked before anything is done; a problem with them is a UsageError.
 """
@@ -6,8 +6,6 @@ Rules: files are checked before anything is done; a problem with them is a Usage
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +20,6 @@ if TYPE_CHECKING:
 Arguments = argparse.Namespace
 Describe = Callable[[argparse.ArgumentParser], None]
 Command = Callable[[Arguments], int]
-
-
-def complain(text: str) -> None:
-    """Write a line to stderr, without keys."""
-    from ..models.keys import secrets
-    from ..wire.redact import redact_text
-
-    print(f"jupyter agent-nb: {redact_text(text, secrets())}", file=sys.stderr)
 
 
 def files(given: Sequence[str]) -> list[Path]:
@@ -93,30 +83,9 @@ def _failed(work: Future[Any]) -> bool:
     return work.done() and work.exception() is not None
 
 
-def print_json(value: Any) -> None:
-    """Print a JSON value in ASCII, which every locale has."""
-    print(json.dumps(value, indent=2))
-
-
 def target(name: str | None) -> Path | None:
     """Return the file of the option -o, None for stdout (`-` or no option)."""
     return Path(name) if name and name != "-" else None
-
-
-def out(text: str, path: Path | None) -> None:
-    """Write a text to a file or to stdout. Raises UsageError."""
-    if path is None:
-        sys.stdout.write(text)
-    elif text:
-        written(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
-
-
-def written(write: Callable[[], Any], path: Path) -> None:
-    """Call `write`, which writes the file at `path`. Raises UsageError."""
-    try:
-        write()
-    except OSError as fault:
-        raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from fault
 
 
 def kernel_options(sub: argparse.ArgumentParser) -> None:

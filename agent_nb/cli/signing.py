@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, UsageError
-from .shared import FAILED, OK, Arguments, complain, file_options, files, written
+from ..wire.hidden_characters import escape_hidden
+from .shared import FAILED, OK, Arguments, file_options, files
+from .terminal import complain, show, written
 
 if TYPE_CHECKING:
     from ..record.ssh_signature import PrivateKey
@@ -40,18 +42,18 @@ def sign(arguments: Arguments) -> int:
         nb = load(path)
         lift(nb)
         items = review(nb)
-        print("\n".join([f"{path}:", *listing(items)]))
+        show("\n".join([f"{path}:", *listing(items)]))
         good = [item for item in items if not item.problem]
         if len(good) < len(items):
             worst = FAILED
         if not good:
-            print(f"{path}: no record to sign")
+            show(f"{path}: no record to sign")
         elif arguments.yes or _said_yes(
             len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
         ):
             count = sign_all(nb["metadata"][OURS], good, key)
             written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
-            print(
+            show(
                 f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint(key.public)}"
             )
         else:
@@ -76,7 +78,7 @@ def trust(arguments: Arguments) -> int:
     """list, add or remove the people whose signed records `test` trusts as yours; their list stands
     in your configuration folder
     """
-    print(arguments.work(arguments))
+    show(arguments.work(arguments))
     return OK
 
 
@@ -128,7 +130,7 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
     def passphrase() -> str:
         if not terminal:
             raise UsageError("it is encrypted, and there is nobody to ask for the passphrase")
-        return getpass(f"Passphrase of {file}: ")
+        return getpass(escape_hidden(f"Passphrase of {file}: "))
 
     try:
         return PrivateKey.of(file.read_bytes(), passphrase)

@@ -6,6 +6,7 @@ import argparse
 
 from ..notebook.notices import printable
 from .shared import OK, Arguments
+from .terminal import show
 
 
 def trust_folder(arguments: Arguments) -> int:
@@ -17,7 +18,7 @@ def trust_folder(arguments: Arguments) -> int:
         for flag, given in (("--list", arguments.list), ("--revoke", arguments.revoke))
         if given
     ]
-    print(work([*arguments.places, *flags]))
+    show(work([*arguments.places, *flags]))
     return OK
 
 
@@ -41,7 +42,7 @@ def mcp(arguments: Arguments) -> int:
     from ..notebook.mcp_servers import work
 
     words = [arguments.verb, *arguments.names] if arguments.verb else []
-    print(printable(work(words)))
+    show(printable(work(words)))
     return OK
 
 

@@ -159,14 +159,15 @@ def command(
     *,
     strict: bool = False,
     framing: Framing | None = None,
+    output: Any = None,
 ) -> Report:
-    """Translate the file `source` into the file `target` (`-`: stdin, stdout).
+    """Translate the file `source` into the file `target` (`-`: stdin, and `output` or stdout).
 
     This is `jupyter agent-nb convert`. Raises UsageError when a file cannot be opened, else as
     `convert`.
     """
     try:
-        with _input(source) as reader, _output(target) as writer:
+        with _input(source) as reader, _output(target, output) as writer:
             return convert(reader, writer, from_, to, strict=strict, framing=framing)
     except BrokenPipeError:
         raise  # the reader of our output has gone; the command line handles it
@@ -226,8 +227,10 @@ def _input(name: str) -> Any:
     return Path(name).open("rb") if name != "-" else nullcontext(sys.stdin.buffer)
 
 
-def _output(name: str) -> Any:
-    return Path(name).open("w", encoding="utf-8", newline="") if name != "-" else _Stdout()
+def _output(name: str, standard: Any) -> Any:
+    if name != "-":
+        return Path(name).open("w", encoding="utf-8", newline="")
+    return standard if standard is not None else _Stdout()
 
 
 class _Stdout:

@@ -79,9 +79,9 @@ class Diff:
 
     def __str__(self) -> str:
         if not self.changes:
-            return f"{self.a} and {self.b}: the same"
+            return _plain(f"{self.a} and {self.b}: the same")
         return "\n".join(
-            [f"{self.a} → {self.b}: {_counted(len(self.changes))}", *_report(self.changes)]
+            [_plain(f"{self.a} → {self.b}: {_counted(len(self.changes))}"), *_report(self.changes)]
         )
 
     def __repr__(self) -> str:

@@ -1,12 +1,13 @@
 """Characters that a reader does not see: controls, halves of characters, and those that hide,
 reverse or erase others.
 
-Why here: what is shown to a person must be what runs, so the view makes them visible and tools
-refuse them.
+Why here: what is shown to a person must be what runs, so the view makes them visible, the command
+line escapes them and tools refuse them.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -19,6 +20,32 @@ HIDDEN = re.compile(
 def seen(text: str) -> str:
     """Return `text` without characters that people cannot see, line ends and tabs left in."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
+
+
+def escape_hidden(text: str) -> str:
+    """Return text for a terminal, hidden characters as `\\x1b` and the like."""
+    if text.isascii() and text.isprintable():
+        return text
+    return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def escape_line(text: str) -> str:
+    """Return text for one line of a terminal: line ends are escaped too."""
+    return escape_hidden(text.replace("\r\n", "\n")).replace("\n", "\\n")
+
+
+def escape_json(text: str) -> str:
+    """Return JSON text for a terminal: the same value, hidden characters as `\\u009b`.
+
+    Valid JSON holds them in its strings only, line ends aside.
+    """
+    return HIDDEN.sub(lambda found: _json_escape(found[0]), text)
+
+
+def _json_escape(character: str) -> str:
+    return (
+        character if character == "\r" else json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
+    )
 
 
 def name(match: re.Match[str]) -> str:

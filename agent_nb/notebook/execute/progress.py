@@ -26,8 +26,8 @@ class Progress:
     """
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
-        self._name = name
         self._hidden = secrets()
+        self._name = printable(name, self._hidden)
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() and not lines
         self._line = ""

@@ -22,6 +22,11 @@ SHORT = {
 }
 
 
+def is_page(form: str) -> bool:
+    """Return whether a form is a document; the formats of codecs are JSON text."""
+    return SHORT.get(form, form) in PAGES
+
+
 def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     """Return runs as markdown, html (a whole page), text or in a codec's format.
 

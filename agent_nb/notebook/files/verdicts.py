@@ -14,6 +14,7 @@ from ...record.record import Record
 from ...record.signers import known
 from ...record.signing import signed_by, user_key
 from ...record.verify import check, secrets_in
+from ...wire.hidden_characters import escape_line
 from ...wire.redact import redact_text
 from ..execute import review
 
@@ -49,7 +50,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
                 *review.call_lines(item.record),
             )
         ]
-    return problems, remarks
+    return list(map(escape_line, problems)), list(map(escape_line, remarks))
 
 
 def _signer(record: Record, key: bytes) -> str:

@@ -1,0 +1,137 @@
+"""What the command line writes, on the terminal and into files: the one way out.
+
+Why: a record, a notebook and their file names are a stranger's. A control sequence in them could
+move the cursor, and write another verdict over ours; a mark of direction could turn a line around.
+
+Rules
+- No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
+- Text: hidden characters (`wire.hidden_characters`) are written as escapes, but for line ends and
+  tabs. JSON text stays valid: there they are `\\u00XX`, which is the same value.
+- Only a git filter passes bytes on as they are, and only where stdout is no terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+from ..errors import UsageError
+from ..wire.hidden_characters import escape_hidden, escape_json
+
+
+def prepare_streams() -> None:
+    """Let no character that the locale lacks, and no traceback, go past the rules."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.excepthook = _traceback
+
+
+def show(text: object = "", *, aside: bool = False) -> None:
+    """Write lines to stdout; `aside`: to stderr."""
+    _write(f"{text}\n", sys.stderr if aside else sys.stdout)
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr, without keys."""
+    from ..models.keys import secrets
+    from ..wire.redact import redact_text
+
+    show(f"jupyter agent-nb: {redact_text(text, secrets())}", aside=True)
+
+
+def show_json(value: Any) -> None:
+    """Print a JSON value in ASCII, which every locale has."""
+    write_json(f"{json.dumps(value, indent=2)}\n")
+
+
+def write_json(text: str) -> None:
+    """Write JSON text, in lines or as server-sent events, to stdout."""
+    sys.stdout.write(escape_json(text))
+
+
+def stream_json(text: str) -> None:
+    """Write JSON text to stdout at once. Raises BrokenPipeError if its reader has gone."""
+    try:
+        write_json(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # flushing the rest at exit must not fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def pass_on(text: str) -> None:
+    """Write JSON text to stdout as it is, if that is no terminal."""
+    if sys.stdout.isatty():
+        write_json(text)
+    else:
+        sys.stdout.write(text)
+
+
+def out(text: str, path: Path | None, *, as_json: bool = False) -> None:
+    """Write a text to a file, or to stdout without one. Raises UsageError."""
+    text = (escape_json if as_json else escape_hidden)(text)
+    if path is None:
+        sys.stdout.write(text)
+    elif text:
+        written(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
+
+
+def written(write: Callable[[], Any], path: Path) -> None:
+    """Call `write`, which writes the file at `path`. Raises UsageError."""
+    try:
+        write()
+    except OSError as fault:
+        raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from fault
+
+
+def leave_quietly() -> None:
+    """Say nothing more: the reader of stdout has gone, and Python would print an error at exit."""
+    sys.stderr.close()
+
+
+class JsonOutput:
+    """Standard output for a writer of JSON text; flushed, never closed."""
+
+    def __enter__(self) -> JsonOutput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def write(self, text: str) -> int:
+        """Write JSON text."""
+        write_json(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what was written."""
+        sys.stdout.flush()
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose help and errors obey the rules."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            _write(message, file or sys.stderr)
+
+
+def _write(text: str, to: TextIO) -> None:
+    to.write(escape_hidden(text))
+    to.flush()
+
+
+def _traceback(
+    kind: type[BaseException], fault: BaseException, where: TracebackType | None
+) -> None:
+    _write("".join(traceback.format_exception(kind, fault, where)), sys.stderr)
