@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .ipynb import ENDING, Notebook, all_outputs, cells, metadata_of, read, with_ids
+from .ipynb import ENDING, Notebook, all_outputs, cell_id, cells, metadata_of, read, with_ids
 from .metadata import stored
 from .nbdime_conflicts import unmerged
 from .outputs import published
@@ -55,9 +55,9 @@ def records(notebook: Notebook) -> list[Found]:
     Cells are named as by `with_ids`.
     """
     notebook = with_ids(notebook)
-    found: dict[str, list[Record]] = {str(c.get("id", "")): [] for c in cells(notebook)}
+    found: dict[str, list[Record]] = {cell_id(c): [] for c in cells(notebook)}
     shown = (
-        (str(cell.get("id", "")), attach(record))
+        (cell_id(cell), attach(record))
         for cell, output in all_outputs(notebook)
         if (record := published(output)) is not None
     )

@@ -78,13 +78,17 @@ def save(nb: dict[str, Any], path: str | Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            # half a character has no UTF-8, and its escape in Python is the one in JSON
-            file.write(text.encode("utf-8", "backslashreplace"))
+            file.write(encode_json(text))
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def encode_json(text: str) -> bytes:
+    """Return JSON text as bytes: half a character has no UTF-8, but Python's escape is JSON's."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def cells(nb: Notebook) -> list[Cell]:
@@ -98,15 +102,15 @@ def with_ids(nb: Notebook) -> Notebook:
     A cell without an id is named after its place.
     """
     listed = cells(nb)
-    if all(cell.get("id") for cell in listed):
+    if all(cell_id(cell) for cell in listed):
         return nb
-    taken = {str(cell.get("id")) for cell in listed}
+    taken = {cell_id(cell) for cell in listed}
     numbered = enumerate(as_list(nb.get("cells")), 1)
     return {**nb, "cells": [_with_id(cell, number, taken) for number, cell in numbered]}
 
 
 def _with_id(cell: Any, number: int, taken: Collection[str]) -> Any:
-    if not isinstance(cell, dict) or cell.get("id"):
+    if not isinstance(cell, dict) or cell_id(cell):
         return cell
     name = place_id(number)
     while name in taken:
@@ -134,6 +138,12 @@ def all_outputs(nb: Notebook) -> Iterator[tuple[Cell, Output]]:
 def metadata_of(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a notebook, a cell or an output, {} if it has none."""
     return as_dict(part.get("metadata"))
+
+
+def cell_id(cell: Mapping[str, Any]) -> str:
+    """Return the id of a cell, "" if it has none; a number counts by its digits."""
+    found = cell.get("id")
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
 
 
 def source_of(cell: Mapping[str, Any]) -> str:

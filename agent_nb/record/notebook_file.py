@@ -24,7 +24,7 @@ from typing import Any
 
 from ..wire.json_text import as_dict
 from .forgotten import take_forgotten, without
-from .ipynb import Notebook, all_outputs, cells, metadata_of, with_ids
+from .ipynb import Notebook, all_outputs, cell_id, cells, metadata_of, with_ids
 from .metadata import FORGOTTEN, Runs, newer, readable, stored_runs, written
 from .nbdime_conflicts import unmerged
 from .outputs import copies, in_outputs, refer
@@ -40,13 +40,13 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
 
     `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: no file, or no value).
     """
-    metadata = nb.setdefault("metadata", {})
+    metadata = metadata_of(nb)
     mine = metadata.get(KEY)
     if newer(mine) or newer(previous) or not isinstance(nb.get("cells"), list):
         return False
     named = with_ids(nb)  # shares outputs and metadata with `nb`
     listed = cells(named)
-    present = {c.get("id") for c in listed}
+    present = {cell_id(c) for c in listed}
     aside = _set_aside(nb, take=True)
     forgotten = take_forgotten(nb, previous, mine)
     loaded = {
@@ -65,6 +65,7 @@ def lift(nb: dict[str, Any], previous: Any = None) -> bool:
         return False
     still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
     metadata[KEY] = written(runs, still_gone, forgotten, mine, previous)
+    nb["metadata"] = metadata
     refer(named, runs)
     return True
 
@@ -74,7 +75,7 @@ def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) ->
 
     `since` is in epoch seconds.
     """
-    mine = as_dict(nb["metadata"].get(KEY))
+    mine = as_dict(metadata_of(nb).get(KEY))
     if not mine:
         return
     runs = stored_runs(mine)
@@ -129,7 +130,7 @@ def cleared(nb: Notebook) -> list[str]:
     """Return the ids of cells whose outputs were cleared while their records stay."""
     nb = with_ids(nb)
     runs = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY), whole=False))
-    return [str(c.get("id")) for c in cells(nb) if c.get("id") in runs and not c.get("outputs")]
+    return [cell_id(c) for c in cells(nb) if cell_id(c) in runs and not c.get("outputs")]
 
 
 def _merged(*sources: Runs) -> Runs:

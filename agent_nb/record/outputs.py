@@ -12,7 +12,7 @@ from typing import Any
 
 from ..wire.json_text import as_dict
 from .agent_cells import source_hash
-from .ipynb import Cell, Notebook, all_outputs, cells, metadata_of, source_of
+from .ipynb import Cell, Notebook, all_outputs, cell_id, cells, metadata_of, source_of
 from .metadata import Runs, readable
 from .payloads import attach
 from .record import BUTTON, KEY, LIVE, MIME, VERSION, Record
@@ -48,9 +48,9 @@ def in_outputs(nb: Notebook) -> Runs:
     Cells without an id are skipped.
     """
     found: Runs = {}
-    present = {str(c.get("id")): c for c in cells(nb)}
+    present = {cell_id(c): c for c in cells(nb)}
     for cell, output in all_outputs(nb):
-        name, record = str(cell.get("id") or ""), published(output)
+        name, record = cell_id(cell), published(output)
         if name and record is not None:
             maker = _maker(cell, record, present) or name
             found.setdefault(maker, []).append(attach(record))
@@ -61,9 +61,9 @@ def copies(nb: Notebook, runs: Runs) -> Runs:
     """Return the runs that cells refer to and do not have: the cells were pasted."""
     known = {r["id"]: r for listed in runs.values() for r in listed}
     found: Runs = {}
-    present = {str(c.get("id")): c for c in cells(nb)}
+    present = {cell_id(c): c for c in cells(nb)}
     for cell, output in all_outputs(nb):
-        own, ref = cell.get("id"), as_dict(as_dict(output.get("data")).get(MIME)).get("ref")
+        own, ref = cell_id(cell), as_dict(as_dict(output.get("data")).get(MIME)).get("ref")
         run = known.get(ref) if isinstance(ref, str) else None
         if (
             own
@@ -78,9 +78,11 @@ def copies(nb: Notebook, runs: Runs) -> Runs:
 def _maker(cell: Cell, record: Record, present: Mapping[str, Any]) -> str:
     """Return the id of another cell whose code began a run that ended while `cell` ran, else ""."""
     made = record.get("cell")
-    if not record.get("execution") or made == cell.get("id") or made not in present:
+    if not record.get("execution") or made == cell_id(cell):
         return ""
-    return "" if record.get("source") == source_hash(source_of(cell)) else str(made)
+    if not isinstance(made, str) or made not in present:
+        return ""
+    return "" if record.get("source") == source_hash(source_of(cell)) else made
 
 
 def refer(nb: Notebook, runs: Runs) -> None:
@@ -88,7 +90,7 @@ def refer(nb: Notebook, runs: Runs) -> None:
     known = {r["id"] for listed in runs.values() for r in listed}
     for cell, output in all_outputs(nb):
         record = published(output)
-        if record is not None and cell.get("id") and record["id"] in known:
+        if record is not None and cell_id(cell) and record["id"] in known:
             output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
 
 
@@ -115,12 +117,12 @@ def summaries(nb: Notebook) -> list[tuple[str, Numbers]]:
 
     A run that ended after its cell names that cell.
     """
-    present = {str(c.get("id")) for c in cells(nb)}
+    present = {cell_id(c) for c in cells(nb)}
     found = []
     for cell, output in all_outputs(nb):
         numbers = numbers_of(output)
         if "run" in numbers:
             made = numbers.get("cell_id")
             named = isinstance(made, str) and made in present
-            found.append((str(made) if named else str(cell.get("id", "")), numbers))
+            found.append((str(made) if named else cell_id(cell), numbers))
     return found

@@ -9,9 +9,10 @@ Rules
 - The user's list is in the user's configuration folder. A notebook's folder or repository is never
   searched for one; a file on a command line is the user's own word.
 - The list is read anew by each command: a removed signer no longer counts.
-- A line for other namespaces, outside its dates, or with a key that is not Ed25519 does not count,
-  and the reason is shown. A line that cannot be parsed is an error, because it would be unclear
-  whether it counts.
+- `!name` in the names of a line excludes that name; a line that names nobody else does not count.
+- A line for other namespaces, for a certificate authority, outside its dates, or with a key that
+  is not Ed25519 does not count, and the reason is shown. A line that cannot be parsed is an error,
+  because it would be unclear whether it counts.
 """
 
 from __future__ import annotations
@@ -181,7 +182,13 @@ def _line(line: str, place: str) -> Iterator[Signer]:
         raise UsageError(
             f"{place}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
         )
-    name, options, kind, key = words[0].strip('"'), ",".join(words[1:at]), words[at], words[at + 1]
+    listed, options, kind, key = (
+        words[0].strip('"'),
+        ",".join(words[1:at]),
+        words[at],
+        words[at + 1],
+    )
+    name, nobody = _named(listed)
     if kind != ED25519:
         yield Signer(
             name,
@@ -189,9 +196,21 @@ def _line(line: str, place: str) -> Iterator[Signer]:
         )
         return
     try:
-        yield Signer(name, public_key(key), _problem(options))
+        yield Signer(name, public_key(key), _problem(options) or nobody)
     except UsageError as fault:
         raise UsageError(f"{place}: {fault}") from None
+
+
+def _named(patterns: str) -> tuple[str, str]:
+    """Return the names of an OpenSSH pattern list that it does not exclude, and what is wrong."""
+    listed = patterns.split(",")
+    excluded = [pattern[1:] for pattern in listed if pattern.startswith("!")]
+    names = [
+        name
+        for name in listed
+        if not name.startswith("!") and not any(fnmatchcase(name, e) for e in excluded)
+    ]
+    return (",".join(names), "") if names else (patterns, f"{patterns} excludes, and names nobody")
 
 
 def _words(line: str) -> list[str]:
@@ -209,9 +228,11 @@ def _problem(options: str) -> str:
             raise UsageError(f"the options {options[:100]!r} cannot be understood.")
         found[option["name"]] = option["value"] or ""
         place = option.end()
-    if unknown := found.keys() - {"namespaces", "valid-after", "valid-before"}:
+    if unknown := found.keys() - {"cert-authority", "namespaces", "valid-after", "valid-before"}:
         raise UsageError(f"the option {min(unknown)} is not supported.")
     now = time.time()
+    if "cert-authority" in found:
+        return "it is a certificate authority, and certificates are not supported; name the keys"
     if "namespaces" in found and not _fits(found["namespaces"]):
         return f"it is for other namespaces ({found['namespaces']}), not for {NAMESPACE}"
     if "valid-after" in found and now < _time(found["valid-after"]):

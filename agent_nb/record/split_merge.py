@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from .agent_cells import agent_cell, source_hash
-from .ipynb import Cell, source_of
+from .ipynb import Cell, cell_id, source_of
 from .record import Record
 
 Runs = Mapping[str, Sequence[Record]]
@@ -33,9 +33,9 @@ def renumbered(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     Runs whose id another cell took, and whose text no cell has, get an id marked with HOMELESS.
     """
     texts = {
-        str(c["id"]): source_hash(source_of(c))
+        cell_id(c): source_hash(source_of(c))
         for c in cells
-        if c.get("id") and c.get("cell_type") == "code"
+        if cell_id(c) and c.get("cell_type") == "code"
     }
     loose = sorted(
         (i for i, listed in runs.items() if listed and not _made_of(listed, texts.get(i))),
@@ -105,7 +105,7 @@ def inherited(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     gone = [
         listed
         for cell, listed in runs.items()
-        if listed and cell not in {c.get("id") for c in cells}
+        if listed and cell not in {cell_id(c) for c in cells}
     ]
     found: dict[str, list[Record]] = {}
     for cell, body, below in _agents(cells):
@@ -133,9 +133,9 @@ def _agents(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[str]]]:
         parts = _agent(each)
         if parts is not None:
             yield cell, body, below
-            cell, body, below = str(each.get("id", "")), parts[1].replace("\r\n", "\n").strip(), []
-        elif each.get("cell_type") == "code" and each.get("id"):
-            below.append(str(each["id"]))
+            cell, body, below = cell_id(each), parts[1].replace("\r\n", "\n").strip(), []
+        elif each.get("cell_type") == "code" and cell_id(each):
+            below.append(cell_id(each))
     yield cell, body, below
 
 

@@ -135,6 +135,26 @@ def test_setting_up_twice_changes_nothing(repository, capsys):
     )
 
 
+def test_setting_up_does_not_write_through_a_link(repository, tmp_path, capsys):
+    attributes, outside = repository.folder / ".gitattributes", tmp_path / "outside"
+    outside.write_text("theirs\n")
+    attributes.unlink()
+    attributes.symlink_to(outside)
+    repository.git("config", "--unset", "merge.agent-nb.driver")
+    capsys.readouterr()
+    assert main(["git-setup", str(repository.folder)]) == 2
+    assert "nothing is written through it" in capsys.readouterr().err
+    assert outside.read_text() == "theirs\n"
+    assert "merge.agent-nb.driver" not in repository.git("config", "--list").stdout
+
+
+def test_setting_up_keeps_lines_of_any_encoding(repository):
+    attributes = repository.folder / ".gitattributes"
+    attributes.write_bytes(b"caf\xe9 text\n")
+    assert main(["git-setup", str(repository.folder)]) == 0
+    assert attributes.read_bytes().startswith(b"caf\xe9 text\n*.ipynb ")
+
+
 @pytest.mark.parametrize(
     ("clean", "hooks", "said"),
     [

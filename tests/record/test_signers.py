@@ -47,6 +47,12 @@ def test_a_line_of_openssh_names_a_signer(tmp_path, line):
         (f'ann namespaces="!record@*,*" {LINE}', "for other namespaces"),
         (f'ann valid-before="20200101" {LINE}', "valid until 20200101"),
         (f'ann valid-after="20990101" {LINE}', "not valid before 20990101"),
+        (f"ann cert-authority {LINE}", "it is a certificate authority"),
+        (f'ann cert-authority,namespaces="*" {LINE}', "it is a certificate authority"),
+        (f"!ann {LINE}", "!ann excludes, and names nobody"),
+        (f"ann,!ann {LINE}", "excludes, and names nobody"),
+        (f"ann@work,!*@work {LINE}", "excludes, and names nobody"),
+        (f'"!ann" {LINE}', "excludes, and names nobody"),
         (f"ann {RSA}", "ssh-rsa keys do not count, only ssh-ed25519"),
         ("ann sk-ssh-ed25519@openssh.com AAAA", "sk-ssh-ed25519@openssh.com keys do not count"),
     ],
@@ -66,7 +72,6 @@ def test_a_line_that_does_not_count_says_why(tmp_path, line, why):
         "ann ssh-ed25519",
         "ann ssh-ed25519 AAAA",
         f'ann namespaces="git {LINE}',
-        f"ann cert-authority {LINE}",
         f"ann verify-required {LINE}",
         f'ann valid-before="soon" {LINE}',
         f"ann what? {LINE}",
@@ -84,6 +89,11 @@ def test_any_text_is_signers_or_refused_in_words(tmp_path_factory, text):
     file.write_text(text, encoding="utf-8", errors="replace")
     with suppress(UsageError):
         assert all(signer.name for signer in read(file, must=False))
+
+
+def test_an_excluded_name_is_not_one_of_the_line(tmp_path):
+    (found,) = listed(tmp_path, f"ann,bob,!bob {LINE}")
+    assert (found.name, found.problem) == ("ann", "")
 
 
 def test_dates_are_those_of_openssh():

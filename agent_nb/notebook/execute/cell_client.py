@@ -23,6 +23,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
 from ...host import launch
+from ...record.ipynb import cell_id
 from ...record.notebook_file import records
 from ...record.record import MIME
 from ...record.signers import Signer
@@ -121,16 +122,16 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             metadata: Any = None,
         ) -> Any:
             if msg_type == "execute_request" and self._cell is not None:
-                cell_id = self._cell.get("id")
+                name = cell_id(self._cell)
                 # half a character in a record of the file cannot be sent
-                listed = nearest(self._records.get(cell_id, []))[0] or []
+                listed = nearest(self._records.get(name, []))[0] or []
                 sent = {
                     **self._sent,
                     SENT: listed,
                     SIGNED: countersigned(self.nb, self._cell, listed, self._signers),
                     PROOF: self._proof,
                 }
-                metadata = {**(metadata or {}), "cellId": cell_id, OURS: sent}
+                metadata = {**(metadata or {}), "cellId": name, OURS: sent}
             made = plain(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
                 self._asked[made["header"]["msg_id"]] = self._cell

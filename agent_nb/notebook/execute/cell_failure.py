@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...record.agent_cells import agent_cell
-from ...record.ipynb import place_id, source_of
+from ...record.ipynb import cell_id, place_id, source_of
 from ...wire.text_limits import cut_end
 from ..notices import printable
 
@@ -44,7 +44,8 @@ def title(number: int, cell: Mapping[str, Any]) -> str:
     parts = agent_cell(source_of(cell))
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
     said = f' "{cut_end(first, LONGEST)}"' if first else ""
-    place = f" ({cell['id']})" if cell.get("id") not in (None, "", place_id(number)) else ""
+    name = cell_id(cell)
+    place = f" ({name})" if name not in ("", place_id(number)) else ""
     return f"cell {number}{place}{said}"
 
 

@@ -28,7 +28,7 @@ from nbclient.exceptions import (
 )
 
 from ...record import journal
-from ...record.ipynb import load, save, with_ids
+from ...record.ipynb import cell_id, load, save, with_ids
 from ...record.masks import Rule
 from ...record.notebook_file import drop_unbegun, lift
 from ...record.outputs import Numbers, summaries
@@ -154,12 +154,12 @@ def execute(
             client.failures.append(of_time(*client.place(), timeout or 0))
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
-    numbers = {cell.get("id"): number for number, cell in enumerate(nb.cells, 1)}
+    numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in summaries(nb)]
     if not strict:
         lift(nb)
     if rerun == "live":
-        drop_unbegun(nb, {str(cell.get("id")) for cell in nb.cells[: client.reached]}, began)
+        drop_unbegun(nb, {cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...record import notebook_file
 from ...record.agent_cells import agent_cell, content_hash
-from ...record.ipynb import Cell, Notebook, Output, cells, metadata_of, outputs, source_of
+from ...record.ipynb import Cell, Notebook, Output, cell_id, cells, metadata_of, outputs, source_of
 from ...record.metadata import Runs
 from ...record.outputs import Numbers, numbers_of
 from ...record.ranking import execution, newest, oldest, ordinal
@@ -39,17 +39,17 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     known = notebook_file.records(before)
     made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
     repeated = _repeated(notebook_file.records(nb), known)
-    old = {cell.get("id"): copy.deepcopy(cell) for cell in _cells(before)}
+    old = {cell_id(cell): copy.deepcopy(cell) for cell in _cells(before)}
     dropped: dict[str, str] = {}
     for cell in _cells(nb):
-        if (name := cell.get("id")) in repeated and _show_again(cell, old[name], repeated[name]):
+        if (name := cell_id(cell)) in repeated and _show_again(cell, old[name], repeated[name]):
             dropped |= repeated[name]
     again = [
         _again(run) or run.get("run") in dropped.values() for c in _cells(nb) for _, run in _runs(c)
     ]
     for cell in _cells(nb):
-        if cell.get("id") in old:
-            _keep(cell, old[cell["id"]], made)
+        if cell_id(cell) in old:
+            _keep(cell, old[cell_id(cell)], made)
     if again and all(again) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
     notebook_file.replace_runs(nb, known, dropped)

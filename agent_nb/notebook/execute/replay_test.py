@@ -31,7 +31,7 @@ from ...host import launch
 from ...host.imports import find
 from ...record.agent_cells import agent_cell
 from ...record.clock import is_zone
-from ...record.ipynb import load, source_of, with_ids
+from ...record.ipynb import cell_id, load, source_of, with_ids
 from ...record.masks import PATTERN
 from ...record.notebook_file import records
 from ...record.outputs import Numbers
@@ -90,7 +90,7 @@ def check_notebook(
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
         checked = beside.submit(
             lambda: [
-                checked_records(nb, cell, recorded.get(str(cell.get("id")), []), signers)
+                checked_records(nb, cell, recorded.get(cell_id(cell), []), signers)
                 for cell in nb["cells"]
             ]
         )

@@ -26,7 +26,7 @@ from ...events.text import content_text
 from ...host.plugins import builtin
 from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import described, sign, signers_of
-from ...record.ipynb import metadata_of, source_of, with_ids
+from ...record.ipynb import cell_id, metadata_of, source_of, with_ids
 from ...record.notebook_file import records
 from ...record.ranking import started
 from ...record.record import KEY, Record, events_of
@@ -84,7 +84,7 @@ def review(nb: Mapping[str, Any]) -> list[Item]:
     return [
         _item(number, cell, record, quiet)
         for number, cell in numbered
-        for record in recorded.get(str(cell["id"]), ())
+        for record in recorded.get(cell_id(cell), ())
     ]
 
 

@@ -19,6 +19,7 @@ Rules
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from ...events import Call, Event, Result
 from ...record import ipynb, metadata, notebook_file
 from ...record.diff import items
 from ...record.find import records
-from ...record.ipynb import Notebook, cells, metadata_of, source_of, with_ids
+from ...record.ipynb import Notebook, cell_id, cells, metadata_of, source_of, with_ids
 from ...record.ranking import execution, newest, oldest, ordinal
 from ...record.record import KEY, Record, events_of
 from ...record.split_merge import renumbered
@@ -43,6 +44,7 @@ from .three_way_merge import agree
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
 DEEPEST = 20  # nested agents whose events are put in order
+ATTRIBUTES = ".gitattributes"
 KEEP_ID = "--keep-id"
 HOOKS = ".pre-commit-config.yaml"
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
@@ -61,7 +63,7 @@ def _lines(nb: Notebook) -> Iterator[str]:
         listed.setdefault(item.cell, []).append(item.record)
     found = renumbered(found_cells, listed)
     for number, cell in enumerate(found_cells, 1):
-        name = str(cell.get("id", ""))
+        name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
         for record in _latest(found.pop(name, ())):
@@ -122,7 +124,7 @@ def merge(base: Path, ours: Path, theirs: Path) -> list[str] | None:
     merged, conflicts = merge_notebooks(versions, _merge_text)
     unname_cells(merged)
     notebook_file.lift(merged)
-    ours.write_text(_dump(merged), encoding="utf-8", newline="\n")
+    ours.write_bytes(_dump(merged))
     return conflicts
 
 
@@ -151,6 +153,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
     if found.returncode:
         raise UsageError(f"{folder} is not in a git repository.")
     root = Path(found.stdout.strip())
+    _check_file(root / ATTRIBUTES)
     # -P: git runs it in the repository; nothing is imported from there
     command = f'"{sys.executable}" -P -m agent_nb'
     settings = {
@@ -163,7 +166,7 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
         if _git(["git", "-C", str(root), "config", name, value]).returncode:
             raise UsageError(f"git could not set {name} in {root}.")
     line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
-    done = [*(f"set {name}" for name in settings), _attribute(root / ".gitattributes", line)]
+    done = [*(f"set {name}" for name in settings), _attribute(root / ATTRIBUTES, line)]
     return [*done, *(f"{said}: add {KEEP_ID}" for said in renumbering(root))]
 
 
@@ -186,14 +189,30 @@ def renumbering(folder: Path) -> list[str]:
     return [f"{place} {effect}" for place, text in places.items() if text and KEEP_ID not in text]
 
 
+def _check_file(path: Path) -> None:
+    """Raise UsageError if writing the file would write elsewhere: a clone may hold such a link."""
+    if path.is_symlink():
+        raise UsageError(
+            f"{path} is a link to {os.readlink(path)}: nothing is written through it, and git does not read it. Replace it by a file."
+        )
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a file. Move it away.")
+
+
 def _attribute(path: Path, line: str) -> str:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    # paths in it may have any encoding
+    lines = (
+        path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        if path.exists()
+        else []
+    )
     if line in lines:
         return f"{path.name} has the line already"
     kept = [
         other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)
     ]
-    path.write_text("\n".join([*kept, line]) + "\n", encoding="utf-8", newline="\n")
+    text = "\n".join([*kept, line]) + "\n"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
     return f"added to {path.name}: {line}"
 
 
@@ -212,5 +231,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     return None if metadata.newer(metadata_of(nb).get(KEY)) else nb
 
 
-def _dump(nb: Notebook) -> str:
-    return json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+def _dump(nb: Notebook) -> bytes:
+    text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    return ipynb.encode_json(text)

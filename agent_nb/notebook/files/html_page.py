@@ -20,7 +20,7 @@ from typing import Any
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...record.ipynb import ENDING, Output, cells, load, metadata_of, outputs, with_ids
+from ...record.ipynb import ENDING, Output, cell_id, cells, load, metadata_of, outputs, with_ids
 from ...record.outputs import numbers_of
 from ...record.record import KEY, MIME
 from ...view import values
@@ -88,7 +88,7 @@ def _outputs(path: str, cell: str) -> list[Output]:
         found = cells(with_ids(load(path)))
     except UsageError:
         return []
-    return next((outputs(c) for c in found if c.get("id") == cell), [])
+    return next((outputs(c) for c in found if cell_id(c) == cell), [])
 
 
 def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:

@@ -31,7 +31,7 @@ from ...agent.run import Run
 from ...events.mapped import is_map
 from ...record.agent_cells import content_hash, source_hash
 from ...record.find import records
-from ...record.ipynb import cells, read, source_of, tags_of, with_ids
+from ...record.ipynb import cell_id, cells, read, source_of, tags_of, with_ids
 from ...record.match import candidates
 from ...record.notebook_file import cleared
 from ...record.payloads import attach
@@ -274,14 +274,14 @@ def _parsed(notebook: Any, saved: float) -> File:
     for found in records(notebook):
         runs.setdefault(found.cell, []).append(found.record)
     listed = cells(notebook)
-    code = [(str(c.get("id", "")), source_of(c)) for c in listed if c.get("cell_type") == "code"]
+    code = [(cell_id(c), source_of(c)) for c in listed if c.get("cell_type") == "code"]
     return File(
         runs=renumbered(listed, runs),
-        order=[str(c.get("id", "")) for c in listed],
+        order=[cell_id(c) for c in listed],
         sources=dict(code),
         cleared=cleared(notebook),
         tools=tool_names(source for _, source in code),
-        excluded=frozenset(str(c.get("id", "")) for c in listed if EXCLUDE in tags_of(c)),
+        excluded=frozenset(cell_id(c) for c in listed if EXCLUDE in tags_of(c)),
         saved=saved,
         nameless=nameless,
     )

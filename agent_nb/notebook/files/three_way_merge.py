@@ -23,7 +23,7 @@ from typing import Any
 
 from ...record import notebook_file
 from ...record.countersign import SIGNATURES, merged
-from ...record.ipynb import Cell, all_outputs, source_of
+from ...record.ipynb import Cell, all_outputs, cell_id, source_of
 from ...record.ipynb import cells as all_cells
 from ...record.metadata import FORGOTTEN, Runs
 from ...record.outputs import published
@@ -105,11 +105,9 @@ def _refer(nb: dict[str, Any]) -> None:
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
-    found = [
-        c for c in all_cells(nb) if c.get("cell_type") == "code" and isinstance(c.get("id"), str)
-    ]
-    count = Counter(c["id"] for c in found)
-    return {c["id"]: c for c in found if count[c["id"]] == 1}
+    found = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
+    count = Counter(map(cell_id, found))
+    return {cell_id(c): c for c in found if count[cell_id(c)] == 1}
 
 
 def _shown(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...models.keys import secrets
 from ...record.find import records
-from ...record.ipynb import load, with_ids
+from ...record.ipynb import cell_id, load, with_ids
 from ...record.record import Record
 from ...record.signers import known
 from ...record.signing import signed_by, user_key
@@ -30,7 +30,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     remarks: list[str] = []
     key, hidden, signers = user_key(), secrets(), known()
     nb = with_ids(load(path))
-    cells = {str(cell.get("id", "")): cell for cell in nb["cells"] if isinstance(cell, dict)}
+    cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     for item in records(nb):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         found = [

@@ -33,8 +33,8 @@ def masked(server: Server, clean: Callable[[str], str] = str) -> Server:
         args=tuple(_arguments(server.args, clean)),
         cwd=clean(server.cwd),
         url=_text(server.url, clean),
-        env=_values(server.env, server, clean),
-        headers=_values(server.headers, server, clean),
+        env=_values(server.env, clean),
+        headers=_values(server.headers, clean),
     )
 
 
@@ -53,13 +53,8 @@ def _text(text: str, clean: Callable[[str], str]) -> str:
     return f"{shown[: named.end()]}{HIDDEN}" if named else shown
 
 
-def _values(values: dict[str, str], server: Server, clean: Callable[[str], str]) -> dict[str, str]:
-    """Return values; those that `described` leaves out anyway stay as they are."""
+def _values(values: dict[str, str], clean: Callable[[str], str]) -> dict[str, str]:
     return {
-        clean(name): value
-        if name in server.secrets
-        else HIDDEN
-        if SECRET.search(name)
-        else _text(value, clean)
+        clean(name): HIDDEN if SECRET.search(name) else _text(value, clean)
         for name, value in values.items()
     }

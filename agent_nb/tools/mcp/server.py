@@ -74,7 +74,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         }
 
     def described(self) -> list[str]:
-        """Return what would run and what it would receive, as lines, without secrets."""
+        """Return what would run and what it would receive, exactly as the entry says it, as lines.
+
+        Literal values are the words of whoever wrote the entry, and decide what runs; the user's
+        own secrets are behind `${…}`, which is not filled in here.
+        """
         lines = (
             [f"address: {exact(self.url)}"]
             if self.url
@@ -83,10 +87,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.cwd:
             lines.append(f"folder: {exact(self.cwd)}")
         for word, values in (("sets", self.env), ("sends the headers", self.headers)):
-            shown = (
-                f"{exact(name)}{'' if name in self.secrets else f'={exact(value)}'}"
-                for name, value in values.items()
-            )
+            shown = (f"{exact(name)}={exact(value)}" for name, value in values.items())
             if values:
                 lines.append(f"{word}: {', '.join(shown)}")
         if self.variables:

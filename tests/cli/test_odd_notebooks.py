@@ -1,0 +1,179 @@
+"""Files that are JSON but no sound notebook: half characters, null metadata, ids that are no text.
+
+No command crashes on them, and what is written is JSON again.
+"""
+
+import copy
+import io
+import json
+
+import pytest
+
+from agent_nb.cli.main import main
+from agent_nb.events import End, Respond, RunStart, User
+from agent_nb.events.log import EventLog
+from agent_nb.record.record import KEY, MIME, run_record
+
+HALF = "\ud800"
+LOG = EventLog("run1")
+for part in (RunStart(model="x"), User(content="hi"), Respond(content="Hello.", turn=1), End()):
+    LOG.append(part)
+RECORD = run_record(LOG, cell="a")
+
+
+def notebook():
+    """Return a notebook with its cell, the cell's output and the record in it."""
+    record = copy.deepcopy(RECORD)
+    output = {
+        "output_type": "display_data",
+        "data": {"text/plain": "Hello.", MIME: record},
+        "metadata": {KEY: {"run": "run1"}},
+    }
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}}
+    cell |= {"source": "%%agent\nhi", "outputs": [output]}
+    return {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def lifted(**fields):
+    """Return a notebook with its record in the metadata; `fields` change it."""
+    nb = notebook()
+    nb["cells"][0]["outputs"] = []
+    nb["metadata"][KEY] = {"version": 1, "runs": {"a": [{**RECORD, **fields}]}}
+    return nb
+
+
+def changed(**fields):
+    """Return a notebook whose cell is changed."""
+    nb = notebook()
+    nb["cells"][0] |= fields
+    return nb
+
+
+def shown(**fields):
+    """Return a notebook whose output is changed."""
+    nb = notebook()
+    nb["cells"][0]["outputs"][0] |= fields
+    return nb
+
+
+def ours(**fields):
+    """Return a notebook whose metadata of ours is changed."""
+    nb = lifted()
+    nb["metadata"][KEY] |= fields
+    return nb
+
+
+def named(run):
+    """Return a notebook whose run has another id."""
+    nb = notebook()
+    (output,) = nb["cells"][0]["outputs"]
+    output["data"][MIME]["id"] = output["metadata"][KEY]["run"] = run
+    return nb
+
+
+def said(text):
+    """Return a notebook with another answer, in the record and in the output."""
+    nb = notebook()
+    data = nb["cells"][0]["outputs"][0]["data"]
+    data["text/plain"] = data[MIME]["events"][2]["content"] = text
+    return nb
+
+
+ODD_EVENTS = [
+    None,
+    5,
+    {"type": 7},
+    {"type": HALF},
+    {"type": "call", "args": [1], "call_id": {"a": 1}},
+    {"type": "user", "content": [1]},
+]
+ODD = {
+    "half a character in the source": changed(source=f"%%agent\n{HALF}"),
+    "half a character in the answer": said(HALF),
+    "half a character as id of the run": named(HALF),
+    "half a character as id of the cell": changed(id=HALF),
+    "half a character as a key": {**notebook(), "metadata": {"x": {HALF: HALF}}},
+    "half a character as hash": lifted(hash=HALF),
+    "half characters in each field": lifted(
+        id=HALF, conversation=HALF, execution=HALF, status=HALF, source=HALF, cell=HALF
+    ),
+    "half characters as names": ours(
+        runs={HALF: [RECORD]}, payloads={HALF: HALF}, signatures={HALF: HALF}, forgotten=[HALF, 1]
+    ),
+    "metadata: null": {**notebook(), "metadata": None},
+    "metadata: a list": {**notebook(), "metadata": []},
+    "metadata: a text": {**notebook(), "metadata": "x"},
+    "metadata of a cell: null": changed(metadata=None),
+    "metadata of an output: null": shown(metadata=None),
+    "data of an output: null": shown(data=None),
+    "an id that is a number": changed(id=5),
+    "an id that is a list": changed(id=[1]),
+    "an id that is an object": changed(id={"a": 1}),
+    "an id that is null": changed(id=None),
+    "an id of a run that is a number": named(7),
+    "a cell of a record that is a list": lifted(cell=[1], execution=[1]),
+    "no outputs": changed(outputs=None),
+    "no source": changed(source=None),
+    "lines that are no text": changed(source=[1, None, HALF]),
+    "cells that are none": {**notebook(), "cells": [None, 5, "x", [], {}, *notebook()["cells"]]},
+    "events that are none": lifted(events=ODD_EVENTS),
+    "runs: null": ours(runs=None),
+    "gone: odd": ours(gone={"a": [1], "z": "x"}),
+    "a start that is a text": lifted(started="x", ordinal="y"),
+}
+COMMANDS = [
+    ["pack"],
+    ["sign", "--yes"],
+    ["verify"],
+    ["events"],
+    ["events", "--columns", "all", "--format", "json"],
+    ["git-text"],
+    ["strip"],
+    *(["export", "--to", codec] for codec in ("loom", "ag-ui", "looopy", "cogency", "markdown")),
+]
+
+
+@pytest.fixture
+def key(tmp_path):
+    """Return a private key file."""
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives import serialization as s
+
+    private = ed25519.Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+    how = (s.Encoding.PEM, s.PrivateFormat.OpenSSH, s.NoEncryption())
+    file = tmp_path / "id"
+    file.write_bytes(private.private_bytes(*how))
+    return str(file)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_no_command_crashes_on(odd, tmp_path, key, monkeypatch):
+    path = tmp_path / "n.ipynb"
+    for command in COMMANDS:
+        path.write_text(json.dumps(ODD[odd]))
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        monkeypatch.setattr("sys.stdout", stdout)
+        options = ["--key", key] if command[0] == "sign" else []
+        assert main([command[0], str(path), *command[1:], *options]) in (0, 1, 2)
+        stdout.flush()
+        json.loads(path.read_bytes())
+
+
+@pytest.mark.parametrize("side", ["base", "ours", "theirs"])
+@pytest.mark.parametrize("odd", ODD)
+def test_the_merge_driver_does_not_crash_on(odd, side, tmp_path):
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path in paths:
+        path.write_text(json.dumps(ODD[odd] if path.name == side else notebook(), indent=1))
+    if main(["git-merge", *map(str, paths)]) == 0:
+        json.loads(paths[1].read_bytes())
+
+
+def test_merged_half_characters_are_still_there(tmp_path):
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path, nb in zip(
+        paths, (notebook(), notebook(), changed(source=f"%%agent\n{HALF}")), strict=True
+    ):
+        path.write_text(json.dumps(nb, indent=1))
+    assert main(["git-merge", *map(str, paths)]) == 0
+    assert HALF in str(json.loads(paths[1].read_bytes()))
