@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -170,11 +171,14 @@ class EventFrame(pd.DataFrame):
 def as_json(value: Any) -> Any:
     """Return a nested value as JSON text; a missing value stays missing."""
     missing = value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124  (NaN)
-    return (
-        float("nan")
-        if missing
-        else msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
-    )
+    return float("nan") if missing else _encode(value)
+
+
+def _encode(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a character, which has only its escape
+        return json.dumps(value, default=str)
 
 
 def _whole(name: Any, values: Any) -> bool:

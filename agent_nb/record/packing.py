@@ -32,7 +32,6 @@ from typing import Any
 import msgspec
 
 from ..wire.json_text import SAFE, canonical, dumps
-from ..wire.surrogates import encodable
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
@@ -218,7 +217,7 @@ class Unpacker:
 
     def _unpack(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self._home.show(value)
         if not isinstance(value, dict | list):
             return value
         if not depth:
@@ -234,13 +233,7 @@ class Unpacker:
         """Return an object, marks in it taken literally."""
         if not isinstance(value, dict):
             return value
-        return {self._text(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
-
-    def _text(self, text: str) -> str:
-        """Return a text with the reader's home; half a character, which no writer can write, is
-        replaced.
-        """
-        return encodable(self._home.show(text))
+        return {self._home.show(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
 
     def payload(self, key: Any, depth: int) -> Any:
         """Return the payload of `key`, or words that say why it cannot be used."""

@@ -22,7 +22,6 @@ import msgspec
 
 from ..record.packing import digest
 from .base import Tool
-from .source import code_of
 
 
 class Standing:
@@ -76,6 +75,8 @@ def _marked(tool: Tool, around: tuple[int, ...]) -> list[Any]:
 
 def _code(function: Any) -> list[str]:
     """Return the names of a function and the digest of its source, if that can be seen."""
+    from .source import code_of  # a kernel that is never asked does not need it
+
     named = function if hasattr(function, "__qualname__") else type(function)
     module, name = getattr(named, "__module__", ""), getattr(named, "__qualname__", "")
     return [str(module), str(name), code_of(function, Path()).digest]

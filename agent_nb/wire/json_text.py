@@ -26,8 +26,11 @@ loads = msgspec.json.Decoder().decode
 
 
 def dumps(value: Any) -> str:
-    """Return a JSON value as compact text."""
-    return _encode(value).decode()
+    """Return a JSON value as compact text; half a character, which has no UTF-8, is replaced."""
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:
+        return _encode(_plain(value)).decode()
 
 
 def lenient_loads(text: str | bytes) -> Any:

@@ -176,4 +176,5 @@ def test_merged_half_characters_are_still_there(tmp_path):
     ):
         path.write_text(json.dumps(nb, indent=1))
     assert main(["git-merge", *map(str, paths)]) == 0
-    assert HALF in str(json.loads(paths[1].read_bytes()))
+    (cell,) = json.loads(paths[1].read_bytes())["cells"]
+    assert HALF in cell["source"]

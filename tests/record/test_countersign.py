@@ -411,7 +411,8 @@ class TestSigning:
     def test_openssh_verifies_a_signature_with_the_users_list(self, notebook, tmp_path):
         main(["trust", "add", "ann", public(ANN)])
         metadata, cell = ours(notebook), load(notebook)["cells"][2]
-        named = metadata["runs"]["cell3"][0]["hash"]
+        record = metadata["runs"]["cell3"][0]
+        named, shown = record["hash"], digest_calls(record)[0]
         (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
         command = [
             "ssh-keygen",
@@ -426,7 +427,8 @@ class TestSigning:
             "-s",
             str(tmp_path / "signature"),
         ]
-        said = f"agent_nb signed record 1\n{named}\n{source_hash(source_of(cell))}\n".encode()
+        lines = ("agent_nb signed record 2", named, source_hash(source_of(cell)), shown)
+        said = "".join(f"{line}\n" for line in lines).encode()
         done = subprocess.run(command, input=said, capture_output=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         assert subprocess.run(
