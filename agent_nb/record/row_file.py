@@ -26,6 +26,7 @@ Rules
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -171,6 +172,8 @@ class RowFile:
         self.generation += 1
 
     def _opened(self, state: FileState | None, *, writes: bool) -> _Handle:
+        import sqlite3
+
         if state is None and not (writes or self.read_only):
             return _Handle(_empty(), self.path, None, writes=False)
         if state is None and writes:
@@ -183,7 +186,27 @@ class RowFile:
         if writes or (not self.read_only and self._is_unfinished(state)):
             return self._for_writing(state)
         name = row_link.reading_name(self.path, state)
-        return _Handle(self._connection(name, writes=False), name, state, writes=False)
+        try:
+            connection = self._connection(name, writes=False)
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode != _HALF_WRITTEN:
+                raise
+            connection = self._restored(row_link.link_path(self.path, state))
+        return _Handle(connection, name, state, writes=False)
+
+    def _restored(self, link: Path) -> Connection:
+        """Return a copy of a file that a kill left half-written, as it was before.
+
+        Why: what is only read must not change, and so cannot be put right itself.
+        """
+        folder = Path(mkdtemp())  # mode 0700
+        try:
+            copy = folder / self.path.name
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(f"{link}{row_link.JOURNAL}", f"{copy}{row_link.JOURNAL}")
+            return self._connection(copy, writes=True)  # which stays readable without a name
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _is_unfinished(self, state: FileState) -> bool:
         """Return whether a process was killed while it wrote, which writing puts right."""
@@ -362,13 +385,7 @@ class RowFile:
         try:
             yield
         except sqlite3.DatabaseError as fault:
-            why, advice = str(fault), _ADVICE.get(_code(fault), _DAMAGED)
-            if getattr(fault, "sqlite_errorcode", 0) == _HALF_WRITTEN:
-                why, advice = (
-                    "a kernel was killed while it wrote",
-                    "Run its map once, not replayed.",
-                )
-            raise self._fault(why, advice) from fault
+            raise self._fault(str(fault), _ADVICE.get(_code(fault), _DAMAGED)) from fault
         except UnicodeDecodeError as fault:  # in a message of SQLite that quotes the file
             raise self._fault("it is damaged", _DAMAGED) from fault
         except OSError as fault:

@@ -82,7 +82,7 @@ def storms(weather, seed, count, concurrency):
     assert storm.asked.total() < 3 * count
 
     failed = [row["text"] for row in rows if row["_status"] != "ok"]
-    assert 0 < len(failed) < count / 4, "streams that are cut cannot be asked again"
+    assert len(failed) < count / 20, "rows whose streams are cut are asked again"
     calm = Storm(share=0.0)
     rows = weather(calm, texts, concurrency=concurrency)
     assert {row["_status"] for row in rows} == {"ok"}
