@@ -30,7 +30,7 @@ def dumps(value: Any) -> str:
     try:
         return _encode(value).decode()
     except UnicodeEncodeError:
-        return _encode(_plain(value)).decode()
+        return _encode(_nearest(value)).decode()
 
 
 def lenient_loads(text: str | bytes) -> Any:

@@ -18,8 +18,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...agent.map.kept import recorded
+from ...agent.map.kept.recorded import COUNTS
 from ...events.event_json import to_builtins
+from ...record.inner_records import KIND, read_inner_records
 from ...record.record import Record, events_of
 from ...wire.json_text import as_dict, as_list, canonical
 
@@ -43,7 +44,7 @@ def _plain(record: Record) -> str:
     log = events_of(record)
     events = [to_builtins(event) for event in log]
     names = _Names(str(record.get("id", "")), events)
-    rows = recorded.records(log)
+    rows = read_inner_records(log)
     return canonical(
         [
             *(record.get(name) for name in FIELDS),
@@ -59,7 +60,7 @@ def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         event
         for place, event in enumerate(events)
-        if event.get("kind") not in (recorded.COUNTS, recorded.KIND)
+        if event.get("kind") not in (COUNTS, KIND)
         and (event.get("type") != "metric" or place in sums[-1:])
     ]
 
