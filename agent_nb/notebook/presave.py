@@ -21,6 +21,7 @@ from typing import Any
 from ..record.notebook_file import cleared, lift
 from ..record.outputs import settle
 from ..record.record import KEY
+from .saved_views import bring_up_to_date, goes_on
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -43,7 +44,9 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
 
 def before_save(model: Any, path: str, manager: Any) -> bool:
-    """Lift the records of a contents model before it is saved, and remove live widgets.
+    """Lift the records of a contents model before it is saved, and remove widgets that are over.
+
+    Live views of runs that go on stay, and their static form says so.
 
     Return whether it held anything of ours.
     """
@@ -53,8 +56,9 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
         or not isinstance(model.get("content"), dict)
     ):
         return False
-    settled = settle(model["content"])
-    return lift(model["content"], on_disk(manager, path)) or settled > 0
+    settled = settle(model["content"], goes_on)
+    told = bring_up_to_date(model["content"])
+    return lift(model["content"], on_disk(manager, path)) or settled + told > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:

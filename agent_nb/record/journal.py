@@ -190,6 +190,14 @@ def forget(run: str, *, where: Path | None = None) -> int:
     return sum(_remove(p) for p in chosen if not alive(p))
 
 
+def journal_of(run: str, *, where: Path | None = None) -> Path | None:
+    """Return the newest journal of a run, None if there is none."""
+    name = f"{_safe(run)}{ENDING}"
+    return next(
+        (p for p in reversed(journals(where)) if p.name.partition("-")[2] == name and run), None
+    )
+
+
 def alive(path: Path) -> bool:
     """Return whether a process is writing a journal."""
     try:

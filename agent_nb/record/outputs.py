@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..wire.json_text import as_dict
@@ -94,22 +94,35 @@ def refer(nb: Notebook, runs: Runs) -> None:
             output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
 
 
-def settle(nb: Notebook) -> int:
+def settle(nb: Notebook, going_on: Callable[[str], bool] = lambda run: False) -> int:
     """Remove our widgets, which a fresh kernel does not know; return how many.
 
-    They are buttons, and the live views of runs that go on, whose static form stays.
+    They are buttons, and the live views of runs. The static form of a run stays. While a run is
+    `going_on`, its view stays too, in an output of its own below that form: a page that opens
+    then shows both.
     """
     count = 0
     for cell, output in list(all_outputs(nb)):
         data, numbers = output.get("data"), numbers_of(output)
-        if not isinstance(data, dict):
+        if not isinstance(data, dict) or WIDGET not in data:
             continue
         if BUTTON in numbers and data.keys() <= {WIDGET}:
-            cell["outputs"] = [o for o in cell["outputs"] if o is not output]
-            count += 1
+            _replace(cell, output)
         elif LIVE in numbers and "text/html" in data:
-            count += int(data.pop(WIDGET, None) is not None)
+            view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
+            _replace(cell, output, output, *[view] * going_on(str(numbers[LIVE])))
+        elif LIVE in numbers and data.keys() <= {WIDGET} and not going_on(str(numbers[LIVE])):
+            _replace(cell, output)
+        else:
+            continue
+        count += 1
     return count
+
+
+def _replace(cell: Cell, output: Any, *others: Any) -> None:
+    """Put other outputs in the place of one."""
+    at = next(i for i, found in enumerate(cell["outputs"]) if found is output)
+    cell["outputs"] = [*cell["outputs"][:at], *others, *cell["outputs"][at + 1 :]]
 
 
 def summaries(nb: Notebook) -> list[tuple[str, Numbers]]:

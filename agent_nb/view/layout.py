@@ -47,7 +47,7 @@ class Layout:
         self._close(steps, sections)
         footer = draw(view, context, "footer")
         sections.extend((Section("footer", footer),) if footer else ())
-        return Page(label(view, still=context.still), tuple(sections))
+        return Page(label(view, still=context.still and not context.alive), tuple(sections))
 
     def _card(self, card: Card, context: Context) -> Node | None:
         moving = (

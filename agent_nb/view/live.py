@@ -21,10 +21,12 @@ from typing import Any, Literal
 from ..errors import UsageError
 from .cards.base import Thoughts
 from .display import Publish, new_display
-from .painters import DisplayPainter, HtmlPainter, Recovery, WidgetPainter
+from .painters import DisplayPainter, HtmlPainter, WidgetPainter
 from .presses import Actions
 from .renderer import HERTZ, Renderer, Source
+from .saved_page import Recovery
 from .state.fold import RunView
+from .views import Views
 
 Kind = Literal["widgets", "html", "text"]
 
@@ -49,6 +51,8 @@ class LiveView:
         self.display_id: str = self._display.get("display_id", "")
         self._publish, self._painter = publish, painter
         self._closed = False
+        #: The views of the page, as far as front ends count them.
+        self.views = painter.views if painter is not None else Views()
 
     @property
     def fault(self) -> Exception | None:
@@ -87,6 +91,8 @@ class LiveView:
             self.renderer.stop(paint=self._painter is None or not self._painter.replaced)
         if self._publish is None or self._painter is None:
             return
+        with suppress(Exception):
+            self._painter.leave()
         try:
             self._publish(final, metadata or {}, self._display, True)
         finally:
@@ -144,9 +150,12 @@ def open_view(
     def nudge() -> None:
         renderer.nudge()
 
+    def show(data: dict[str, Any], metadata: dict[str, Any], update: bool) -> None:
+        publish(data, metadata, display, update)
+
     painter: DisplayPainter
     if kind == "widgets":
-        painter = WidgetPainter(actions, shown, clickable, nudge)
+        painter = WidgetPainter(actions, shown, clickable, nudge, show=show)
     else:
         painter = HtmlPainter(publish, display, shown, recovery)
     renderer = Renderer(log, painter, view=view, hz=hz, seen=seen)

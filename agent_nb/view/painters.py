@@ -9,19 +9,21 @@ Rules
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..record.record import KEY, LIVE
 from .bundle import forms
 from .cards.base import Context, Thoughts
 from .display import Publish, widget
 from .draw import html
 from .layout import Layout
-from .nodes import Page, Row, Section, T
+from .nodes import Page, Row, T
 from .presses import Actions, Presses
 from .renderer import Painter
+from .saved_page import Recovery, unfinished
 from .state.fold import RunView
+from .views import Act, Views
 
 if TYPE_CHECKING:
     from .widgets import Board
@@ -29,29 +31,13 @@ if TYPE_CHECKING:
 PAGE_PER_MESSAGE = 4_000  # characters of a published page that count as one message
 
 
-class Recovery(NamedTuple):
-    """How to get a run back if its kernel dies: from its journal, or by running its cell again."""
-
-    run: str
-    journal: bool = False
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The mark of an output whose run is still running."""
-        return {KEY: {LIVE: self.run}}
-
-    def words(self, when: str) -> tuple[T, ...]:
-        """Return the advice, which begins with `when`."""
-        if not self.journal:
-            return (T(f"{when}, run the cell again.", tone="muted"),)
-        return (T(f"{when}: ", tone="muted"), T(f"%agent recover {self.run}", mono=True))
-
-
 class DisplayPainter(Painter, Protocol):
     """A painter that fills a display of the front end."""
 
     #: Whether the bundle that stays replaces all there is, so that a last paint would be lost.
     replaced: bool
+    #: The views of the page, as far as front ends count them.
+    views: Views
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Return the bundle that opens the display with `view` at the time `now`."""
@@ -59,12 +45,40 @@ class DisplayPainter(Painter, Protocol):
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Name the run that is shown from now on; return the bundle to publish, or {}."""
 
+    def leave(self) -> None:
+        """Prepare for the bundle that takes the place of the display."""
+
     def close(self) -> None:
         """Release what the painter made."""
 
 
+class Watched:
+    """The views of a page by a clock; `reopened`: another page was opened after the first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.views, self.reopened = Views(), False
+        self._clock = clock
+
+    def count(self, number: int) -> None:
+        """Take the number of views that a front end reports."""
+        self.views.count(number, self._clock())
+
+    def opened(self) -> None:
+        """Note that a page opens."""
+        self.reopened = self.reopened or self.views.counted
+        self.views.opened(self._clock())
+
+    def act(self) -> Act:
+        """Return what to do now."""
+        return self.views.act(self._clock())
+
+
 class WidgetPainter:
-    """Paints a view as widgets. `nudge` asks the renderer for a paint after a press."""
+    """Paints a view as widgets. `nudge` asks the renderer for a paint after a press.
+
+    `show(bundle, metadata, update)` displays the page once more, when it has lost its views, or
+    draws it again where it stands (`update`).
+    """
 
     replaced = False
 
@@ -74,11 +88,18 @@ class WidgetPainter:
         thoughts: Thoughts,
         can_click: Callable[[], bool],
         nudge: Callable[[], None] = lambda: None,
+        *,
+        show: Callable[[dict[str, Any], dict[str, Any], bool], None] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from .widgets import Board
 
         self.presses = Presses(actions, self._typed, nudge)
-        self.board: Board = Board(self.presses.press)
+        self._watched = Watched(clock)
+        self.views = self._watched.views
+        self.board: Board = Board(self.presses.press, self._watched)
+        self._recovery = Recovery("")
+        self._show = show
         self._layout = Layout()
         self._thoughts: Thoughts = thoughts
         self._can_click = can_click
@@ -111,28 +132,42 @@ class WidgetPainter:
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view; return the number of messages it took."""
         self.board.beat(now)
-        return self.board.draw(self._layout.page(view, self.context(now, recorded=view.recorded)))
+        sent = self.board.draw(self._layout.page(view, self.context(now, recorded=view.recorded)))
+        if now is not None and (act := self._watched.act()):
+            self._show(self._bundle(view), self._recovery.metadata, act == "redraw")
+        return sent
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Paint the view; return the widget with the static forms beside it."""
+        self._recovery = recovery
         self.paint(view, now)
-        return self._bundle(view, recovery)
+        return self._bundle(view)
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Return the widget, with static forms that name the run."""
-        return self._bundle(RunView(), recovery)
+        self._recovery = recovery
+        return self._bundle(RunView())
 
-    def _bundle(self, view: RunView, recovery: Recovery) -> dict[str, Any]:
+    def _bundle(self, view: RunView) -> dict[str, Any]:
         """Return the widget with the static forms, which a save during the run stores."""
+        recovery = self._recovery
         silent = T("■ No sign of the kernel", tone="wait", bold=True)
         self.board.gone(Row((silent, *recovery.words("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
         saved = recovery.words("Saved while the run went on. If its kernel is gone")
-        return {**widget(self.board.root), **forms(_unfinished(page, saved))}
+        return {**widget(self.board.root), **forms(unfinished(page, saved))}
+
+    def leave(self) -> None:
+        """Count the views no more."""
+        self.board.unwatch()
 
     def close(self) -> None:
-        """Close the widgets."""
-        self.board.close()
+        """Close the widgets, unless a page was opened during the run.
+
+        That page does not hear what takes the place of the display: it keeps the widgets.
+        """
+        if not self._watched.reopened:
+            self.board.close()
 
 
 class HtmlPainter:
@@ -148,6 +183,7 @@ class HtmlPainter:
         self._recovery = recovery
         self._layout = Layout()
         self._last = ""
+        self.views = Views()
 
     def restart(self) -> None:
         """Forget the arrangement of the page."""
@@ -178,12 +214,10 @@ class HtmlPainter:
         if view.status not in {"", "running"}:
             return page
         still = "If this stands still, the kernel may be gone. Then"
-        return _unfinished(page, self._recovery.words(still))
+        return unfinished(page, self._recovery.words(still))
+
+    def leave(self) -> None:
+        """Do nothing: the next page takes the place of this one."""
 
     def close(self) -> None:
         """Do nothing: the painter made nothing to release."""
-
-
-def _unfinished(page: Page, advice: tuple[T, ...]) -> Page:
-    """Return the page of a running run, with the advice below."""
-    return Page(page.label, (*page.sections, Section("unfinished", Row(advice, wrap=True))))

@@ -8,6 +8,9 @@ Rules
   sequence, nothing that reorders the line.
 - Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
 - An asker returns None if it can reach no user; then the approval gate says how to allow.
+- Once front ends have counted views of the card, the keyboard is not used: after a reload or a
+  rerun `input()` shows on no page and keeps the main thread. A question that nobody can see any
+  more is denied, and its run ends (`unseen`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from ...events.text import content_text
 from ...tools.base import Asker, Decision, Host, Question
 from ...wire.text_limits import cut_end
 from ..notices import printable
+from .unseen import Unseen
 
 LONGEST = 2000  # characters of an argument or preview
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
@@ -61,19 +65,21 @@ def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: T
     return ask
 
 
-def either_asker(clicks: Clicks, typed: Asker, can_click: Callable[[], bool]) -> Asker:
+def either_asker(
+    clicks: Clicks, typed: Asker, can_click: Callable[[], bool], unseen: Unseen
+) -> Asker:
     """Return an asker that waits for a click, or uses `typed` if clicks do not arrive.
 
-    `can_click` may become true within PATIENCE seconds.
+    `can_click` may become true within PATIENCE seconds. `unseen` denies what nobody can see.
     """
 
     async def ask(question: Question) -> Decision | None:
         end = asyncio.get_running_loop().time() + PATIENCE
-        while not can_click():
+        while not (can_click() or unseen.counted):
             if asyncio.get_running_loop().time() > end:
                 return await typed(question)
             await asyncio.sleep(0.05)
-        return await clicks.ask(question)
+        return await unseen.denied_or(clicks.ask, question)
 
     return ask
 

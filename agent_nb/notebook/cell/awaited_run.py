@@ -46,6 +46,7 @@ from .offered_cells import Chosen
 from .publish import guard
 from .recording import Recorder
 from .summary import summary
+from .unseen import Unseen
 
 if TYPE_CHECKING:
     from ...agent.display import Screen
@@ -121,6 +122,8 @@ class AwaitedRun(Waiting):
             },
             can_click=self._can_click,
         )
+        self._unseen = Unseen(lambda: self._display.views)
+        self._unseen.end(stream)
         stream.questions.fall_back_to(self._asker())
         send(self._cell, stream.log)
         self._display.open(stream.log)
@@ -132,7 +135,7 @@ class AwaitedRun(Waiting):
         typed = stdin_asker(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
             return typed
-        return either_asker(Clicks(), typed, self._can_click)
+        return either_asker(Clicks(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
         """Leave the static page and the record, and the run in the namespace."""

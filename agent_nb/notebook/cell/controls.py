@@ -6,22 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tools.base import Asker
+from ...view.views import Views
 from .approvals import Clicks, either_asker, stdin_asker
 from .driver import Driver
 from .frontend import can_click, may_click
 from .identity import Cell
 from .offered_cells import Chosen
+from .unseen import Unseen
 
 
 class Controls:
     """The Stop button and the answers of one cell, for the views of kind `widgets`.
 
-    `alone`: a button started the run and no cell runs, so that clicks always arrive.
+    `alone`: a button started the run and no cell runs, so that clicks always arrive. `views`
+    returns the views of its page.
     """
 
-    def __init__(self, shell: Any, cell: Cell, *, alone: bool = False) -> None:
+    def __init__(
+        self, shell: Any, cell: Cell, views: Callable[[], Views], *, alone: bool = False
+    ) -> None:
         self._shell, self._cell, self._alone = shell, cell, alone
         self._clicks = Clicks()
+        self.unseen = Unseen(views)
         self.chosen = Chosen()
         self._clickable = False
         self._driver: Driver | None = None
@@ -52,7 +58,9 @@ class Controls:
     def asker(self, driver: Driver, caught_up: Callable[[], bool]) -> Asker:
         """Return an asker for the run of `driver`; `caught_up`: see `stdin_asker`."""
         typed = stdin_asker(driver.host, self._cell.stdin, caught_up)
-        return either_asker(self._clicks, typed, self.can_click) if self._clickable else typed
+        if not self._clickable:
+            return typed
+        return either_asker(self._clicks, typed, self.can_click, self.unseen)
 
     def _stop(self) -> None:
         if self._driver is not None:

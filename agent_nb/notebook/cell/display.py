@@ -8,6 +8,8 @@ Rules
 - A text view has printed the run already: only a new record is published at its end, and a record
   alone shows nothing.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
+- While a run without a journal is shown as widgets, an empty journal says that it goes on: a
+  notebook that is saved meanwhile keeps its view (`saved_views`).
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from typing import Any
 from ...agent.drift import Played
 from ...agent.stream import Stream
 from ...events import Event
+from ...record.journal import Journal
 from ...record.record import KEY, MIME
 from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ...view.renderer import Source
+from ...view.views import Views
 from ...wire.picture_size import caption
 from ..options import Options
 from .frontend import headless, unshown, view_kind
@@ -52,6 +56,7 @@ class Display:
         self.kind = view_kind(options.view, cell)
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._view: LiveView | None = None
+        self._mark: Journal | None = None
 
     @property
     def id(self) -> str:
@@ -68,12 +73,18 @@ class Display:
         """Whether the view, if there is one, shows every event so far."""
         return self._view is None or self._view.caught_up
 
+    @property
+    def views(self) -> Views:
+        """The views of the page, as far as front ends count them."""
+        return self._view.views if self._view is not None else Views()
+
     def open(
         self, log: Source, *, badge: str = "", recorded: bool = False, journal: bool = False
     ) -> None:
         """Show a run from its first event on; see `open_view`."""
         if unshown(self.cell):
             return
+        self._mark_as_running(log, journal)
         self._view = open_view(
             log,
             kind=self.kind,
@@ -91,7 +102,19 @@ class Display:
     def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:
         """Show another run in the open view from now on; see `LiveView.follow`."""
         if self._view is not None:
+            self._mark_as_running(log, journal)
             self._view.follow(log, badge=badge, events=events, journal=journal)
+
+    def _mark_as_running(self, log: Source, journal: bool) -> None:
+        """Leave a mark for whatever saves the notebook, if no journal says that the run goes on."""
+        self._unmark()
+        if self.kind == "widgets" and self.cell.kernel and not journal:
+            self._mark = Journal(log.run, clean=False)
+
+    def _unmark(self) -> None:
+        if self._mark is not None:
+            self._mark.close(discard=True)
+            self._mark = None
 
     def close(
         self,
@@ -104,6 +127,7 @@ class Display:
         """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
         metadata = {KEY: dict(numbers)} if numbers else {}
         kept: dict[str, Any] = {MIME: dict(record)} if record else {}
+        self._unmark()
         if unshown(self.cell):
             if numbers:
                 publish(NOTHING, metadata, {}, False)

@@ -78,7 +78,9 @@ class CellRun:
         self._parse = options
         self._replaced = replaced
         self._held = ExitStack()
-        self._controls = Controls(session.shell, cell, alone=replaced is not None)
+        self._controls = Controls(
+            session.shell, cell, lambda: self._display.views, alone=replaced is not None
+        )
         self._secrets: Mapping[str, str] = {}
         self._options = Options()
         self._display = self._new_display()
@@ -227,6 +229,7 @@ class CellRun:
         """Show a stream that is about to start; `taken` is the number of events it begins with."""
         self._stream, self._driver = stream, driver
         self._controls.steer(driver)
+        self._controls.unseen.end(stream)
         self._announced = announce(
             stream.log,
             conversation=self._options.conversation,

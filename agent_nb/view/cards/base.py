@@ -52,7 +52,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     watched; `can_click`: clicks arrive while the cell runs; `pressed`: keys of pressed buttons;
     `editing`: ids of calls whose arguments are being edited; `notes`: what is wrong with the edited
     arguments of a call; `lasting`: an approval can be for the notebook; `inserting`: an
-    offered cell can be inserted when the run ends; `chosen`: the key of the button of that cell.
+    offered cell can be inserted when the run ends; `chosen`: the key of the button of that cell;
+    `alive`: a page that is not drawn again is of a run that goes on.
     """
 
     now: float | None = None
@@ -65,6 +66,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool = False
     inserting: bool = False
     chosen: str = ""
+    alive: bool = False
 
     @property
     def still(self) -> bool:

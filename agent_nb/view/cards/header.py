@@ -19,6 +19,9 @@ ENDED: dict[str, tuple[str, Tone, str]] = {
 }
 # on a page that cannot know how the run ended
 UNFINISHED: tuple[str, Tone, str] = ("○", "muted", "unfinished")
+# on a page that is saved while the run goes on: it waits for the user, or not
+WAITING: tuple[str, Tone, str] = ("?", "wait", "waiting for your yes")
+GOING_ON: tuple[str, Tone, str] = ("●", "run", "still running")
 # beginnings of the source of a model that the user did not name
 CHOSEN = ("by", "because", "imported", "first", "the embedded")
 LETTERS_PER_TOKEN = 4
@@ -31,7 +34,8 @@ def card(state: RunView, context: Context) -> Node:
         word, tone = phase(state)
         mark = "?" if tone == "wait" else mark
         if context.still:
-            mark, tone, word = UNFINISHED
+            alive = WAITING if tone == "wait" else GOING_ON
+            mark, tone, word = alive if context.alive else UNFINISHED
     elif state.limit:
         word = f"{AT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))

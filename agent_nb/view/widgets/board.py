@@ -15,6 +15,7 @@ from ..nodes import Node
 from .controls import Buttons, Editor, Head
 from .kit import Kit, Press
 from .prose import Prose
+from .root import Root, Watch
 from .slots import Several, Slot, moves
 from .steps import Bar, Panel, Step, Thought
 
@@ -44,22 +45,28 @@ def style_sheet() -> str:
 class Board(Several):
     """A whole page as widgets; `root` is the widget to display.
 
-    The node given to `gone` appears when the kernel has been silent or restarted.
+    The node given to `gone` appears when the kernel has been silent or restarted. `watch` hears
+    about the views of the page.
     """
 
     classes = ("agent-nb",)
 
-    def __init__(self, press: Press) -> None:
+    def __init__(self, press: Press, watch: Watch | None = None) -> None:
         super().__init__(Kit(press, SLOTS))
         self._style = self.kit.html(f"<style>{style_sheet()}</style>")
         self._gone = self.kit.html("", "agent-nb-gone")
         self._second, self._beats = -1, 0
-        self.widgets = [self.kit.box([self._style, self._gone], *self.classes)]
+        self._root = Root(
+            [self._style, self._gone], layout=self.kit.layout, _dom_classes=self.classes
+        )
+        self.widgets = [self._root]
+        if watch is not None:
+            self._root.begin(watch)
 
     @property
     def root(self) -> Any:
         """The widget to display."""
-        return self.widgets[0]
+        return self._root
 
     def parts(self, node: Any) -> list[tuple[object, Any]]:
         """Return the sections by key.
@@ -100,6 +107,10 @@ class Board(Several):
         """Return the text of the editor of a call, or None if it has none."""
         area = self.kit.editors.get(call_id)
         return None if area is None else str(area.value)
+
+    def unwatch(self) -> None:
+        """End the count of the views: the page is about to be replaced."""
+        self._root.end()
 
     def close(self) -> None:
         """Close every widget, and the models they share."""

@@ -6,14 +6,13 @@ the cell works.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import ipywidgets as w
 
 from .. import nodes
 from ..draw import html
+from .beside_cell import beside_cell
 from .kit import Kit
 from .slots import Slot
 
@@ -52,7 +51,7 @@ class Buttons(Slot):
                 layout=self.kit.layout,
                 button_style=style,
             )
-            heard = _beside_the_cell(made)
+            heard = beside_cell(made)
             made.on_click(lambda _: (heard(), self.kit.press(self._nodes[node.key])))
         self.kit.set(made, "description", node.label)
         self.kit.set(made, "disabled", not node.enabled)
@@ -93,7 +92,7 @@ class Editor(Slot):
             area = w.Textarea(
                 value=node.text, rows=rows, layout=self.kit.layout, continuous_update=False
             )
-            heard = _beside_the_cell(area)
+            heard = beside_cell(area)
             area.observe(lambda _: heard(), "value")
             self._note = self.kit.html("")
             self.widgets = [area, self._note]
@@ -102,31 +101,3 @@ class Editor(Slot):
             html.draw(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True)) if node.note else ""
         )
         self.kit.set(self._note, "value", said)
-
-
-def _beside_the_cell(widget: Any) -> Callable[[], None]:
-    """Have a widget's messages arrive in order while the cell works.
-
-    Returns a function to call at each message.
-
-    - ipykernel 7.4 passes them to the thread that made the widget, busy or not; here they take the
-      way that the front end chose (a subshell).
-    - It does not report that a message arrived beside a running cell, and the front end holds back
-      the next change until then.
-    - On a subshell, 7.x attributes later prints of the user's plain threads to the message; here
-      they stay with the cell.
-
-    There are no public ways to do this. Without a kernel or subshells this does nothing.
-    """
-    kernel: Any = getattr(getattr(widget, "comm", None), "kernel", None)
-    if not getattr(kernel, "_supports_kernel_subshells", False):
-        return lambda: None
-    cell = kernel.get_parent("shell")
-    widget.comm._reply_subshell_for = None  # noqa: SLF001
-
-    def heard() -> None:
-        with suppress(Exception):
-            kernel.shell.set_parent(cell)
-            kernel._publish_status("idle", "shell")  # noqa: SLF001
-
-    return heard

@@ -1,0 +1,62 @@
+"""The pages of runs that have not ended, in a notebook that is saved now.
+
+Why: the static form beside a live view was made when the run began. A notebook that is saved in the
+middle must say what is true then: the run goes on, it waits for a yes, or its kernel is gone.
+
+Rules
+- What is true is read from the journals of this machine: a run whose journal is being written goes
+  on. Where there is none (another machine), the form stays as it came.
+- An output names a run; nothing else of the notebook is believed.
+- A fault leaves the form as it was: the notebook is saved all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ..events import End, Event
+from ..record.ipynb import Notebook, all_outputs
+from ..record.journal import alive, journal_of
+from ..record.journal_recovery import fold, read
+from ..record.outputs import numbers_of
+from ..record.record import LIVE
+
+if TYPE_CHECKING:
+    from ..view.saved_page import Fate
+
+MOST = 16 << 20  # bytes of a journal that are read for a page
+
+
+def goes_on(run: str) -> bool:
+    """Return whether a process of this machine writes the journal of a run."""
+    path = journal_of(run)
+    return path is not None and alive(path)
+
+
+def bring_up_to_date(nb: Notebook) -> int:
+    """Write into the static forms of runs in progress what holds now; return how many changed."""
+    count = 0
+    for _, output in all_outputs(nb):
+        run, data = numbers_of(output).get(LIVE), output.get("data")
+        if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
+            continue
+        with suppress(Exception):
+            forms = _forms(run, str(data["text/html"]))
+            count += any(data.get(kind) != form for kind, form in forms.items())
+            data.update(forms)
+    return count
+
+
+def _forms(run: str, before: str) -> dict[str, str]:
+    """Return the forms of a run in progress, {} if those `before` stay."""
+    from ..view.saved_page import SAVED, Recovery, saved_forms
+
+    path = journal_of(run)
+    if path is None:
+        return saved_forms((), Recovery(run), "unknown") if SAVED in before else {}
+    events: Sequence[Event] = fold(read(path)[1]) if path.stat().st_size <= MOST else ()
+    ended = any(isinstance(event, End) and not event.span for event in events)
+    fate: Fate = "ended" if ended else "going on" if alive(path) else "gone"
+    return saved_forms(events, Recovery(run, journal=bool(events)), fate)
