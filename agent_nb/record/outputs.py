@@ -104,15 +104,14 @@ def settle(nb: Notebook, going_on: Callable[[str], bool] = lambda run: False) ->
     count = 0
     for cell, output in list(all_outputs(nb)):
         data, numbers = output.get("data"), numbers_of(output)
-        if not isinstance(data, dict) or WIDGET not in data:
+        if not isinstance(data, dict):
             continue
-        if BUTTON in numbers and data.keys() <= {WIDGET}:
+        over = LIVE in numbers and not going_on(str(numbers[LIVE]))
+        if (BUTTON in numbers or over) and data.keys() <= {WIDGET}:
             _replace(cell, output)
-        elif LIVE in numbers and "text/html" in data:
+        elif LIVE in numbers and {WIDGET, "text/html"} <= data.keys():
             view = {**output, "data": {WIDGET: data.pop(WIDGET)}}
-            _replace(cell, output, output, *[view] * going_on(str(numbers[LIVE])))
-        elif LIVE in numbers and data.keys() <= {WIDGET} and not going_on(str(numbers[LIVE])):
-            _replace(cell, output)
+            _replace(cell, output, output, *([] if over else [view]))
         else:
             continue
         count += 1

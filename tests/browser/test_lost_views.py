@@ -1,4 +1,4 @@
-"""A question stays in sight, or is denied: the cell is run again, the page is loaded again, the tab
+"""A question stays in sight, or is denied: the cell runs again, the page is loaded again, the tab
 is closed and opened again, the output is cleared.
 """
 
@@ -6,9 +6,10 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 SETUP = """
 %load_ext agent_nb
-import json, time
+import json
 from agent_nb import Agent, Scripted, tool
 from agent_nb.view import views
 
@@ -20,74 +21,150 @@ def send(text: str) -> str:
     sent.append(text)
     return f"sent: {text}"
 
-call = json.dumps([{"name": "send", "args": {"text": "hello"}}])
-sending = Scripted([f"<execute>{call}</execute>", "That is all."])
+def calling(name, **args):
+    return Scripted([f"<execute>{json.dumps([{'name': name, 'args': args}])}</execute>", "That is all."])
+
+sending = calling("send", text="hello")
+helper = Agent(sending, [send], name="helper")
+asking = calling("helper", prompt="Send it.")
+talk = Scripted([{"text": "I am still writing. " * 2000, "chunk": 5, "delay": 0.02}])
 """
 ASK = "%%agent -m sending -t send --live\nSend."
+QUESTIONS = {
+    "cell": ASK,
+    "sub-agent": "%%agent -m asking -t helper --live\nSend.",
+    "awaited": "run = await Agent(sending, [send])('Send.')",
+    "unrecorded": ASK.replace("--live", "--live --no-record"),
+}
 APPS = ["lab", "notebook"]
+RUNS = "[[r.status, [getattr(e, 'reason', '') for e in r.log if e.type == 'approval']] for r in next(iter(get_ipython().magics_manager.registry['AgentMagics'].session.runs.values()))]"
 
 
-def asking(opened, app, name, code=ASK):
+def begun(opened, app, name, code, shows="Approve"):
+    """Open a notebook and run a cell until it shows a button."""
     front = opened(app, name=f"{name}-{app}", cells=(SETUP, code))
     front.start(0)
     front.wait(0)
     front.start(1)
-    try:
-        front.button(1, "Approve").wait_for(timeout=15000)
-    except Exception:
-        front.shot("failed"); print(front.output(1).inner_text(), front.errors()); print((front.server.folder / "server.log").read_text()[-6000:]); raise
+    front.button(1, shows).wait_for()
     return front
+
+
+def clear(front, shows="Approve"):
+    """Clear the output, and wait until its button is there again."""
+    front.select(1)
+    front.command("notebook:clear-cell-output")
+    front.button(1, shows).wait_for(state="detached")
+    front.button(1, shows).wait_for()
+
+
+def approve(front):
+    front.button(1, "Approve").click()
+    front.sees(1, "That is all.")
+
+
+def widgets(nb):
+    """Return how often a saved cell has a live view."""
+    return sum(WIDGET in output.get("data", {}) for output in nb.cells[1].outputs)
 
 
 @pytest.mark.parametrize("app", APPS)
 def test_a_question_whose_cell_runs_again_is_denied_and_asked_anew(opened, app):
-    front = asking(opened, app, "again")
+    front = begun(opened, app, "again", ASK)
     front.start(1)
     front.button(1, "Approve").wait_for(state="detached")
-    front.shot(f"again-gone-{app}")
     front.button(1, "Approve").wait_for()
     front.shot(f"again-{app}")
-    front.button(1, "Approve").click()
+    approve(front)
     front.wait(1)
-    front.sees(1, "That is all.")
-    front.shot(f"again-end-{app}")
-    print(front.save().cells[1].outputs)
-    print(front.value("[[ (e.type, getattr(e,'reason',''), getattr(e, 'detail', ''), getattr(e,'status','')) for e in r.log] for r in get_ipython().magics_manager.registry['AgentMagics'].session.runs.popitem()[1]]"))
-    print(front.errors())
-    print((front.server.folder / "server.log").read_text()[-3000:])
-
-
-@pytest.mark.parametrize("app", APPS)
-def test_a_cleared_question_is_shown_again(opened, app):
-    front = asking(opened, app, "cleared")
-    front.select(1)
-    front.command("notebook:clear-cell-output")
-    front.button(1, "Approve").wait_for(state="detached")
-    front.button(1, "Approve").wait_for()
-    front.shot(f"cleared-{app}")
-    front.button(1, "Approve").click()
-    front.wait(1)
-    front.sees(1, "That is all.")
-    print(front.save().cells[1].outputs)
-    print((front.server.folder / "server.log").read_text()[-3000:])
+    assert front.value("sent") == ["hello"]
+    [[last, _], [first, reasons]] = front.value(RUNS)
+    assert (first, last) == ("interrupted", "ok")
+    assert "could not be seen any more" in reasons[-1]
+    assert widgets(front.save()) == 0
 
 
 @pytest.mark.parametrize("app", APPS)
 @pytest.mark.parametrize("way", ["reload", "reopen"])
-def test_a_page_that_opens_has_the_question(opened, app, way):
-    front = asking(opened, app, way)
-    nb = front.save()
-    print(nb.cells[1].outputs)
+def test_a_page_that_opens_has_card_stop_and_question(opened, app, way):
+    front = begun(opened, app, way, ASK)
+    assert widgets(front.save()) == 1
     if way == "reload":
         front.page.reload()
     else:
         front.close()
         front.open(busy=True)
     front.button(1, "Approve").wait_for()
-    front.page.wait_for_timeout(1000)
+    front.button(1, "■ Stop").wait_for()
     front.shot(f"{way}-{app}")
-    front.button(1, "Approve").click()
-    front.sees(1, "That is all.")
+    approve(front)
     front.shot(f"{way}-end-{app}")
-    print("SAVED", front.save().cells[1].outputs)
-    print((front.server.folder / "server.log").read_text()[-3000:])
+    assert front.button(1, "■ Stop").count() == 0
+    nb = front.save()
+    assert widgets(nb) == 0
+    assert "That is all." in nb.cells[1].outputs[0].data["text/plain"]
+    assert front.value("sent") == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("app", "question"),
+    [
+        (app, question)
+        for app in APPS
+        for question in QUESTIONS
+        if app == "lab" or question == "cell"
+    ],
+)
+def test_a_cleared_question_is_shown_again_and_can_be_answered(opened, app, question):
+    front = begun(opened, app, f"cleared-{question}", QUESTIONS[question])
+    clear(front)
+    front.shot(f"cleared-{question}-{app}")
+    approve(front)
+    front.wait(1)
+    assert front.value("sent") == ["hello"]
+    assert widgets(front.save()) == 0
+
+
+def test_a_long_run_that_is_cleared_is_shown_again_with_stop(opened):
+    front = begun(opened, "lab", "long", "%%agent -m talk --live\nWrite.", "■ Stop")
+    clear(front, "■ Stop")
+    front.sees(1, "I am still writing")
+    front.button(1, "■ Stop").click()
+    front.wait(1)
+    front.sees(1, "Stopped by you")
+
+
+def test_a_moved_question_stays_where_it_is(opened):
+    front = begun(opened, "lab", "moved", ASK)
+    front.select(1)
+    front.command("notebook:move-cell-up")
+    front.page.wait_for_timeout(5000)
+    assert front.button(0, "Approve").count() == 1
+    front.button(0, "Approve").click()
+    front.sees(0, "That is all.")
+    assert front.output(0).locator(".jp-OutputArea-child").count() == 1
+
+
+def test_a_page_that_opens_without_the_question_denies_it_in_the_end(opened):
+    front = begun(opened, "lab", "unsaved", f"views.OPENING = 1\n{QUESTIONS['awaited']}")
+    front.close()
+    front.open(busy=True)
+    assert front.button(1, "Approve").count() == 0
+    assert front.value("[run.status, sent]") == ["interrupted", []]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_pages_on_one_question_the_first_press_wins(
+    opened, new_page, browser_context, server, first
+):
+    front = begun(opened, "lab", f"two-{first}", ASK)
+    front.save()
+    other = new_page(browser_context, server, "lab", front.name, busy=True)
+    other.button(1, "Approve").wait_for()
+    (front if first else other).button(1, "Approve").click()
+    for page in (front, other):
+        page.sees(1, "That is all.")
+        assert page.button(1, "Approve").count() == 0
+    front.wait(1)
+    assert front.value("sent") == ["hello"]
+    other.close()

@@ -58,12 +58,14 @@ def _said(message: Any) -> list[tuple[str, str]]:
 class Notebook:
     """A notebook of a server, open in the browser. Cells are known by their index."""
 
-    def __init__(self, context: Any, server: Server, app: str, name: str) -> None:
+    def __init__(
+        self, context: Any, server: Server, app: str, name: str, *, busy: bool = False
+    ) -> None:
         self.server, self.app, self.name = server, app, name
         self.console: list[tuple[str, str]] = []
         self._context = context
         self.page: Any = None
-        self.open()
+        self.open(busy=busy)
 
     def open(self, *, busy: bool = False) -> None:
         """Open the notebook in a new tab and wait for its kernel, which may be `busy`.

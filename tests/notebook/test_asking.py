@@ -5,7 +5,10 @@ import asyncio
 import pytest
 from IPython.core.error import StdinNotImplementedError
 
-from agent_nb.notebook.cell import approvals
+from agent_nb import events as e
+from agent_nb.agent.registry import Questions
+from agent_nb.events.log import EventLog
+from agent_nb.notebook.cell import approvals, unseen
 from agent_nb.notebook.cell.approvals import (
     ANSWERS,
     Clicks,
@@ -14,7 +17,9 @@ from agent_nb.notebook.cell.approvals import (
     stdin_asker,
     wording,
 )
+from agent_nb.notebook.cell.unseen import UNSEEN, Unseen
 from agent_nb.tools.base import Decision, Question
+from agent_nb.view.views import Views
 
 QUESTION = Question("c1", "python", {"code": "import os\nos.remove('x')"})
 
@@ -158,7 +163,7 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
 
     async def ask():
         asked = asyncio.create_task(
-            either_asker(clicks, typed, lambda: bool(left) and left.pop(0))(QUESTION)
+            either_asker(clicks, typed, lambda: bool(left) and left.pop(0), Unseen(Views))(QUESTION)
         )
         while not asked.done():
             clicks.approve({"call_id": QUESTION.call_id})
@@ -194,3 +199,98 @@ def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch
             return function()
 
     assert asyncio.run(stdin_asker(Host(), True, lambda: False)(QUESTION)) is ANSWERS["y"]
+
+
+def counted(*, lost=False):
+    """Return views that were counted."""
+    views = Views()
+    views.count(1, 0.0)
+    views.lost = lost
+    return views
+
+
+async def never(question):
+    raise AssertionError("the keyboard is used")
+
+
+def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
+    monkeypatch.setattr(approvals, "PATIENCE", 0.0)
+    clicks = Clicks()
+
+    async def ask():
+        views = counted()
+        asked = asyncio.create_task(
+            either_asker(clicks, never, lambda: False, Unseen(lambda: views))(QUESTION)
+        )
+        await asyncio.sleep(0.1)
+        clicks.approve({"call_id": QUESTION.call_id})
+        return await asked
+
+    assert asyncio.run(ask()).by == "click"
+
+
+def streamed(views, *, reachable=False):
+    """Return what ends a run with these views, and the run itself: a question, then a result."""
+
+    class Asked:
+        def __init__(self):
+            self.log, self.questions, self.stops = EventLog(), Questions(), []
+
+        def cancel(self, reason, detail):
+            self.stops.append((reason, detail))
+
+    stream = Asked()
+    stream.questions.reachable_while(lambda: reachable)
+    made = Unseen(lambda: views)
+    made.end(stream)
+    return made, stream
+
+
+def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
+    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    views = counted()
+    made, stream = streamed(views)
+
+    async def ask():
+        asked = asyncio.create_task(made.denied_or(Clicks().ask, QUESTION))
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        views.lost = True
+        return await asked
+
+    decision = asyncio.run(ask())
+    assert (decision.allow, decision.reason) == (False, UNSEEN)
+    assert stream.stops == []
+    stream.log.append(e.Result(call_id="another", status="ok"))
+    assert stream.stops == []
+    stream.log.append(e.Result(call_id=QUESTION.call_id, status="denied"))
+    assert stream.stops == [("user", UNSEEN)]
+
+
+def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
+    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    made, stream = streamed(counted(lost=True), reachable=True)
+    clicks = Clicks()
+
+    async def ask():
+        asked = asyncio.create_task(made.denied_or(clicks.ask, QUESTION))
+        await asyncio.sleep(0.05)
+        clicks.approve({"call_id": QUESTION.call_id})
+        return await asked
+
+    assert asyncio.run(ask()).allow
+    stream.log.append(e.Result(call_id=QUESTION.call_id, status="ok"))
+    assert stream.stops == []
+
+
+def test_a_question_whose_views_are_not_counted_waits(monkeypatch):
+    monkeypatch.setattr(unseen, "LOOK", 0.01)
+    clicks = Clicks()
+
+    async def ask():
+        asked = asyncio.create_task(Unseen(Views).denied_or(clicks.ask, QUESTION))
+        await asyncio.sleep(0.05)
+        clicks.deny({"call_id": QUESTION.call_id})
+        return await asked
+
+    assert asyncio.run(ask()).by == "click"

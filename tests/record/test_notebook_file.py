@@ -369,24 +369,47 @@ def test_a_manager_without_files_or_with_a_broken_file_has_no_former_records(man
     assert presave.on_disk(object(), "n.ipynb") is None
 
 
-def test_a_run_that_goes_on_is_saved_without_its_widget():
-    view = "application/vnd.jupyter.widget-view+json"
-    data = {view: {"model_id": "m"}, "text/html": "static"}
-    live = {
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def live(run, **data):
+    """Return the output of a live view."""
+    return {
         "output_type": "display_data",
-        "data": dict(data),
-        "metadata": {"agent_nb": {"live": "r1"}},
+        "data": {WIDGET: {"model_id": "m"}, **data},
+        "metadata": {"agent_nb": {"live": run}},
     }
-    other = {"output_type": "display_data", "data": dict(data), "metadata": {}}
-    content = {
-        "cells": [
-            {"cell_type": "code", "id": "c", "source": "", "metadata": {}, "outputs": [live, other]}
-        ],
-        "metadata": {},
-    }
-    assert presave.before_save({"type": "notebook", "content": content}, "n.ipynb", None)
-    assert live["data"] == {"text/html": "static"}
-    assert other["data"] == data
+
+
+def test_the_live_view_of_a_run_that_is_over_is_not_saved():
+    page, other = live("r1", **{"text/html": "static"}), live("r1", **{"text/html": "static"})
+    other["metadata"] = {}
+    nb = notebook(cell("c", page, other))
+    assert presave.before_save({"type": "notebook", "content": nb}, "n.ipynb", None)
+    assert nb["cells"][0]["outputs"] == [page, other]
+    assert page["data"] == {"text/html": "static"}
+    assert WIDGET in other["data"]
+
+
+def test_the_live_view_of_a_run_that_goes_on_is_saved_beside_its_form():
+    said = {"output_type": "stream", "name": "stdout", "text": "x"}
+    nb = notebook(cell("c", said, live("r1", **{"text/html": "static"}), said))
+    for _ in range(2):  # a page that opens saves what it loaded
+        settle(nb, lambda run: run == "r1")
+        [_, form, view, _] = nb["cells"][0]["outputs"]
+        assert (form["data"], view) == ({"text/html": "static"}, live("r1"))
+        assert form["metadata"] == view["metadata"]
+    assert settle(nb, lambda run: run == "another") == 1
+    assert nb["cells"][0]["outputs"] == [said, form, said]
+
+
+def test_a_view_that_only_claims_to_be_live_stays_where_it_is():
+    forged = live("r1", **{"image/png": "…"})
+    unmarked = live("r1")
+    unmarked["metadata"] = {}
+    nb = notebook(cell("c", forged, unmarked))
+    assert settle(nb) == 0
+    assert nb["cells"][0]["outputs"] == [forged, unmarked]
 
 
 def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
