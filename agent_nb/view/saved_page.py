@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from ..events import Event
+from ..events.completion import closed
 from ..record.record import KEY, LIVE
 from .bundle import forms
 from .cards.base import Context, Thoughts
@@ -52,11 +53,13 @@ def saved_forms(
     events: Iterable[Event], recovery: Recovery, fate: Fate, *, thoughts: Thoughts = "collapse"
 ) -> dict[str, str]:
     """Return the forms of a run's page in a file that is saved now, from its events so far."""
+    if fate == "gone":
+        events = [e for e in closed(list(events)) if e.span or e.type not in ("interrupt", "end")]
     context = Context(thoughts=thoughts, alive=fate == "going on")
     said = {
         "going on": (T(f"Saved while the run went on. Run {recovery.run}", tone="muted"),),
         "gone": recovery.words("The kernel ended before the run did. To have what came"),
-        "ended": recovery.words("The run ended after this page was opened. To have it here"),
+        "ended": recovery.words("The run ended, and this page did not hear of it. To have it here"),
         "unknown": recovery.words("It is not known how this run ended. To have it here"),
     }[fate]
     made = forms(unfinished(page(RunView().extend(events), context), said))

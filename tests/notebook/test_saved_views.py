@@ -77,11 +77,13 @@ def test_a_run_that_asks_is_saved_as_waiting_for_a_yes(log):
 
 
 def test_a_run_whose_kernel_is_gone_is_saved_as_unfinished(log):
+    log.append(e.Started(call_id="c1", name="send"))
     nb = opened(log.run)
     saved(nb)
     log.journal.close()
     text, live = saved(nb)
     assert "unfinished" in text
+    assert "running" not in text
     assert f"%agent recover {log.run}" in text
     assert not live
 

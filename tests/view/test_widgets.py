@@ -15,7 +15,9 @@ from agent_nb.view.markdown.stream import render
 from agent_nb.view.markdown.stylesheet import compact, css
 from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
+from agent_nb.view.views import GONE
 from agent_nb.view.widgets import prose as prose_slot
+from agent_nb.view.widgets import root
 from agent_nb.view.widgets.board import style_sheet
 
 
@@ -515,3 +517,93 @@ def test_everything_is_closed_in_the_end(acts, rich):
 def test_buttons_of_different_calls_are_different_keys():
     keys = {nodes.Button("deny", "Deny", {"call_id": c}).key for c in "ab"}
     assert len(keys) == 2
+
+
+class Watched:
+    """A page whose views are counted, by a clock of its own; `shown`: what it displayed anew."""
+
+    def __init__(self, acts: Acts) -> None:
+        self.now = 0.0
+        self.heard: list[bool] = []
+        self.shown: list[bool] = []
+        self.painter = WidgetPainter(
+            acts,
+            "collapse",
+            lambda: True,
+            show=lambda data, metadata, update: self.shown.append(update),
+            clock=lambda: self.now,
+        )
+        self.root = self.painter.board.root
+
+    def counts(self, number: int) -> None:
+        """Take a count as a front end sends it."""
+        self.root.set_state({"_view_count": number})
+
+    def paints(self, begun: Any, *times: float) -> list[bool]:
+        """Paint at these times; return what was displayed at all."""
+        view = RunView().extend(begun.seen)
+        for self.now in times:
+            self.painter.paint(view, self.now)
+        return self.shown
+
+
+@pytest.fixture
+def watched(acts, monkeypatch):
+    heard: list[bool] = []
+    monkeypatch.setattr(root, "hears_beside_cell", lambda _: True)
+    monkeypatch.setattr(root, "beside_cell", lambda _: lambda: heard.append(True))
+    made = Watched(acts)
+    made.heard = heard
+    yield made
+    made.painter.board.close()
+
+
+def test_a_page_that_loses_its_view_is_displayed_once_more(watched, begun):
+    watched.counts(1)
+    watched.counts(0)
+    assert watched.paints(begun, GONE - 0.1) == []
+    assert watched.paints(begun, GONE, GONE + 1) == [False]
+    assert not watched.painter.views.lost
+    watched.counts(1)
+    assert watched.paints(begun, 1e6) == [False]
+
+
+def test_each_count_is_acknowledged_as_the_next_one_waits_for_it(watched):
+    for number in (1, 0, 0):
+        watched.counts(number)
+    assert len(watched.heard) == 3
+
+
+def test_a_page_that_opens_is_counted_from_none(watched):
+    watched.counts(1)
+    assert watched.root.get_state()["_view_count"] == 0
+    assert watched.root.get_state("_view_count") == {"_view_count": 0}
+    assert len(watched.heard) == 1
+    watched.counts(1)
+    watched.counts(0)
+    assert watched.root.get_state("children")
+    assert not watched.painter.views.lost
+
+
+def test_a_page_that_is_about_to_be_replaced_is_not_counted(watched, begun):
+    watched.counts(1)
+    watched.painter.leave()
+    assert watched.root._view_count is None
+    watched.counts(0)
+    assert watched.paints(begun, 1e6, 2e6) == []
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_widgets_stay_only_for_a_page_that_opened_during_the_run(watched, opened):
+    watched.counts(1)
+    if opened:
+        watched.root.get_state()
+    watched.painter.leave()
+    watched.painter.close()
+    assert (watched.root.comm is not None) is opened
+
+
+def test_views_are_not_counted_where_messages_come_after_the_cell(painter):
+    assert painter.board.root._view_count is None
+    painter.board.root.set_state({"_view_count": 1})
+    assert not painter.views.counted
