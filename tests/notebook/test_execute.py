@@ -133,6 +133,8 @@ def test_the_executed_notebook_is_valid(notebook):
 def test_running_in_place_again_keeps_both_runs(notebook):
     path = notebook(AGENT)
     assert main(["run", "--inplace", str(path)]) == 0
+    script = {"turns": [SCRIPT[0], "It is 42."]}
+    path.with_name("script.json").write_text(json.dumps(script))
     assert main(["run", "--inplace", "--live", str(path)]) == 0
     assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
 
