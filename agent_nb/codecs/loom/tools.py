@@ -1,8 +1,9 @@
 """Read the frames of tools in one Loom session.
 
 Rules
-- Arguments that come in chunks wait for their `tool_call`, and become a call without one when the
-  tool starts, ends, or the node exits.
+- Arguments that come in chunks wait for their `tool_call`, and become a call without one when
+  anything else is said of it (approval, start, output, end) or the node exits. What is said of it
+  may name the id that the chunks lacked, and an approval the arguments that they left open.
 - An approval, output or end of an unseen call opens an implicit one. A second `tool_call` of an
   open call, or a second end, is an extension.
 """
@@ -44,25 +45,30 @@ class ToolFrames:
         """Return the calls whose arguments came in chunks but never whole."""
         return [self._from_chunks(block) for block in self._blocks.open()]
 
-    def _pending(self, name: str, call_id: str) -> list[Event]:
+    def _pending(self, name: str, call_id: str, args: Any = None) -> list[Event]:
         """Return the one of them that has this name or id."""
         if not name and not call_id:
             return self.pending()
         if call_id and self._calls.seen(call_id):
             return []
         block = self._pieces.take(name, call_id)
-        return [self._from_chunks(block)] if block is not None else []
+        return [self._from_chunks(block, name, call_id, args)] if block is not None else []
 
-    def _from_chunks(self, block: OpenBlock) -> Event:
+    def _from_chunks(
+        self, block: OpenBlock, name: str = "", call_id: str = "", args: Any = None
+    ) -> Event:
+        """Return the call of a block; what the frame after it says fills its gaps."""
         self._blocks.take(block.key)
-        call_id, synthetic = self._calls.call(block.name, id_of(block))
-        args = parsed(block.text)
+        block.name_it(name)
+        call_id, synthetic = self._calls.call(block.name, id_of(block) or call_id)
+        whole = parsed(block.text)
+        whole = args if whole is None else whole
         fields: Obj = {
             "call_id": call_id,
             "synthetic": synthetic,
             "name": block.name,
-            "args": object_of(args),
-            "incomplete": args is None,
+            "args": object_of(whole),
+            "incomplete": whole is None,
         }
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
 
@@ -106,10 +112,13 @@ class ToolFrames:
     def _output(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
-        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
-        implicit = self._implicit(frame, match)
+        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        running = not given and self._calls.is_open(name)
+        out = [] if running else self._pending(name, given)
+        match = self._calls.news(name, given)
+        out += self._implicit(frame, match)
         fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
-        return [*implicit, self._run.line(Progress, frame, match.note, **fields)]
+        return [*out, self._run.line(Progress, frame, match.note, **fields)]
 
     def _ended(self, frame: Obj) -> list[Event]:
         name, given = text_of(frame, "name"), text_of(frame, "call_id")
@@ -127,11 +136,16 @@ class ToolFrames:
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
     def _approval(self, frame: Obj) -> list[Event]:
-        args = frame.get("arguments")
-        match = self._calls.news(text_of(frame, "name"), text_of(frame, "call_id"))
-        implicit = self._implicit(frame, match, args)
+        args, name, given = (
+            frame.get("arguments"),
+            text_of(frame, "name"),
+            text_of(frame, "call_id"),
+        )
+        out = self._pending(name, given, args)
+        match = self._calls.news(name, given)
+        out += self._implicit(frame, match, args)
         fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
-        return [*implicit, self._run.line(Approval, frame, match.note, **fields)]
+        return [*out, self._run.line(Approval, frame, match.note, **fields)]
 
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
