@@ -61,10 +61,11 @@ _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "input
 # the call, the answer.
 KNOWN_IN_KIND = {
     "run_start": frozenset({"message", "initiator"}),
-    "end": frozenset({"content", "reply"}),
+    "end": frozenset({"content", "reply", "reasoning_content", "usage", "total_usage"}),
     "think": frozenset({"thoughtId"}),
     "started": _TOOL | {"arguments"},
-    **dict.fromkeys(("call", "approval", "progress", "result"), _TOOL),
+    "result": _TOOL | {"raw_result"},
+    **dict.fromkeys(("call", "approval", "progress"), _TOOL),
 }
 
 

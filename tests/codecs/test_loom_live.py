@@ -5,6 +5,10 @@ cancelling, and the figures of the reply.
 import pytest
 from helpers.streams import ndjson, stored
 
+from agent_nb import events as ev
+from agent_nb.codecs.detect import detect
+from agent_nb.events.completion import Settler
+
 CHUNK = {"type": "tool_call_chunk"}
 ENVELOPE = {"session_id": "s", "node_id": "run-think-0"}
 
@@ -69,3 +73,178 @@ def test_output_of_a_running_call_leaves_the_chunks_of_the_next_alone(tool):
     ]
     calls = [e for e in tool("loom").read(ndjson(*frames)) if e.type == "call"]
     assert [(c.args, c.incomplete) for c in calls] == [({"c": "a"}, False), ({"c": "b"}, False)]
+
+
+# How a run ends.
+
+ASKED = [{"type": "tool_call", **WITH_ID, "arguments": {"c": "ls"}}, {**APPROVAL, **WITH_ID}]
+WORDS = {"type": "message_chunk", "content": "I leave it.", "id": "think"}
+
+
+def ended(tool, *frames):
+    """The status of the run of some frames, and its frames again."""
+    loom, settler = tool("loom"), Settler("loom")
+    events = stored(loom.read(ndjson(*frames)))
+    settled = [e for event in events for e in settler.feed(event)] + settler.close()
+    assert loom.lines(settled) == list(frames)
+    return settled[-1].status
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (),
+        ({"type": "node_exit", "id": "act", "result": {"Err": "interrupted"}},),
+        ({"type": "usage", "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},),
+        ({"reply": ""},),
+        ({"type": "run_end", "id": "q", "reply": ""},),
+    ],
+)
+@pytest.mark.parametrize("before", [ASKED, ASKED[1:], frames_of(WITH_ID, WITH_ID, APPROVAL)])
+def test_a_stream_that_stops_at_an_approval_awaits(before, after, tool):
+    assert ended(tool, *before, *after) == "awaiting"
+
+
+@pytest.mark.parametrize(
+    ("after", "status"),
+    [
+        ((WORDS,), "interrupted"),
+        ((WORDS, {"reply": "I leave it."}), "ok"),
+        (({**OVER, **WITH_ID}, WORDS, {"reply": "I leave it."}), "ok"),
+        (({**START, **WITH_ID},), "interrupted"),
+        (({"reply": "x", "stop_reason": "end_turn"},), "ok"),
+    ],
+)
+def test_an_approval_that_was_answered_awaits_no_more(after, status, tool):
+    assert ended(tool, *ASKED, *after) == status
+
+
+CANCEL = {"type": "cancel_run", "id": "q2", "run_id": "r"}
+
+
+@pytest.mark.parametrize("cancel", [CANCEL, {**CANCEL, "type": "cancel_run_ack"}])
+@pytest.mark.parametrize(
+    "after",
+    [
+        (),
+        (WORDS,),
+        ({"type": "error", "id": "q", "error": "run cancelled"},),
+        ({"type": "run_end", "id": "q", "reply": ""},),
+        ({"reply": "", "stop_reason": "cancelled"},),
+        ({**CANCEL, "type": "cancel_run_ack"},),
+    ],
+)
+def test_cancel_run_is_an_interruption(cancel, after, tool):
+    frames = [WORDS, cancel, *after]
+    assert ended(tool, *frames) == "interrupted"
+    events = tool("loom").read(ndjson(*frames))
+    assert [e.reason for e in events if e.type == "interrupt"] == ["user"]
+
+
+def test_a_run_that_was_done_before_the_cancelling_is_done(tool):
+    assert ended(tool, WORDS, CANCEL, {"reply": "I leave it.", "stop_reason": "end_turn"}) == "ok"
+
+
+# What the reply and the end of a tool say beside.
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+TOTAL = {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35}
+END = {"type": "run_end", "id": "q", "reply": "Hi", "usage": USAGE, "total_usage": TOTAL}
+TWELVE, SUM = ev.Counts(input=10, output=2), ev.Counts(input=30, output=5)
+
+
+@pytest.mark.parametrize(
+    ("before", "end", "metrics"),
+    [
+        ([], END, [(TWELVE, SUM)]),
+        ([], {"reply": "Hi", "usage": USAGE}, [(TWELVE, TWELVE)]),
+        ([{"type": "usage", **USAGE}], END, [(TWELVE, TWELVE), (ev.Counts(), SUM)]),
+        ([{"type": "usage", **TOTAL}], END, [(SUM, SUM)]),
+        ([{"type": "usage", **USAGE}], {"reply": "Hi", "usage": USAGE}, [(TWELVE, TWELVE)]),
+        ([], {"reply": "Hi", "usage": None, "total_usage": [1]}, []),
+    ],
+)
+def test_the_usage_of_the_reply_counts_unless_it_came_before(before, end, metrics, tool):
+    loom = tool("loom")
+    events = stored(loom.read(ndjson(*before, end)))
+    assert [(e.step, e.total) for e in events if e.type == "metric"] == metrics
+    assert events[-1].type == "end"
+    assert loom.lines(events) == [*before, end]
+
+
+@pytest.mark.parametrize(
+    ("streamed", "thoughts"),
+    [
+        ((), ["I look. Then I say."]),
+        (("I look. ",), ["I look. ", "Then I say."]),
+        (("I look. ", "Then I say."), ["I look. Then I say."]),
+    ],
+)
+def test_the_reasoning_of_the_reply_is_a_thought_unless_it_was_streamed(streamed, thoughts, tool):
+    loom = tool("loom")
+    frames = [
+        *({"type": "thought_chunk", "content": text, "id": "think"} for text in streamed),
+        {"reply": "Hi", "reasoning_content": "I look. Then I say."},
+    ]
+    events = stored(loom.read(ndjson(*frames)))
+    assert [e.content for e in events if e.type == "think"] == thoughts
+    assert loom.lines(events) == frames
+
+
+def test_raw_result_is_what_people_see_and_the_model_reads_the_excerpt(tool):
+    loom = tool("loom")
+    frame = {**OVER, **WITH_ID, "result": "a…", "raw_result": "a\nb\nc"}
+    events = stored(loom.read(ndjson(frame)))
+    assert (events[-1].content, events[-1].display) == ("a…", {"text/plain": "a\nb\nc"})
+    assert "raw_result" not in str(events[-1].extra)
+    assert loom.lines(events) == [frame]
+
+
+@pytest.mark.parametrize("raw", ["a", None, 7])
+def test_a_raw_result_that_says_nothing_more_is_kept_as_it_came(raw, tool):
+    loom, frame = tool("loom"), {**OVER, **WITH_ID, "raw_result": raw}
+    events = stored(loom.read(ndjson(frame)))
+    assert events[-1].display is None
+    assert loom.lines(events) == [frame]
+
+
+def test_the_fields_of_the_reply_are_no_loss_in_another_format(tool):
+    events = stored(tool("loom").read(ndjson({**END, "reasoning_content": "hm"})))
+    other = tool("cogency")
+    other.lines(events)
+    assert "extra" not in other.encoder.losses.counts()
+
+
+# Sockets.
+
+SOCKET = [
+    {"type": "run_stream_event", "id": "q", "event": {**ENVELOPE, "event_id": 1, **WORDS}},
+    {"type": "run_end", "id": "q", "reply": "I leave it.", "usage": USAGE},
+]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        SOCKET,
+        SOCKET[1:],
+        [{"type": "run_stream_event", "id": "q", "event": {"type": "news", "value": 1}}],
+        [CANCEL],
+        [{"events": [WORDS], "reply": {"reply": "I leave it."}, "stop_reason": "end_turn"}],
+    ],
+)
+def test_what_comes_over_a_socket_is_recognised(frames):
+    assert detect(ndjson(*frames)).name == "loom"
+
+
+def test_frames_of_a_socket_are_one_run_with_one_answer(tool):
+    loom = tool("loom")
+    events = stored(loom.read(ndjson(*SOCKET)))
+    assert [(e.run, e.type) for e in events] == [("s", "respond"), ("s", "metric"), ("s", "end")]
+    assert loom.lines(events) == SOCKET
+
+
+def test_a_run_printed_as_one_object_has_its_usage_beside_the_reply(tool):
+    whole = {"events": [WORDS], "reply": "I leave it.", "usage": USAGE, "reasoning_content": "hm"}
+    kinds = [e.type for e in stored(tool("loom").read(ndjson(whole)))]
+    assert kinds == ["respond", "think", "metric", "end"]

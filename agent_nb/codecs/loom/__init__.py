@@ -21,8 +21,8 @@ from __future__ import annotations
 from ..base import Codec
 from ..framing import Item
 from .export import is_export
-from .lines import ENVELOPE, NAME
-from .read import LoomReader
+from .lines import CANCELS, ENVELOPE, NAME
+from .read import LoomReader, is_whole
 from .write import LoomWriter
 
 _OWN = frozenset(
@@ -47,11 +47,15 @@ _SHARED = frozenset(
 
 def _score(item: Item) -> float:
     obj = item.obj
-    if is_export(obj):
+    if is_export(obj) or ("reply" in obj and is_whole(obj)):
         return 1.0
+    kind, run = obj.get("type"), obj.get("event")
+    if kind == "run_end" or (kind == "run_stream_event" and isinstance(run, dict)):
+        return 1.0 if "reply" in obj or run else 0.2
+    if kind in CANCELS:
+        return 0.6
     if "reply" in obj:
         return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
-    kind = obj.get("type")
     if "toolName" in obj:
         return 0.0
     known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))

@@ -14,6 +14,7 @@ from ...events import (
     Error,
     Event,
     Extension,
+    Interrupt,
     Metric,
     Node,
     Progress,
@@ -25,9 +26,10 @@ from ...events import (
     Think,
 )
 from ...events.text import Answer
+from ..foreign_values import text_of
 from ..passthrough import restore
 from ..writing import Block, Live, noted_pieces
-from .lines import SHIFTS, STOPS, Obj, draw, draw_chunk
+from .lines import CANCELS, SHIFTS, Obj, draw, draw_chunk, draw_reply
 
 _DRAWN = frozenset(
     {RunStart, Node, Metric, State, Extension, Result, Started, Progress, Approval, Error}
@@ -51,13 +53,12 @@ class ImportedFrames:
                 if event.of in ("think", "respond", "call")
                 else []
             )
+        form = text_of(note, "form")
         if isinstance(event, End):
-            stop = event.finish_reason or STOPS.get(event.status)
-            return [
-                restore(
-                    {"reply": self._answer.text, **({"stop_reason": stop} if stop else {})}, note
-                )
-            ]
+            reply = draw_reply(self._answer.text, event.status, event.finish_reason, form)
+            return [restore(reply, note)]
+        if isinstance(event, Interrupt):
+            return [restore({"type": form or CANCELS[0]}, note)]
         if isinstance(event, Think | Respond):
             return self._block(event, note)
         if isinstance(event, Call):

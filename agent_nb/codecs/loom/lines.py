@@ -30,6 +30,7 @@ from ...events import (
     State,
 )
 from ..passthrough import count_on
+from ..provenance import note_of
 from ..writing import as_text
 
 NAME = "loom"
@@ -51,6 +52,8 @@ STOPS: dict[EndStatus, str] = {
     "limit": "limit",
     "awaiting": "awaiting",
 }
+#: A client's wish to stop a run, and the server's word that it does.
+CANCELS = ("cancel_run", "cancel_run_ack")
 CHUNK = {"respond": "message_chunk", "think": "thought_chunk"}
 
 
@@ -59,6 +62,16 @@ def draw_chunk(of: str, text: str) -> Obj:
     if of == "call":
         return {"type": "tool_call_chunk", "arguments_delta": text}
     return {"type": CHUNK[of], "content": text}
+
+
+def draw_reply(text: str, status: EndStatus, reason: str, form: str = "") -> Obj:
+    """Draw the reply that ends a run; `form`: its type on a socket, "" for none."""
+    stop = reason or STOPS.get(status)
+    return {
+        **({"type": form} if form else {}),
+        "reply": text,
+        **({"stop_reason": stop} if stop else {}),
+    }
 
 
 def _run_start(event: RunStart) -> Obj:
@@ -110,7 +123,9 @@ def _call(event: Call) -> Obj:
 
 def _result(event: Result) -> Obj:
     texts = {"result": as_text(event.content), "is_error": event.status != "ok"}
-    return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts}
+    whole = (event.display or {}).get("text/plain") if note_of(event, NAME) is not None else None
+    more = {"raw_result": whole} if isinstance(whole, str) else {}
+    return {"type": "tool_end", "call_id": event.call_id, "name": event.name, **texts, **more}
 
 
 DRAW: dict[type[Event], Callable[[Any], Obj]] = {

@@ -12,6 +12,8 @@ from .order import Order
 from .session import Session
 
 _REMEMBERED = 256  # sessions
+#: Fields of a reply that stand beside it where a run is printed as one object.
+_BESIDE = ("stop_reason", "reasoning_content", "usage", "total_usage")
 
 
 class LoomReader:
@@ -89,19 +91,19 @@ def _frames(obj: Obj) -> list[Obj]:
         ]
     if is_export(obj):
         return [from_export(obj)]
-    if _is_whole(obj):
+    if is_whole(obj):
         return _whole(obj)
     return [obj]
 
 
-def _is_whole(obj: Obj) -> bool:
-    """True for a run printed as one object, all of which frames can hold."""
+def is_whole(obj: Obj) -> bool:
+    """Return whether an object is a whole run, all of which frames can hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
     listed = isinstance(events, list) and all(isinstance(e, dict) for e in events)
     return (
         listed
         and isinstance(reply, dict | str)
-        and obj.keys() <= {"events", "reply", "stop_reason", "session_id"}
+        and obj.keys() <= {"events", "reply", "session_id", *_BESIDE}
     )
 
 
@@ -109,8 +111,6 @@ def _whole(obj: Obj) -> list[Obj]:
     frames = [f for e in obj["events"] for f in _frames(e)]
     if "reply" in obj:
         reply = obj["reply"] if isinstance(obj["reply"], dict) else {"reply": obj["reply"]}
-        frames.append(
-            {**reply, **({"stop_reason": obj["stop_reason"]} if "stop_reason" in obj else {})}
-        )
+        frames.append({**reply, **{k: obj[k] for k in _BESIDE if k in obj}})
     session = {"session_id": obj["session_id"]} if isinstance(obj.get("session_id"), str) else {}
     return [{**session, **f} for f in frames]

@@ -3,7 +3,12 @@
 Rules
 - What the canonical fields do not say of a frame, its envelope included, stays in the event's note.
 - A text block ends where anything but its next piece comes.
-- The reply adds to the answer only what was not streamed: all of it, or the rest.
+- The reply adds to the answer, the thoughts and the usage only what was not streamed: all of it,
+  or the rest. Its `total_usage` is the run's total, whatever the frames before add up to.
+- A run that stops while a call waits for approval awaits. Anything that goes on with the call
+  answers it, and so do words of the model.
+- `cancel_run`, or the server's word for it, is an interrupt. Such a run is interrupted, unless its
+  reply says how else it ended.
 """
 
 from __future__ import annotations
@@ -12,28 +17,48 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import (
+    Approval,
     Counts,
+    Delta,
     End,
+    EndStatus,
     Error,
     Event,
+    Interrupt,
     Metric,
     Node,
+    Progress,
     Respond,
+    Result,
     RunStart,
+    Started,
     State,
+    Think,
     User,
 )
 from ..blocks import Blocks
-from ..foreign_values import run_id, text_of
+from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import diff
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, Spans, handler_of
 from ..usage import PROMPT, added, counts_of
-from .lines import NAME, SHIFTS, STOPS, Obj, bare, draw, draw_chunk, payload_of
+from .lines import (
+    CANCELS,
+    NAME,
+    SHIFTS,
+    STOPS,
+    Obj,
+    bare,
+    draw,
+    draw_chunk,
+    draw_reply,
+    payload_of,
+)
 from .tools import KINDS, ToolFrames
 
 _STATUS = {word: status for status, word in STOPS.items()}
 _STREAMED = frozenset({"message_chunk", "thought_chunk", "tool_call_chunk"})
+_COUNTS = PROMPT | {"cached": "cached_tokens"}
 
 
 class Session:
@@ -49,9 +74,10 @@ class Session:
         self._last = ("", "")  # node_id and span of the newest
         self._entered = 0
         self._base = ""
-        self._begun = self._announced = False
+        self._begun = self._announced = self._cancelled = False
         self._total = Counts()
-        self._answer = StreamedAnswer()
+        self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
+        self._asked: set[str] = set()  # calls that wait for approval
 
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
@@ -77,7 +103,16 @@ class Session:
 
     def close(self) -> list[Event]:
         """Close what is open, as cut off."""
-        return [*self._texts.close(incomplete=True), *self._tools.pending()]
+        out = self._heard([*self._texts.close(incomplete=True), *self._tools.pending()])
+        status = self._ended_how()
+        if self._begun and status != "ok":
+            self._begun = False
+            out.append(self._run.derived(End, status=status))
+        return out
+
+    def _ended_how(self) -> EndStatus:
+        """Return how a run ends whose reply does not say it."""
+        return "interrupted" if self._cancelled else "awaiting" if self._asked else "ok"
 
     def _begin(self, frame: Obj) -> None:
         self.runs += 1
@@ -90,13 +125,22 @@ class Session:
         self._run.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
         self._tools.clear()
         self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
-        self._total, self._answer = Counts(), StreamedAnswer()
-        self._begun, self._announced = True, False
+        self._total, self._asked = Counts(), set()
+        self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
+        self._begun, self._announced, self._cancelled = True, False, False
 
     def _heard(self, events: list[Event]) -> list[Event]:
-        """Note what of the answer has been streamed."""
+        """Note what has been streamed, and which calls wait for approval."""
         for event in events:
             self._answer.add(event)
+            if isinstance(event, Think) and not event.span:
+                self._thoughts.add(Respond(content=event.content, turn=event.turn))
+            if isinstance(event, Approval):
+                self._asked.add(event.call_id)
+            elif isinstance(event, Started | Progress | Result):
+                self._asked.discard(event.call_id)
+            elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
+                self._asked.clear()
         return events
 
     def _where(self, frame: Obj) -> Obj:
@@ -156,21 +200,36 @@ class Session:
 
     def _reply(self, frame: Obj) -> list[Event]:
         out = self._heard([*self._texts.close(), *self._tools.pending()])
+        out += self._heard(self._reasoning(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.knows(text):
             out += self._heard([self._missing(text)])
-        status = _STATUS.get(stop, "ok") if isinstance(stop, str) else "ok"
+        out += self._used(frame)
+        status = _STATUS.get(stop, "ok") if isinstance(stop, str) else self._ended_how()
         reason = stop if isinstance(stop, str) and status == "ok" else ""
-        note = diff(
-            frame,
-            {
-                "reply": self._answer.text,
-                **({"stop_reason": stop} if isinstance(stop, str) else {}),
-            },
-        )
+        form = text_of(frame, "type")
+        drawn = draw_reply(self._answer.text, status, reason, form)
+        note = {**({"form": form} if form else {}), **diff(frame, drawn)}
         out.append(self._run.make(End, note, status=status, finish_reason=reason))
         self._begun = False
         return out
+
+    def _reasoning(self, text: str) -> list[Event]:
+        """Return what of the thoughts is only in the reply."""
+        if self._thoughts.knows(text):
+            return []
+        return [self._run.derived(Think, content=self._thoughts.missing(text)[0])]
+
+    def _used(self, frame: Obj) -> list[Event]:
+        """Return the usage that is only in the reply."""
+        step, total = (
+            counts_of(object_of(frame.get(key)), _COUNTS) for key in ("usage", "total_usage")
+        )
+        counted = self._total != Counts()
+        step, total = (Counts() if counted else step), (total if total != Counts() else step)
+        if total in (Counts(), self._total) or (counted and not frame.get("total_usage")):
+            return []
+        return [self._run.derived(Metric, step=step, total=total)]
 
     def _missing(self, reply: str) -> Event:
         """Return what of the answer is only in the reply."""
@@ -194,7 +253,7 @@ class Session:
     # The rest.
 
     def _usage(self, frame: Obj) -> list[Event]:
-        step = counts_of(frame, PROMPT | {"cached": "cached_tokens"})
+        step = counts_of(frame, _COUNTS)
         self._total = added(self._total, step)
         return [self._run.line(Metric, frame, step=step, total=self._total)]
 
@@ -212,6 +271,13 @@ class Session:
             return self._unknown(frame)
         return [self._run.line(Error, frame, message=frame["error"])]
 
+    def _cancel(self, frame: Obj) -> list[Event]:
+        if self._cancelled:
+            return self._unknown(frame)
+        self._cancelled = True
+        kind = frame["type"]
+        return [self._run.line(Interrupt, frame, {"form": kind}, draw=lambda _: {"type": kind})]
+
     def _unknown(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
@@ -227,4 +293,5 @@ class Session:
         "custom": _custom,
         "checkpoint": _checkpoint,
         "error": _error,
+        **dict.fromkeys(CANCELS, _cancel),
     }

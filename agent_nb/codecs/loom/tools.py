@@ -6,6 +6,7 @@ Rules
   may name the id that the chunks lacked, and an approval the arguments that they left open.
 - An approval, output or end of an unseen call opens an implicit one. A second `tool_call` of an
   open call, or a second end, is an extension.
+- The model reads `result`; `raw_result`, of which it is an excerpt, is what people see.
 """
 
 from __future__ import annotations
@@ -127,11 +128,13 @@ class ToolFrames:
         out = self._pending(name, given)
         match = self._calls.result(name, given)
         out += self._implicit(frame, match)
+        text, whole = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
             "call_id": match.call_id,
             "name": name,
-            "content": frame.get("result", ""),
+            "content": text,
             "status": "error" if frame.get("is_error") is True else "ok",
+            "display": {"text/plain": whole} if isinstance(whole, str) and whole != text else None,
         }
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
