@@ -248,3 +248,49 @@ def test_a_run_printed_as_one_object_has_its_usage_beside_the_reply(tool):
     whole = {"events": [WORDS], "reply": "I leave it.", "usage": USAGE, "reasoning_content": "hm"}
     kinds = [e.type for e in stored(tool("loom").read(ndjson(whole)))]
     assert kinds == ["respond", "think", "metric", "end"]
+
+
+# Runs of ours, written live.
+
+
+def streamed_call(span=""):
+    """The events of one call of ours as a live run yields them."""
+    who = {"span": span, "turn": 1}
+    args = {"c": "ls"}
+    return [
+        *(ev.Delta(block="1.2", of="call", name="sh", text=t, **who) for t in ('{"c"', ':"ls"}')),
+        ev.Call(
+            call_id="call_1_1", name="sh", args=args, block="1.2", raw_args='{"c":"ls"}', **who
+        ),
+        ev.Approval(call_id="call_1_1", args=args, **who),
+        ev.Started(call_id="call_1_1", name="sh", **who),
+        ev.Progress(call_id="call_1_1", text="a", **who),
+        ev.Result(call_id="call_1_1", name="sh", content="a", **who),
+    ]
+
+
+def test_live_chunks_carry_the_id_of_their_call(tool):
+    loom = tool("loom")
+    events = [ev.RunStart(), *streamed_call(), ev.End()]
+    frames = loom.lines(events)
+    assert {f["call_id"] for f in frames if f.get("type", "").startswith("tool_")} == {"call_1.2"}
+    calls = [e for e in loom.read(ndjson(*frames)) if e.type == "call"]
+    assert [(c.args, c.synthetic) for c in calls] == [({"c": "ls"}, False)]
+
+
+def test_live_calls_of_a_sub_agent_have_ids_of_their_own(tool):
+    inner = [ev.Node(name="w", span="n1", turn=1), *streamed_call("n1")]
+    leave = ev.Node(name="w", span="n1", phase="exit", result="ok", turn=1)
+    outer = streamed_call()
+    frames = tool("loom").lines([ev.RunStart(), *outer[:5], *inner, leave, *outer[5:], ev.End()])
+    ids = [f["call_id"] for f in frames if f.get("type") == "tool_call_chunk"]
+    assert ids == ["call_1.2"] * 2 + ["call_n1_1.2"] * 2
+    assert [f["call_id"] for f in frames if f.get("type") == "tool_end"] == [
+        "call_n1_1.2",
+        "call_1.2",
+    ]
+
+
+def test_calls_that_come_whole_keep_their_ids(tool):
+    frames = tool("loom").lines([ev.RunStart(), *streamed_call()[2:], ev.End()])
+    assert {f["call_id"] for f in frames if "call_id" in f} == {"call_1_1"}

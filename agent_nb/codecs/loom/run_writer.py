@@ -6,6 +6,8 @@ Rules
 - `node_id` is `run-{name}-{n}`, n from 0 over all nodes of the run, and stays on the frames after a
   node's exit until the next begins.
 - The run's reply, its whole answer, is the last frame.
+- A call's own id is known only when it is complete. If its arguments were streamed, every frame of
+  it has the id of its block instead, so that chunks, call and result belong together.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ class RunWriter:
         self._over: str | None = None  # the error of one that has ended and waits for its usage
         self._node_id = ""
         self._nodes = 0
-        self._names: dict[str, str] = {}
+        # of open calls by (span, id): their tools, and the ids on the wire of streamed ones
+        self._names: dict[tuple[str, str], str] = {}
+        self._streamed: dict[tuple[str, str], str] = {}
         self._answer = Answer()
         self._imported = ImportedFrames(self._live, self._answer)
 
@@ -176,7 +180,8 @@ class RunWriter:
         self._live.add(event)
         before, node_id = self._within(event, "think")
         frame = draw_chunk(event.of, event.text)
-        extra = {"name": event.name} if event.of == "call" else {"id": "think"}
+        named = {"call_id": _wire_id(event), "name": event.name}
+        extra = named if event.of == "call" else {"id": "think"}
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
@@ -192,27 +197,33 @@ class RunWriter:
         ]
 
     def _call(self, event: Call) -> list[Obj]:
-        self._names[event.call_id] = event.name
+        key = (event.span, event.call_id)
+        self._names[key] = event.name
         before, node_id = self._within(event, "think")
-        chunks = pieces(event) if event.chunks and not self._live.take(event) else []
-        who = {"call_id": event.call_id, "name": event.name}
+        streamed = self._live.take(event)
+        if streamed:
+            self._streamed[key] = _wire_id(event)
+        chunks = pieces(event) if event.chunks and not streamed else []
+        who = {"call_id": self._streamed.get(key, event.call_id), "name": event.name}
         drawn = [
             self._frame({"type": "tool_call_chunk", **who, "arguments_delta": text}, node_id)
             for text, _ in chunks
         ]
-        return [*before, *drawn, self._frame(draw(event), node_id)]
+        return [*before, *drawn, self._frame({**draw(event), **who}, node_id)]
 
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, a start, some output, a result."""
         frame = draw(event)
-        call_id = frame["call_id"]
-        frame.setdefault("name", self._names.get(call_id, ""))
+        key = (event.span, frame["call_id"])
+        frame["call_id"] = self._streamed.get(key, frame["call_id"])
+        frame.setdefault("name", self._names.get(key, ""))
         if isinstance(event, Approval) and not is_question(self._losses, event, "a frame"):
             return []
         if isinstance(event, Progress) and not event.text:
             return []
         if isinstance(event, Result):
-            self._names.pop(call_id, None)
+            self._names.pop(key, None)
+            self._streamed.pop(key, None)
             check_result(self._losses, event)
         before, node_id = self._within(event, "act")
         return [*before, self._frame(frame, node_id)]
@@ -272,3 +283,8 @@ class RunWriter:
         Error: _plain,
         End: _end,
     }
+
+
+def _wire_id(event: Delta | Call) -> str:
+    """Return the id of a call that is streamed; blocks of sub-agents count for themselves."""
+    return f"call_{event.span}_{event.block}" if event.span else f"call_{event.block}"
