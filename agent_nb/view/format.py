@@ -24,6 +24,7 @@ STATUS: dict[str, tuple[str, Tone, str]] = {
     "cancelled": ("■", "muted", "cancelled"),
     "timeout": ("✕", "bad", "timed out"),
     "unfinished": ("○", "muted", "no result"),
+    "left": ("○", "muted", "not finished"),
 }
 # words for error codes that are not plain English
 FAILURES = {

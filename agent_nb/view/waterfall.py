@@ -61,6 +61,7 @@ class _Fold:
     def __init__(self, log: Sequence[Event]) -> None:
         self._start = log[0].ts if log else 0.0
         self._last = log[-1].ts - self._start if log else 0.0
+        self._over = bool(log) and isinstance(log[-1], e.End) and not log[-1].span
         self._rows: list[Row] = []
         self._requests: dict[str, tuple[e.Node, list[Segment]]] = {}
         self._turns: dict[str, int] = {}  # of requests, as their blocks state it
@@ -92,17 +93,18 @@ class _Fold:
             self._retry = at
 
     def finish(self) -> list[Row]:
-        """Return all rows; what is open ends with the last event."""
+        """Return all rows; what is open ends with the last event, and runs unless the log ended."""
+        still = "not finished" if self._over else "running"
         for key, (node, segments) in self._requests.items():
-            self._request(key, node, segments, self._last, "running")
+            self._request(key, node, segments, self._last, still)
         for (_, turn), segments in self._loose.items():
             self._rows.append(Row(f"model, turn {turn}", tuple(segments)))
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             running = Segment("tool", start, self._last)
-            self._rows.append(Row(name, (*segments, running), note="running"))
+            self._rows.append(Row(name, (*segments, running), note=still))
         for name, start, level in self._spans.values():
-            self._rows.append(Row(name, (Segment("node", start, self._last),), level, "running"))
+            self._rows.append(Row(name, (Segment("node", start, self._last),), level, still))
         return self._rows
 
     def _span(self, event: e.Node | e.Extension, at: float) -> None:

@@ -125,6 +125,19 @@ def test_a_cost_with_an_estimate_in_it_is_about_and_one_without_a_part_is_at_lea
     assert figures(first, e.Metric(total=exact)).endswith("· $0.01")
 
 
+def test_the_page_of_an_ended_run_has_no_running_node():
+    seen = [
+        e.RunStart(model="m", ts=1.0),
+        e.Node(name="act", span="n", ts=1.0),
+        e.Call(call_id="c", name="sh", span="n", ts=1.0),
+        e.Started(call_id="c", name="sh", span="n", ts=1.0),
+    ]
+    assert "running" in said(seen)
+    page = said([*seen, e.End(ts=2.0)])
+    assert "running" not in page
+    assert "not finished" in page
+
+
 @pytest.mark.parametrize(
     "payload",
     [{"note": "3 earlier turns", "turns": 3}, {}, None, {"note": 7}, {"note": "x" * 10_000}],

@@ -133,6 +133,43 @@ def test_a_change_inside_a_sub_agent_is_a_change_of_the_card_around_it(begun):
     assert call.version > before
 
 
+def left_open(begun):
+    """A node with a call and a text, and a node inside it, none of which the stream closed."""
+    return begun(
+        e.Node(name="act", phase="enter", span="n", ts=10.0),
+        e.Call(call_id="c1", name="sh", span="n", ts=10.0),
+        e.Started(call_id="c1", name="sh", span="n", ts=10.0),
+        e.Node(name="inner", phase="enter", span="m", parent="n", ts=11.0),
+        e.Delta(block="q", of="respond", text="half", span="m", ts=11.0),
+    )
+
+
+def test_a_node_that_never_left_is_not_running_after_the_end(begun):
+    left_open(begun)
+    view = folded(begun.seen)
+    card = next(c for c in view.cards if isinstance(c, NodeCard))
+    before = card.version
+    assert not card.done
+    view.apply(e.End(status="ok", ts=14.0))
+    assert (card.done, card.left) == (True, True)
+    assert card.version > before
+    assert [c.status for c in card.inside.cards if isinstance(c, CallCard)] == ["unfinished"]
+    inner = next(c for c in card.inside.cards if isinstance(c, NodeCard))
+    assert inner.done
+    assert inner.inside.cards[0].done
+    assert {v.status for v in view._views.values()} == {"interrupted"}
+
+
+def test_a_node_that_left_is_as_it_left_after_the_end(begun):
+    begun(
+        e.Node(name="act", phase="enter", span="n", ts=10.0),
+        e.Node(name="act", phase="exit", span="n", result="error: x", ts=11.0),
+        e.End(ts=14.0),
+    )
+    card = next(c for c in folded(begun.log).cards if isinstance(c, NodeCard))
+    assert (card.left, card.result) == (False, "error: x")
+
+
 def test_turns_of_a_sub_agent_do_not_count_as_turns_of_the_run(begun):
     begun(
         e.State(turn=1),

@@ -178,7 +178,7 @@ def test_nodes_of_a_graph_are_spans():
     assert [(r.label, r.start, r.seconds, r.note) for r in found] == [
         ("think", 0.0, 2.0, ""),
         ("n1", 2.0, 1.0, "error: lost"),
-        ("act", 3.0, 1.0, "running"),
+        ("act", 3.0, 1.0, "not finished"),
     ]
 
 

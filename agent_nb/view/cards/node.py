@@ -13,7 +13,15 @@ def card(state: NodeCard, context: Context) -> Node | None:
 
     Returns None for a span that went well and has no cards.
     """
-    status = "running" if not state.done else "ok" if state.result in {"", "ok"} else "error"
+    status = (
+        "running"
+        if not state.done
+        else "left"
+        if state.left
+        else "ok"
+        if state.result in {"", "ok"}
+        else "error"
+    )
     if status == "ok" and not state.inside.cards:
         return None
     took = duration(state.seconds) if state.done and state.seconds else ""

@@ -238,6 +238,12 @@ class NodeCard(Card):
         self.inside = inside
         self.started = started
         self.seconds = 0.0
+        self.left = False  # the run ended while the span was open
+
+    def cut_off(self, now: float) -> None:
+        """Close a span that was open when its run ended."""
+        self.left = self.done = True
+        self.seconds = max(0.0, round(now - self.started, 3))
 
 
 class NoteCard(Card):

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from ... import events as e
 from ...events import Event
 from ...events.interruption import limit_in
@@ -298,13 +300,30 @@ class RunView:
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
     def _end(self, event: e.End) -> None:
+        for view in self._views.values():
+            view.cut_off(event)
+        self._close(event)
+        self._texts.reply(event)
+        self._texts.end()
+
+    def _close(self, event: e.End) -> None:
+        """Close what is open in this view: the run has ended."""
         self.status, self.ended = event.status, event.ts
         self.usage.streamed = 0
         self._calls.end()
         self._plans.end()
         self.maps.end()
         self._thoughts.end()
-        self._texts.end(event)
+
+    def cut_off(self, event: e.End) -> None:
+        """Close a span that is still open at the end of its run."""
+        if self._span is None or self._span.card.done:
+            return
+        card = self._span.card
+        card.cut_off(event.ts)
+        self._close(msgspec.structs.replace(event, status="interrupted"))
+        self._texts.end()
+        self._list.touch(card)
 
     # events that concern the whole view
     _OWN: ClassVar[dict[type[Event], Callable[[RunView, Any], None]]] = {

@@ -103,15 +103,14 @@ class TextCards:
         card.done = self._blocks.over or card is not self.answer
         self._cards.touch(card)
 
-    def end(self, event: End) -> None:
-        """Close the texts; show the reply in the end of a run that has shown none."""
-        self._reply(event)
+    def end(self) -> None:
+        """Close the texts."""
         for card in self._cards.cards:
             if isinstance(card, RespondCard) and not card.done:
                 card.cut_off()
                 self._cards.touch(card)
 
-    def _reply(self, event: End) -> None:
+    def reply(self, event: End) -> None:
         """Show the reply in the end of an imported run, unless it was shown already."""
         reply = reply_of(event)
         if not reply or "".join(reply.split()) in "".join(
