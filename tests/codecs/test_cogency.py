@@ -5,7 +5,11 @@ import json
 import pytest
 
 from agent_nb import events as ev
+from agent_nb.agent.history import messages
 from agent_nb.errors import WireError
+from agent_nb.host import plugins
+from agent_nb.view.state.cards import ThinkCard
+from agent_nb.view.state.fold import RunView
 
 T = {"timestamp": 1767225600.0}
 #: (a line of the wire, the event's type and fields)
@@ -212,3 +216,86 @@ def test_what_a_sub_agent_does_is_left_out_and_counted(tool):
 def test_an_approval_is_refused_in_strict_mode(tool):
     with pytest.raises(WireError, match="approval: there are no approvals"):
         tool("cogency").write([ev.Approval(call_id="c")], strict=True)
+
+
+# Thoughts that come in pieces.
+
+
+def thinking(count, step=0.25):
+    pieces = [f"word {n}, " for n in range(count)]
+    times = [T["timestamp"] + round(n * step, 3) for n in range(count)]
+    lines = [
+        {"type": "think", "content": text, "timestamp": ts}
+        for text, ts in zip(pieces, times, strict=True)
+    ]
+    return lines, "".join(pieces)
+
+
+CALL = [
+    {"type": "call", "content": '{"name": "sh", "args": {}}'},
+    {"type": "execute"},
+    {"type": "result", "content": "x"},
+]
+
+
+@pytest.mark.parametrize("after", [[], CALL, [{"type": "respond", "content": "ok"}]])
+@pytest.mark.parametrize("step", [0.25, 0.0, 0.0123])
+def test_pieces_of_one_thought_are_one_thought(step, after, tool):
+    cogency, (lines, text) = tool("cogency"), thinking(200, step)
+    lines = [{"type": "user", "content": "q"}, *lines, *after]
+    events = cogency.read([_text(line) for line in lines])
+    found = [e for e in events if e.type == "think"]
+    assert [e.content for e in found] == [text]
+    assert [e.incomplete for e in found] == [not after]
+    assert "".join(e.text for e in events if e.type == "delta") == text
+    assert cogency.lines(events) == lines
+    assert cogency.lines([e for e in events if e.type != "delta"]) == lines
+
+
+def test_pieces_of_a_thought_are_the_same_in_any_chunks(tool):
+    cogency, (lines, _) = tool("cogency"), thinking(3)
+    wire = "".join(_text(line) for line in [*lines, *CALL, *lines, {"type": "end"}])
+    whole = cogency.read([wire])
+    assert [e.type for e in whole if e.type == "think"] == ["think", "think"]
+    assert cogency.read(list(wire)) == whole
+    for cut in range(len(wire)):
+        assert cogency.read([wire[:cut], wire[cut:]]) == whole
+
+
+def test_a_thought_in_pieces_is_one_thought_for_the_model(tool):
+    lines, text = thinking(200)
+    events = tool("cogency").read([_text(line) for line in [*lines, *CALL]])
+    sent = messages(plugins.load("dialects", "xml"), [[e for e in events if e.type != "delta"]])
+    assert sent[0].text.count("<think>") == 1
+    assert text.strip() in sent[0].text
+
+
+def test_a_thought_in_pieces_is_one_card(tool):
+    lines, text = thinking(200)
+    view = RunView().extend(tool("cogency").read([_text(line) for line in [*lines, *CALL]]))
+    assert [str(c.text) for c in view.cards if isinstance(c, ThinkCard)] == [text]
+
+
+def test_thoughts_with_something_between_them_stay_apart(tool):
+    cogency = tool("cogency")
+    lines = [
+        {"type": "think", "content": "a"},
+        {"type": "respond", "content": "b"},
+        {"type": "think", "content": "c"},
+        {"type": "user", "content": "q"},
+        {"type": "think"},
+        {"type": "think", "content": 7},
+    ]
+    events = cogency.read([_text(line) for line in lines])
+    assert [e.content for e in events if e.type == "think"] == ["a", "c", ""]
+    assert cogency.lines(events) == lines
+
+
+def test_a_viewer_sees_a_thought_before_its_next_line(tool):
+    cogency, (lines, text) = tool("cogency"), thinking(2)
+    decoder = cogency.codec.decoder()
+    first = [*decoder.feed(_text(lines[0])), *decoder.tick(1.0)]
+    assert [(e.type, e.text) for e in first] == [("delta", "word 0, ")]
+    rest = [*decoder.feed(_text(lines[1])), *decoder.tick(2.0), *decoder.close()]
+    assert [(e.type, e.content) for e in rest if e.type != "delta"] == [("think", text)]
+    assert cogency.lines([*first, *rest]) == lines

@@ -13,6 +13,7 @@ Rules
 - `end` means that the task is done: a run of ours that failed or was stopped has the error or the
   interrupt as its last line.
 - A `user` line begins a run.
+- A thought may come in pieces: `think` lines that follow one another are one thought.
 """
 
 from __future__ import annotations

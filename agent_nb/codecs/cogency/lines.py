@@ -160,6 +160,20 @@ FORMS: dict[str, Callable[[Any], Obj]] = {
 }
 
 
+def draw_piece(text: str) -> Obj:
+    """Return the line of a piece of a thought without its timestamp."""
+    return {"type": "think", "content": text}
+
+
+def _later(value: Any, _lines: int, ms: int) -> Any:
+    sound = isinstance(value, float | int) and not isinstance(value, bool)
+    return round(value + ms / 1000, 3) if sound else value
+
+
+#: How the timestamps of the pieces of a thought go on (see `passthrough`).
+SHIFTS = {"timestamp": _later}
+
+
 def draw(event: Event, form: str = "") -> Obj:
     """Return the line of an event without its timestamp."""
     return {"type": event.type, **FORMS.get(form, DRAW[type(event)])(event)}

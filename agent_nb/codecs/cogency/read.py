@@ -21,6 +21,7 @@ from ...events import (
     Think,
     User,
 )
+from ..blocks import Blocks
 from ..call_matching import Correlator
 from ..foreign_values import arguments_of, object_of, parsed, run_id, text_of
 from ..framing import Item
@@ -30,10 +31,12 @@ from ..run_builder import RunBuilder, handler_of
 from .lines import (
     NAME,
     OUTCOMES,
+    SHIFTS,
     STATUS,
     Obj,
     batch_line,
     draw,
+    draw_piece,
     read_counts,
     time_of,
 )
@@ -41,7 +44,7 @@ from .lines import (
 _STOPS = ("interrupt", "cancelled")
 
 
-_TEXTS: dict[str, type[Event]] = {"user": User, "think": Think, "respond": Respond}
+_TEXTS: dict[str, type[Event]] = {"user": User, "respond": Respond}
 
 
 class CogencyReader:
@@ -49,6 +52,8 @@ class CogencyReader:
 
     def __init__(self, _losses: Losses) -> None:
         self._run = RunBuilder(NAME, draw, lambda obj: {"ts": time_of(obj)})
+        self._thoughts = Blocks(self._run, SHIFTS)
+        self._lone: Obj | None = None  # the first line of a thought, until the next line
         self._calls = Correlator()
         self._batch: list[str] = []
         self._runs = 0
@@ -61,7 +66,7 @@ class CogencyReader:
         obj = item.obj
         kind = obj.get("type")
         handler = handler_of(self.HANDLERS, kind, CogencyReader._unknown)
-        out: list[Event] = []
+        out = self._thought_over() if kind != "think" else []
         over = self._end is not None and kind != "metric"
         if over:
             out += self._finish()
@@ -74,8 +79,12 @@ class CogencyReader:
         return out
 
     def close(self) -> list[Event]:
-        """Return the `end` that was held back."""
-        return self._finish()
+        """Return the thought that is open, and the `end` that was held back."""
+        return [*self._thought_over(incomplete=True), *self._finish()]
+
+    def tick(self, _now: float) -> list[Event]:
+        """Return the line of a thought that is held, as its first piece: a viewer sees it now."""
+        return self._pieces()
 
     def _new_run(self, obj: Obj) -> None:
         self._runs += 1
@@ -93,6 +102,27 @@ class CogencyReader:
 
     def _text(self, obj: Obj) -> list[Event]:
         return [self._run.line(_TEXTS[obj["type"]], obj, content=text_of(obj, "content"))]
+
+    def _think(self, obj: Obj) -> list[Event]:
+        if self._lone is None and self._thoughts.open_text is None:
+            self._lone = obj
+            return []
+        return [*self._pieces(), *self._piece(obj)]
+
+    def _pieces(self) -> list[Event]:
+        lone, self._lone = self._lone, None
+        return self._piece(lone) if lone is not None else []
+
+    def _piece(self, obj: Obj) -> list[Event]:
+        text = text_of(obj, "content")
+        return self._thoughts.delta("think", text, obj, draw_piece(text), ts=time_of(obj))
+
+    def _thought_over(self, *, incomplete: bool = False) -> list[Event]:
+        """Return the thought that ends here; one that came in a single line is whole."""
+        lone, self._lone = self._lone, None
+        if lone is not None:
+            return [self._run.line(Think, lone, content=text_of(lone, "content"))]
+        return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
         given = obj.get("content")
@@ -227,7 +257,7 @@ class CogencyReader:
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "user": _text,
-        "think": _text,
+        "think": _think,
         "respond": _text,
         "call": _call,
         "execute": _execute,

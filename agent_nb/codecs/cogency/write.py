@@ -8,13 +8,26 @@ Rules
 
 from __future__ import annotations
 
-from ...events import Call, End, Error, Event, Extension, Interrupt, Metric, Result
+from ...events import Call, End, Error, Event, Extension, Interrupt, Metric, Result, Think
 from ..contract import Options
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import is_derived, note_of
-from .lines import DRAW, NAME, STATUS, Obj, batch_line, counts_of, draw, own_outcome, read_counts
+from ..writing import noted_pieces
+from .lines import (
+    DRAW,
+    NAME,
+    SHIFTS,
+    STATUS,
+    Obj,
+    batch_line,
+    counts_of,
+    draw,
+    draw_piece,
+    own_outcome,
+    read_counts,
+)
 
 
 class CogencyWriter:
@@ -91,6 +104,9 @@ class CogencyWriter:
         if isinstance(event, Result) and isinstance(wanted, int):
             self._results, self._wanted = [event], wanted
             return [*held, *(self._flush() if wanted == 1 else [])]
+        if isinstance(event, Think) and note:
+            pieces = noted_pieces(event, note, SHIFTS)
+            return [*held, *(Item(restore(draw_piece(text), n)) for text, n in pieces)]
         return [*held, Item(self._line(event))]
 
     def _flush(self) -> list[Item]:
