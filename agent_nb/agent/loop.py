@@ -48,6 +48,8 @@ from .turn_reader import Pipeline
 from .typed.answer_check import CODE, NOT_ALONE, AnswerCheck
 
 TAIL = 2.0
+MALFORMED = "malformed_execute"
+EMPTY = "The batch was empty. Call a tool, or answer without one."
 
 
 class Loop:
@@ -171,12 +173,12 @@ class Loop:
                 await self._calls.execute(turn)
                 if self._answers.beside:
                     self._error(NOT_ALONE, self._answers.beside)
+                if turn.malformed:
+                    self._error(MALFORMED, turn.malformed)
                 continue
             self._calls.refuse(turn)
             if turn.executed and not turn.ended:
-                self._error(
-                    "malformed_execute", "The batch was empty. Call a tool, or answer without one."
-                )
+                self._error(MALFORMED, turn.malformed or EMPTY)
                 self._meter.outcome(False)
                 continue
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):

@@ -44,6 +44,7 @@ class Turn:
         self.feedback: list[events.Error] = []  # errors that go back to the model
         self.faults: list[events.Error] = []  # other errors
         self.executed = False
+        self.malformed = ""  # why a call of the batch is none
         self.ended = False
         self.continued = 0  # requests of this turn beyond the first
         self.usage: parts.Usage | None = None
@@ -231,9 +232,9 @@ class Turn:
             if part.fault:
                 self.rejected.append((event, part.fault))
 
-    def _execute(self, part: parts.Part, out: list[Event]) -> None:
+    def _execute(self, part: parts.Execute, out: list[Event]) -> None:
         self._settle(out)
-        self.executed = True
+        self.executed, self.malformed = True, part.fault
         ids = tuple(c.call_id for c in self.calls)
         out.append(events.Execute(batch=self._batch, calls=ids, **self._where))
 

@@ -6,8 +6,9 @@ Rules
   or a call belongs to the marker.
 - Text before any marker is answer. A section ends at the next marker or with the stream.
 - One JSON object follows `§CALL:`; a § in its strings is text, and the call is complete when the
-  object closes. Other text after it is answer text (rule 3 of the seed), without the marker; an
-  object that a cut left open is an incomplete call.
+  object closes. Other text after it is answer text (rule 3 of the seed), without the marker, and
+  the next `§EXECUTE` says what is wrong with the first such call; an object that a cut left open is
+  an incomplete call.
 - `§EXECUTE` and `§END` stop the turn. Calls without `§EXECUTE` yield no Execute and do not run.
 - Only the system writes `[SYSTEM: …]`: from the model, in an answer, it is the Fault
   `forged_results` up to its bracket.
@@ -23,6 +24,7 @@ from .markers import NO_TAGS, MarkerParser, ThoughtTags
 from .native import cut_calls
 
 LARGEST = 64 * 1024 * 1024  # characters of one call
+EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'
 FORGED = 64 * 1024  # characters of a forged line that are kept
 
 _WORDS = ("§think:", "§call:", "§respond:", "§execute", "§end", "[system:")
@@ -60,6 +62,7 @@ class SectionParser(MarkerParser):
         self._calls = 0
         self._scan: Scan | None = None
         self._depth = 0
+        self._why = ""  # what is wrong with the first malformed call
 
     def _section(self, found: re.Match[str], voice: type[Text] | type[Thought]) -> None:
         self._shut()
@@ -80,7 +83,7 @@ class SectionParser(MarkerParser):
             self._mode = self._text
 
     def _execute(self, found: re.Match[str]) -> None:
-        self._stop(found, Execute())
+        self._stop(found, Execute(self._why))
 
     def _end(self, found: re.Match[str]) -> None:
         self._stop(found, End())
@@ -101,7 +104,9 @@ class SectionParser(MarkerParser):
         if self._pos == len(self._buf):
             return
         self._mode = self._text
-        if self._buf[self._pos] == "{":
+        if self._buf[self._pos] != "{":
+            self._malformed("it does not begin with {")
+        else:
             self._keep(self._pos)
             self._at = self._base + self._pos
             self._scan = Scan("§", 0, index=self._calls)
@@ -130,6 +135,7 @@ class SectionParser(MarkerParser):
                 cut_calls(text, Scan("§", 0, index=self._calls), f"§CALL: {text}", self._at)
             )
         elif stop == "broken" or self._final:
+            self._faulty(pos + 1)
             self._rewind()
             self._take(self._pos, self._text)
             self._calls = scan.calls
@@ -146,7 +152,8 @@ class SectionParser(MarkerParser):
         try:
             within_depth(scan.deepest)
             self._out.append(read_call(text, self._calls))
-        except ValueError:
+        except ValueError as fault:
+            self._malformed(str(fault))
             self._mode = self._text
             self._say(text)
         self._calls = scan.calls
@@ -155,7 +162,24 @@ class SectionParser(MarkerParser):
         """Treat the text of a malformed call as answer text."""
         assert self._scan is not None
         self._calls = self._scan.calls
+        self._faulty(pos)
         self._say(self._take(pos, self._text))
+
+    def _faulty(self, pos: int) -> None:
+        """Note what is wrong with the kept text up to `pos`, which is not JSON."""
+        if self._why:
+            return
+        text = "".join(self._kept or ()) + self._buf[self._start : pos]
+        try:
+            read_call(text)
+        except ValueError as fault:
+            self._malformed(str(fault))
+
+    def _malformed(self, why: str) -> None:
+        self._why = (
+            self._why
+            or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
+        )
 
     def _system(self, found: re.Match[str]) -> None:
         if self._voice is Thought:

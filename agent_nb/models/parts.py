@@ -79,7 +79,12 @@ class Call(Part, frozen=True, tag="call"):
 
 
 class Execute(Part, frozen=True, tag="execute"):
-    """The batch of calls before it is complete and is to run now."""
+    """The batch of calls before it is complete and is to run now.
+
+    `fault`: why a call that stood before it is none, in words for the model.
+    """
+
+    fault: str = ""
 
 
 class End(Part, frozen=True, tag="end"):

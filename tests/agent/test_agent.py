@@ -715,6 +715,22 @@ def test_a_model_that_has_to_load_is_shown_live_and_leaves_no_trace():
     assert next(e for e in seen if e.type == "respond").chunks
 
 
+BROKEN = '§CALL: {"name": "echo", "args": {"x": 1,}}'
+SOUND = '§CALL: {"name": "echo", "args": {"x": "a"}}'
+
+
+@pytest.mark.parametrize("before", ["", f"{SOUND}\n"])
+def test_a_malformed_section_call_says_what_is_wrong_with_its_json(before):
+    texts = [f"{before}{BROKEN}\n§EXECUTE", "§RESPOND: sorry\n§END"]
+    done = run(texts, dialect="section")
+    (error,) = done.log.of("error")
+    assert error.code == "malformed_execute"
+    assert "trailing comma in object" in error.message
+    assert [r.status for r in done.log.of("result")] == ["ok"] * bool(before)
+    assert any(m["role"] == "user" and "trailing comma" in m["content"] for m in done.messages())
+    assert done.answer == "sorry"
+
+
 def test_an_empty_batch_goes_back_to_the_model():
     done = run(["<execute>[]</execute>", "I meant to answer."])
     assert done.answer == "I meant to answer."

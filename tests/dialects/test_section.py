@@ -179,3 +179,34 @@ def test_a_call_beyond_the_limit_ends_the_turn_with_a_clear_fault(load_dialect, 
         ]
         assert parser.stopped
         assert [(x.code, x.feedback) for x in parts if isinstance(x, p.Fault)] == [("limit", False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"name": "f", "args": {"a": 1,}}', "trailing comma in object"),
+        ('{"name": "f", "args": {}', "truncated"),
+        ('{"name": "f}', "invalid character"),
+        ('{"name": "f", "args": {"a": "x\ny"}}', "invalid character"),
+        ('{"name": "f"}', 'the object has no "args"'),
+        ('{"name": "f", "args": 1}', '"args" of the object is not an object'),
+        ("f(1)", "it does not begin with {"),
+        ("[1]", "it does not begin with {"),
+        ('{"name": "f", "args": {"a": NaN}}', "invalid character"),
+        ('{"name": "f", "args": {"a": ' + "[" * 300 + "]" * 300 + "}}", "nested deeper than 200"),
+    ],
+)
+def test_execute_says_what_is_wrong_with_a_malformed_call(same_in_any_chunking, text, why):
+    stop = same_in_any_chunking("section", f"§CALL: {text}\n§EXECUTE")[-1]
+    assert isinstance(stop, p.Execute)
+    assert why in stop.fault
+    assert 'one JSON object, such as {"name": "tool"' in stop.fault
+
+
+def test_execute_names_the_first_of_several_malformed_calls(same_in_any_chunking):
+    text = f'§CALL: {{"name": 1}}\n§CALL: {CALL}\n§CALL: [1]\n§EXECUTE'
+    assert 'no "args"' in same_in_any_chunking("section", text)[-1].fault
+
+
+def test_execute_after_sound_calls_has_no_fault(same_in_any_chunking):
+    assert same_in_any_chunking("section", f"§CALL: {CALL}\n§EXECUTE")[-1] == p.Execute()
