@@ -82,6 +82,10 @@ class Correlator:
         self._forget(match.call_id)
         return match
 
+    def open(self) -> dict[str, str]:
+        """Return the tools of the open calls by call id, oldest first."""
+        return dict(self._names)
+
     def is_open(self, name: str) -> bool:
         """Return whether a call to `name` is open."""
         return name in self._open

@@ -26,15 +26,16 @@ def check_result(
         losses.add("result.content", f"{text} is text: the value is written as JSON text")
 
 
-def check_step(losses: Losses, event: Metric) -> None:
-    """Count what formats with token counts only cannot say of a step."""
+def check_step(losses: Losses, event: Metric, *, all_tokens: bool = False) -> None:
+    """Count what formats with token counts only cannot say of a step.
+
+    `all_tokens`: the format also counts thoughts, and tokens written to a cache.
+    """
     step = event.step
-    timed = step.duration or step.ttft is not None
-    if step.reasoning or step.cache_written or timed or step.cost is not None:
-        losses.add(
-            "metric.step",
-            "only tokens of input, output and those read from a cache are counted here",
-        )
+    uncounted = not all_tokens and (step.reasoning or step.cache_written)
+    if uncounted or step.duration or step.ttft is not None or step.cost is not None:
+        some = " of input, output and those read from a cache" if not all_tokens else ""
+        losses.add("metric.step", f"only tokens{some} are counted here")
 
 
 def is_question(losses: Losses, event: Approval, word: str) -> bool:

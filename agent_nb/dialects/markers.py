@@ -281,7 +281,8 @@ class MarkerParser:
             return
         self._begin_thought(end, self._closing)
         attributes: dict[str, Any] = dict(self._tag.attributes)
-        thought = attributes.pop("thought", "")
+        thought = next((attributes.pop(n) for n in ("thought", "content") if attributes.get(n)), "")
+        attributes.pop("thought", "")
         self._attributes = _typed(attributes) or None
         if thought:
             self._say(thought)

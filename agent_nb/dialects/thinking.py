@@ -8,8 +8,8 @@ Rules
   model writes them. Later they are what the answer says, in code and JSON too. Others, which the
   user named, count anywhere outside code fences (`ThoughtTags`).
 - Forms: `<thinking>text</thinking>`, `<thinking thought="…" thought_type="…"
-  confidence="…"></thinking>`, and the latter ending in `/>`. Attributes other than `thought` are
-  kept on the thought; `confidence` is a number.
+  confidence="…"></thinking>`, and the latter ending in `/>`; without `thought`, `content` is the
+  text. Other attributes are kept on the thought; `confidence` is a number.
 - In a thought only its closing tag counts: no call runs from inside it.
 - Tags count in text only, never inside the wrapped dialect's blocks and strings: its parser reads
   them itself (`Taggable`). For other dialects the text is filtered first.

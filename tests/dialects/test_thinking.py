@@ -37,6 +37,13 @@ def thought(text, **attributes):
         ('<thinking thought="a">b</thinking>c', [thought("a"), thought("b"), said("c")]),
         ('<think mode="x">a</think>b', [thought("a", mode="x"), said("b")]),
         ('<thinking confidence="high" thought="a"/>', [thought("a", confidence="high")]),
+        (
+            '<thinking content="a" thought_type="plan"/>b',
+            [thought("a", thought_type="plan"), said("b")],
+        ),
+        ('<thinking content="a"></thinking>b', [thought("a"), said("b")]),
+        ('<thinking thought="a" content="b"/>', [thought("a", content="b")]),
+        ('<thinking thought="" content="b"/>', [thought("b")]),
         ("<thinking/>a", [said("a")]),
         ("<thinking   >a</thinking>b", [thought("a"), said("b")]),
         ("<thinking>a</think>b</thinking>c", [thought("a</think>b"), said("c")]),

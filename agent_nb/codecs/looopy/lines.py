@@ -17,6 +17,7 @@ from typing import Any
 from ...events import (
     Approval,
     Call,
+    Counts,
     End,
     Event,
     Extension,
@@ -30,8 +31,10 @@ from ...events import (
     Think,
     User,
 )
+from ..foreign_values import object_of
 from ..passthrough import Shift, count_on
 from ..times import later_iso
+from ..usage import PROMPT, counts_of
 from ..writing import as_text
 
 NAME = "looopy"
@@ -179,7 +182,25 @@ def _metric(event: Metric) -> Obj:
         "kind": "llm-usage",
         **tokens,
         **({"cache_read_input_tokens": step.cached} if step.cached else {}),
+        **({"cache_creation_input_tokens": step.cache_written} if step.cache_written else {}),
+        **(
+            {"completion_tokens_details": {"reasoning_tokens": step.reasoning}}
+            if step.reasoning
+            else {}
+        ),
     }
+
+
+def counts(obj: Obj) -> Counts:
+    """Return the tokens of an `llm-usage`."""
+    spent, sent = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
+    flat = {
+        **obj,
+        "reasoning": object_of(spent).get("reasoning_tokens"),
+        "cached": obj.get("cache_read_input_tokens") or object_of(sent).get("cached_tokens"),
+        "cache_written": obj.get("cache_creation_input_tokens"),
+    }
+    return counts_of(flat, PROMPT | {n: n for n in ("reasoning", "cached", "cache_written")})
 
 
 def _state(event: State) -> Obj:
@@ -205,6 +226,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Approval: lambda e: {
         "kind": "tool-input-required",
         "toolCallId": e.call_id,
+        **({"prompt": e.reason} if e.reason else {}),
         "toolArguments": e.args or {},
     },
     Metric: _metric,

@@ -210,7 +210,7 @@ class RunWriter:
         return [{"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **words, **obj}]
 
     def _metric(self, event: Metric) -> list[Obj]:
-        check_step(self._losses, event)
+        check_step(self._losses, event, all_tokens=True)
         return [DRAW[Metric](event)]
 
     def _state(self, event: State) -> list[Obj]:

@@ -34,7 +34,7 @@ from ..passthrough import diff
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, drawn_by
 from ..times import epoch
-from ..usage import PROMPT, added, counts_of
+from ..usage import added
 from .lines import (
     DRAW,
     ENDED,
@@ -43,6 +43,7 @@ from .lines import (
     Obj,
     attributes,
     bare,
+    counts,
     draw_complete,
     draw_delta,
     state_word,
@@ -212,7 +213,7 @@ class Task:
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
-        step = counts_of(obj, PROMPT | {"cached": "cache_read_input_tokens"})
+        step = counts(obj)
         self._total = added(self._total, step)
         return [self._run.line(Metric, obj, step=step, total=self._total)]
 
