@@ -353,8 +353,10 @@ def test_a_sub_agents_path_makes_a_run_inside_the_run(tool):
     events = stored(tool("looopy").read("".join(f"data: {json.dumps(f)}\n\n" for f in frames)))
     assert [(e.type, e.span) for e in events] == [
         ("state", ""),
+        ("node", "agent:writer"),
         ("respond", "agent:writer"),
         ("end", "agent:writer"),
+        ("node", "agent:writer"),
         ("respond", ""),
         ("end", ""),
     ]

@@ -70,9 +70,11 @@ def test_a_subtask_belongs_to_the_run_of_its_parent(read):
     assert {e.run for e in found} == {"t1"}
     assert [(e.type, e.span) for e in stored(found)] == [
         ("run_start", ""),
+        ("node", "t2"),
         ("run_start", "t2"),
         ("respond", "t2"),
         ("end", "t2"),
+        ("node", "t2"),
         ("end", ""),
     ]
 

@@ -5,8 +5,8 @@ Reads the server's frames (the kind is on the `event:` line, not in the data) an
 the names that its client reads (`content` of a delta, `thought`).
 
 Rules
-- A task is a run; tasks of one stream may interleave. Events with a `path`, or of a subtask, belong
-  to a run inside its run (`span`).
+- A task is a run; tasks of one stream may interleave. Events of a subtask, or with an `agent:` in
+  their `path`, belong to a run inside its run (`span`); `tool:` in a path is only a place.
 - `path` is kept as it came, joined with `/`; times are ISO texts there and epoch seconds here.
 """
 
@@ -58,7 +58,7 @@ codec = Codec(
         "think": frozenset({"content", "attributes"}),
         "call": frozenset({"call_id", "name", "args"}),
         "started": frozenset({"call_id", "name"}),
-        "approval": frozenset({"call_id", "args", "stage"}),
+        "approval": frozenset({"call_id", "args", "stage", "reason"}),
         "progress": frozenset({"call_id", "fraction", "message", "data", "text"}),
         "result": frozenset({"call_id", "name", "status", "content", "duration"}),
         "respond": frozenset({"content"}),

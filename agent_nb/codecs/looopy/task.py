@@ -7,12 +7,13 @@ Rules
 - Every status stays as a state; one that says how the task ended is also an error, interrupt or
   `end`. The end itself comes with `task-complete`, or when the task is over without one.
 - `internal:*` events are read like any other.
+- A task with an open question about a call, or for the user, waits for its answer (`awaiting`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Container
+from typing import Any, ClassVar, Literal
 
 from ...events import (
     Counts,
@@ -52,16 +53,25 @@ from .tools import KINDS, ToolEvents
 
 
 class Task:
-    """One task, or the part of it that a sub-agent does (`span`)."""
+    """One task, or the part of it that a sub-agent does (`span`).
 
-    def __init__(self, run: str, span: str = "") -> None:
+    `name` is the sub-agent's, `parent` the span that it runs in, `call` the call that runs it.
+    """
+
+    def __init__(
+        self, run: str, span: str = "", *, parent: str = "", name: str = "", call: str = ""
+    ) -> None:
         self.over = False
+        self.span = span
+        self.call = call
+        self._parent = parent
+        self._name = name
+        self._asked: dict[str, None] = {}  # questions to the user that are open
         self._run = RunBuilder(NAME, drawn_by(DRAW), self._where)
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._tools = ToolEvents(self._run, prefix)
-        self._span = span
         self._said = ""  # content since the last content-complete
         self._streamed = StreamedAnswer(span)
         self._requests = 0
@@ -85,17 +95,44 @@ class Task:
         )
         return [*before, *self._heard(events)]
 
+    def enter(self, obj: Obj) -> list[Event]:
+        """Return the start of a sub-agent."""
+        self._ts = epoch(obj.get("timestamp"))
+        return self._node("enter") if self._name else []
+
+    def caller(self, agent: str, tool: str, used: Container[str]) -> str:
+        """Return the open call that runs an agent, or ""; see `ToolEvents.caller`."""
+        return self._tools.caller(agent, tool, used)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for an answer."""
+        return bool(self._asked or self._tools.questions)
+
+    def _node(self, phase: Literal["enter", "exit"], result: str = "") -> list[Event]:
+        data = {"agent": self._name, "call_id": self.call} if self.call else None
+        fields: Obj = {"name": self._name, "phase": phase, "parent": self._parent}
+        data = data if phase == "enter" else None
+        return [self._derived(Node, **fields, result=result, data=data)]
+
     @property
     def waiting_for_end(self) -> bool:
         """Whether a status said how the task ended, so that nothing more need come."""
         return self._state in ("completed", "failed", "canceled")
 
-    def close(self) -> list[Event]:
-        """End the task: close what is open; write its end if a status said how."""
+    def close(self, *, whole: bool = False, waits: bool = False) -> list[Event]:
+        """End the task: close what is open; write its end if a status or a question says how.
+
+        `whole`: what runs it has ended; `waits`: a task inside it waits for an answer.
+        """
         out = [*self._text.close(incomplete=True), *self._end_request()]
         status = self._ended_how()
+        if (waits or self.asks) and not whole and status in ("", "awaiting"):
+            status, out = "awaiting", [*out, *self._tools.unanswered(self._derived)]
         if status and not self.over:
             out.append(self._derived(End, status=status))
+        if self._name and not self.over:
+            out += self._node("exit", status or ("ok" if whole else "interrupted"))
         self.over = True
         return out
 
@@ -103,15 +140,15 @@ class Task:
         """Return time, path and span of an event."""
         path = obj.get("path")
         text = "/".join(p for p in path if isinstance(p, str)) if isinstance(path, list) else ""
-        return {"ts": self._ts, "path": text, "span": self._span}
+        return {"ts": self._ts, "path": text, "span": self.span}
 
     def _derived(self, cls: type[Any], **fields: Any) -> Any:
-        return self._run.derived(cls, ts=self._ts, **{"span": self._span, **fields})
+        return self._run.derived(cls, ts=self._ts, **{"span": self.span, **fields})
 
     def _reply(self, text: str, rest: bool = False) -> Any:
         """Return a text that was not streamed, or the `rest` of one."""
         note = {"derived": True, **({"rest": True} if rest else {})}
-        return self._run.make(Respond, note, content=text, ts=self._ts, span=self._span)
+        return self._run.make(Respond, note, content=text, ts=self._ts, span=self.span)
 
     def _heard(self, events: list[Event]) -> list[Event]:
         """Note what of the answer has come."""
@@ -154,11 +191,13 @@ class Task:
             out.append(self._reply(*self._streamed.missing(text)))
         status = self._ended_how()
         status = "ok" if status in ("", "awaiting") else status
+        if status == "ok" and self._tools.questions:
+            status = "awaiting"
+            out += self._tools.unanswered(self._derived)
         self.over = True
-        return [
-            *out,
-            self._run.line(End, obj, status=status, finish_reason=text_of(obj, "finishReason")),
-        ]
+        reason = text_of(obj, "finishReason")
+        exits = self._node("exit", status) if self._name else []
+        return [*out, self._run.line(End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
         return [self._run.line(State, obj, kind="checkpoint", payload=bare(obj))]
@@ -221,11 +260,11 @@ class Task:
         out = self._end_request()
         self._requests += 1
         self._open_request = (
-            f"{self._span}/llm-{self._requests}" if self._span else f"llm-{self._requests}"
+            f"{self.span}/llm-{self._requests}" if self.span else f"llm-{self._requests}"
         )
         fields: Obj = {
             "span": self._open_request,
-            "parent": self._span,
+            "parent": self.span,
             "data": {**bare(obj), "internal": True},
         }
         return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
@@ -240,7 +279,7 @@ class Task:
                     name="llm",
                     phase="exit",
                     span=span,
-                    parent=self._span,
+                    parent=self.span,
                     result="ok",
                     data=data,
                 )
@@ -248,6 +287,15 @@ class Task:
             if span
             else []
         )
+
+    def _required(self, obj: Obj) -> list[Event]:
+        self._asked[_question_id(obj)] = None
+        return self._unknown(obj)
+
+    def _received(self, obj: Obj) -> list[Event]:
+        self._asked.pop(_question_id(obj), None)
+        self._tools.answered(text_of(obj, "inputId"))
+        return self._unknown(obj)
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], bare(obj))]
@@ -263,4 +311,12 @@ class Task:
         "llm-usage": _usage,
         "internal:llm-call": _request,
         "internal:checkpoint": _checkpoint,
+        "input-required": _required,
+        "input-received": _received,
+        "auth-required": _required,
+        "auth-completed": _received,
     }
+
+
+def _question_id(obj: Obj) -> str:
+    return text_of(obj, "inputId") or f"auth {text_of(obj, 'authId')}"

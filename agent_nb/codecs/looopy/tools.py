@@ -4,12 +4,14 @@ Rules
 - `internal:*` events are read like any other: a call that one of them started or ended is not
   started or ended twice.
 - A call that is repeated while it is open is one call; the repetition is an extension.
+- A question about a call is open until the call has a result. It stands instead of the result, so a
+  task that ends with it gets one that repeats the question.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from ...events import Approval, Call, Event, Progress, Result, Started
@@ -28,10 +30,41 @@ class ToolEvents:
         self._run = run
         self._calls = Correlator(prefix)
         self._begun: OrderedDict[str, None] = OrderedDict()  # calls that have started
+        self.questions: dict[str, Obj] = {}  # the line of each open question, by call id
 
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object, whose kind is one of `KINDS`."""
         return self.HANDLERS[obj["kind"]](self, obj)
+
+    def caller(self, agent: str, tool: str, used: Container[str]) -> str:
+        """Return the open call that runs an agent, or "".
+
+        It is the oldest to a tool of the agent's name (alone, or between `__`), else to `tool`,
+        else the only one; calls in `used`, which run one already, come last.
+        """
+        calls = sorted(self._calls.open().items(), key=lambda call: call[0] in used)
+        own = [call_id for call_id, name in calls if agent in name.split("__")]
+        own = own or [call_id for call_id, name in calls if tool and name == tool]
+        only = [call_id for call_id, _ in calls] if len(calls) == 1 else []
+        return next(iter(own or only), "")
+
+    def answered(self, input_id: str) -> None:
+        """Forget the question that has an answer."""
+        for call_id, obj in list(self.questions.items()):
+            if input_id and text_of(obj, "inputId") == input_id:
+                del self.questions[call_id]
+
+    def unanswered(self, derived: Callable[..., Event]) -> list[Event]:
+        """Return a result for each call whose question is open, made by `derived`."""
+        out: list[Event] = []
+        for call_id, obj in self.questions.items():
+            name, prompt = self._calls.name(call_id), text_of(obj, "prompt")
+            words = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
+            out.append(
+                derived(Result, call_id=call_id, name=name, status="cancelled", content=words)
+            )
+        self.questions = {}
+        return out
 
     def _call(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
@@ -83,6 +116,7 @@ class ToolEvents:
         if self._calls.seen(given) == "over":
             return self._unknown(obj)
         match = self._calls.result(name, given)
+        self.questions.pop(match.call_id, None)
         implicit = self._implicit(obj, match)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
         fine = obj.get("success") is not False and not only_error
@@ -97,7 +131,9 @@ class ToolEvents:
     def _question(self, obj: Obj) -> list[Event]:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit, args = self._implicit(obj, match), object_of(obj.get("toolArguments"))
-        return [*implicit, self._run.line(Approval, obj, call_id=match.call_id, args=args)]
+        self.questions[match.call_id] = obj
+        fields: Obj = {"call_id": match.call_id, "args": args, "reason": text_of(obj, "prompt")}
+        return [*implicit, self._run.line(Approval, obj, **fields)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return [self._run.extension(obj, obj["kind"], bare(obj))]

@@ -36,8 +36,8 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
-    """Return what the user should know before answering."""
-    words = _extra(state).get("warning")
+    """Return what the user should know before answering; a question of others has its words."""
+    words = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
     return (
         (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),)
         if isinstance(words, str) and words
