@@ -194,7 +194,7 @@ def test_the_card_of_a_call_holds_the_sub_agent_that_it_runs(read):
     view = RunView().extend(read(*DELEGATED, *WRITTEN, RETURNED, *ANSWER))
     (inside,) = view.call("x").children
     assert [type(card).__name__ for card in inside.cards] == ["RespondCard", "CallCard"]
-    assert view.answer.content.text == "It is 4."
+    assert str(view.answer.text) == "It is 4."
     assert [type(card).__name__ for card in view.cards] == ["CallCard", "RespondCard"]
 
 

@@ -171,6 +171,11 @@ def _result(event: Result) -> Obj:
     }
 
 
+def plain_prompt(name: str) -> str:
+    """Return the words of a question that says no more than which tool it is about."""
+    return f"Run {name}?" if name else "Run it?"
+
+
 def _metric(event: Metric) -> Obj:
     step = event.step
     tokens = {

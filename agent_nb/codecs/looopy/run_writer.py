@@ -41,7 +41,7 @@ from ..provenance import note_of
 from ..times import iso
 from ..writing import Live, pieces
 from .imported import Imported
-from .lines import DRAW, NAME, Obj, bare, draw_complete, draw_delta
+from .lines import DRAW, NAME, Obj, bare, draw_complete, draw_delta, plain_prompt
 
 _TWO_STATUSES = "only success and failure are distinguished"
 
@@ -206,7 +206,7 @@ class RunWriter:
         if not is_question(self._losses, event, "an event"):
             return []
         name = call.name if call else ""
-        words = {"inputType": "confirmation", "prompt": f"Run {name}?" if name else "Run it?"}
+        words = {"inputType": "confirmation", "prompt": plain_prompt(name)}
         return [{"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **words, **obj}]
 
     def _metric(self, event: Metric) -> list[Obj]:

@@ -18,7 +18,7 @@ from ...events import Approval, Call, Event, Progress, Result, Started
 from ..call_matching import Correlator, Match
 from ..foreign_values import arguments_of, object_of, share_of, text_of
 from ..run_builder import RunBuilder
-from .lines import Obj, bare
+from .lines import Obj, bare, plain_prompt
 
 _REMEMBERED = 256
 
@@ -132,7 +132,9 @@ class ToolEvents:
         match = self._calls.news(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         implicit, args = self._implicit(obj, match), object_of(obj.get("toolArguments"))
         self.questions[match.call_id] = obj
-        fields: Obj = {"call_id": match.call_id, "args": args, "reason": text_of(obj, "prompt")}
+        prompt = text_of(obj, "prompt")
+        reason = "" if prompt == plain_prompt(text_of(obj, "toolName")) else prompt
+        fields: Obj = {"call_id": match.call_id, "args": args, "reason": reason}
         return [*implicit, self._run.line(Approval, obj, **fields)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
