@@ -54,6 +54,7 @@ KNOWN_FIELDS = frozenset(
         "index",
         "path",
         "kind",
+        "type",
     }
 )
 _TOOL = frozenset({"call_id", "name", "callId", "toolName", "toolCallId", "inputId", "approvalId"})

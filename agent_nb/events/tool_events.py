@@ -4,8 +4,9 @@ Why here: a native tool, a stream of another system and the view of a run must r
 and the same bar from the same data.
 
 Rules
-- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B); `percent`
-  is a bar (§ 5 C), and so is `done` of a `total`; fields beside them are `rest`.
+- A string is output, and so is the `content` of a chunk of stdout or stderr (§ 5 A, B) and of
+  `{stream, content}`; `percent` is a bar (§ 5 C), and so is `done` of a `total`; fields beside them
+  are `rest`.
 - All other data is unchanged: the view decides how to show it.
 """
 
@@ -21,6 +22,7 @@ from ..errors import UsageError
 from . import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")
+STREAMS = ("stdout", "stderr")
 LARGEST = 1e15  # of a number that counts something; a record may hold any
 
 
@@ -100,8 +102,9 @@ Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fiel
 
 def _chunk(data: Mapping[str, Any]) -> Found | None:
     content = data.get("content")
-    told = data.get("subtype") in CHUNKS and isinstance(content, str)
-    return (str(content), None, frozenset({"subtype", "content"})) if told else None
+    told = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
+    known = frozenset({"subtype", "stream", "content"})
+    return (content, None, known) if told and isinstance(content, str) else None
 
 
 def _percent(data: Mapping[str, Any]) -> Found | None:

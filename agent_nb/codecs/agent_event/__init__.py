@@ -25,20 +25,33 @@ from .read import AgentEventReader
 from .write import AgentEventWriter
 
 
+#: Fields that only this format has beside a type.
+_SURE = {
+    **dict.fromkeys(("tool_call", "tool_result", "progress", "result"), frozenset({"toolName"})),
+    "tool_error": frozenset({"toolName", "callId"}),
+    "run_view": frozenset({"messageId", "runId", "steps"}),
+    **dict.fromkeys(("conversation_usage", "loop_usage"), frozenset({"used", "total"})),
+    "hook": frozenset({"hookId"}),
+}
+_LIKELY = {
+    **dict.fromkeys(("thought", "stream", "text_chunk"), "content"),
+    "error": "error",
+    **dict.fromkeys(("final", "connected", "session_replaced"), "type"),
+}
+
+
 def _score(item: Item) -> float:
     obj = item.obj
     kind = obj.get("type")
-    if (
-        kind in ("tool_call", "tool_progress", "tool_result", "progress", "result")
-        and "toolName" in obj
-    ):
+    if not isinstance(kind, str):
+        return 0.0
+    if kind in _SURE and obj.keys() >= _SURE[kind]:
         return 1.0
-    fields = (
-        {"thought": "content", "stream": "content", "error": "error", "final": "type"}.get(kind)
-        if isinstance(kind, str)
-        else None
-    )
-    return 0.7 if fields in obj and isinstance(obj.get(fields or ""), str) else 0.0
+    if kind == "tool_progress" and obj.keys() & {"toolName", "callId"}:
+        return 1.0
+    if obj.keys() >= {"runId", "at"} and (kind in _LIKELY or kind in ("start", "cancelled")):
+        return 1.0
+    return 0.7 if isinstance(obj.get(_LIKELY.get(kind, "")), str) else 0.0
 
 
 codec = Codec(

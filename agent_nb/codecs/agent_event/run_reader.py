@@ -46,7 +46,7 @@ class RunReader:
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object."""
         kind = obj.get("type")
-        out = self._text.close() if kind != "stream" else []
+        out = self._text.close() if kind not in ("stream", "text_chunk") else []
         return [*out, *handler_of(self.HANDLERS, kind, RunReader._unknown)(self, obj)]
 
     def close(self) -> list[Event]:
@@ -70,7 +70,7 @@ class RunReader:
 
     def _progress(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "callId")
-        match = self._calls.news(name, given)
+        match = self._calls.news(name, given or ("" if name else self._calls.oldest()))
         implicit = self._run.implicit_call(match, given, name=name)
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
@@ -126,6 +126,7 @@ class RunReader:
         "result": _result,
         "tool_error": _result,
         "stream": _stream,
+        "text_chunk": _stream,
         "final": _final,
         "error": _error,
         "start": _start,
