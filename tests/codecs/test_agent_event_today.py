@@ -3,7 +3,9 @@
 import pytest
 from helpers.streams import ndjson, sse, stored
 
+from agent_nb import events as ev
 from agent_nb.codecs.detect import detect
+from agent_nb.view.state.fold import RunView
 
 RUN = {"runId": "r1", "at": 1767225600000}
 CALL = {"type": "tool_call", **RUN, "callId": "c", "toolName": "bash", "toolArgs": {"cmd": "ls"}}
@@ -77,3 +79,106 @@ def test_progress_without_a_name_belongs_to_the_call_of_its_id_or_the_open_one(r
 )
 def test_a_stream_of_today_is_recognised_by_its_first_frames(head):
     assert detect(sse(*head)).name == "agent-event"
+
+
+# Sub-agents: progress that holds the event of another run.
+
+
+def child(event, run="r2", call="c"):
+    return progress({"childRunId": run, "event": {**event, "runId": run, "at": 5}}, callId=call)
+
+
+SUB = [
+    child({"type": "start"}),
+    child({"type": "thought", "content": "Hm."}),
+    child({"type": "tool_call", "callId": "d", "toolName": "sh", "toolArgs": {}}),
+    child({"type": "tool_progress", "callId": "d", "data": {"stream": "stdout", "content": "x"}}),
+    child({"type": "tool_result", "callId": "d", "toolName": "sh", "output": "x"}),
+    child({"type": "text_chunk", "content": "In"}),
+    child({"type": "text_chunk", "content": "ner."}),
+    child({"type": "final"}),
+]
+
+
+def test_the_events_of_a_child_run_are_below_the_call_that_runs_it(read):
+    found = read(CALL, *SUB, DONE, said("Outer."), FINAL)
+    inner = [e.type for e in found if e.span]
+    assert inner == [
+        *("node", "run_start", "think", "call", "progress", "result", "respond", "end", "node"),
+    ]
+    assert {(e.run, e.span) for e in found} == {("r1", ""), ("r1", "c")}
+    assert [(e.content, e.span) for e in found if e.type == "respond"] == [
+        ("Inner.", "c"),
+        ("Outer.", ""),
+    ]
+    view = RunView().extend(found)
+    kinds = [type(card).__name__ for card in view.call("c").children[0].cards]
+    assert kinds == ["ThinkCard", "CallCard", "RespondCard"]
+    assert str(view.answer.text) == "Outer."
+
+
+def test_a_child_of_a_child_is_below_the_call_of_the_child(read):
+    deep = {"type": "text_chunk", "content": "Deep.", "runId": "r3", "at": 6}
+    found = read(
+        CALL,
+        SUB[2],
+        child(
+            {"type": "tool_progress", "callId": "d", "data": {"childRunId": "r3", "event": deep}}
+        ),
+        SUB[4],
+        DONE,
+        FINAL,
+    )
+    enters = [(e.span, e.parent) for e in found if e.type == "node" and e.phase == "enter"]
+    assert enters == [("c", ""), ("d", "c")]
+    assert [(e.content, e.span) for e in found if e.type == "respond"] == [("Deep.", "d")]
+
+
+def test_children_of_one_call_are_apart_and_end_with_it(read):
+    text = {"type": "text_chunk"}
+    found = read(CALL, child({**text, "content": "1"}), child({**text, "content": "2"}, "r3"), DONE)
+    assert [(e.content, e.span) for e in found if e.type == "respond"] == [("1", "c"), ("2", "c#2")]
+    exits = [(e.name, e.result) for e in found if e.type == "node" and e.phase == "exit"]
+    assert exits == [("r2", "ok"), ("r3", "ok")]
+
+
+def test_a_child_that_fails_does_not_end_the_run(read):
+    found = read(CALL, child({"type": "error", "error": "broke"}), DONE, FINAL)
+    assert [(e.status, e.span) for e in found if e.type == "end"] == [("error", "c"), ("ok", "")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"childRunId": "r2", "event": "x"},
+        {"childRunId": 2, "event": {"type": "final"}},
+        {"childRunId": "", "event": {"type": "final"}},
+        {"childRunId": "r2", "event": {}},
+        {"childRunId": "r2", "event": {"type": "text_chunk", "#in": {"a": 1}}},
+    ],
+)
+def test_progress_that_only_resembles_a_childs_event_is_data(data, read):
+    found = read(CALL, progress(data), DONE, FINAL)
+    assert [e.data for e in found if e.type == "progress"] == [data]
+
+
+def test_what_of_a_sub_agent_has_no_call_is_counted_though_it_streams(tool):
+    codec = tool("agent-event")
+    codec.write(
+        [
+            ev.Delta(of="respond", block="b", text="a", span="s"),
+            ev.Respond(content="a", block="b", span="s"),
+        ]
+    )
+    assert "nested events" in codec.encoder.losses.counts()
+
+
+def test_unknown_events_of_a_child_are_kept_below_its_call(read):
+    hook = {"type": "hook", "hookId": "h"}
+    found = read(CALL, child(hook), DONE, {**said("a"), "#in": {"type": "x"}}, FINAL)
+    (kept,) = (e for e in found if e.type == "extension")
+    assert (kept.span, kept.name, kept.payload) == (
+        "c",
+        "hook",
+        {"hookId": "h", "runId": "r2", "at": 5},
+    )

@@ -12,7 +12,8 @@ Rules
   came.
 - `final` and `error` are terminal: what follows is counted and ignored, unless a new run begins. An
   error that did not end a run of ours is therefore not written.
-- A sub-agent's answer is progress of the call that runs it (§ 7).
+- A sub-agent's answer is progress of the call that runs it (§ 7); where all of its events come, as
+  `{childRunId, event}`, they are below that call.
 - Runs that name themselves (`runId`) may interleave.
 """
 
@@ -23,7 +24,6 @@ from ..framing import Item
 from .lines import NAME
 from .read import AgentEventReader
 from .write import AgentEventWriter
-
 
 #: Fields that only this format has beside a type.
 _SURE = {

@@ -4,6 +4,7 @@ Rules
 - `final`, `error` and `cancelled` end the run (`over`); the caller decides about later events.
 - A call id that is used again after its end is another call; a second call or result of one id is
   an extension.
+- A sub-agent's events are below its call (`span`: the call's id), and end with the call.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import msgspec
+
 from ...events import (
     Call,
     End,
     Error,
     Event,
     Interrupt,
+    Node,
     Progress,
     Result,
     RunStart,
@@ -24,24 +28,32 @@ from ...events import (
 )
 from ...events.tool_events import progress_fields, result_fields
 from ..blocks import Blocks
-from ..call_matching import Correlator
+from ..call_matching import Correlator, Match
 from ..foreign_values import arguments_of, text_of
-from ..run_builder import RunBuilder, drawn_by, handler_of
+from ..run_builder import RunBuilder, Spans, drawn_by, handler_of
 from ..times import epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
+from .nested import IN, child_event
 
 _CAUSES = ("user", "timeout", "limit")
 
 
 class RunReader:
-    """One run being read."""
+    """One run being read, or with a `span` a sub-agent's part of it."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, span: str = "") -> None:
         self.over = False
-        self._run = RunBuilder(NAME, drawn_by(DRAW), lambda obj: {"ts": epoch(obj.get("at"))})
+        self._span = span
+        self._where = {"span": span} if span else {}
+        self._run = RunBuilder(
+            NAME, drawn_by(DRAW), lambda obj: {"ts": epoch(obj.get("at")), **self._where}
+        )
         self._run.new_run(run)
-        self._text = Blocks(self._run, SHIFTS)
-        self._calls = Correlator()
+        prefix = f"{span}/" if span else ""
+        self._text = Blocks(self._run, SHIFTS, prefix)
+        self._calls = Correlator(prefix)
+        self._spans = Spans()
+        self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object."""
@@ -51,7 +63,41 @@ class RunReader:
 
     def close(self) -> list[Event]:
         """Close the answer if it was cut off."""
-        return self._text.close(incomplete=True)
+        return [*self._leave(), *self._text.close(incomplete=True)]
+
+    def _derived(self, cls: type[Event], **fields: Any) -> Event:
+        return self._run.derived(cls, **self._where, **fields)
+
+    def _implicit(self, match: Match, given: str, name: str) -> list[Event]:
+        return self._run.implicit_call(match, given, **self._where, name=name)
+
+    def _nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
+        """Return the events of a sub-agent's event."""
+        out: list[Event] = []
+        child = self._children.get((call_id, child_run))
+        if child is None:
+            span = self._spans.take(call_id)
+            child = _Child(child_run, span, RunReader(self._run.run, span))
+            self._children[call_id, child_run] = child
+            data = {"agent": child_run, "run": child_run, "call_id": call_id}
+            out += self._node(child, phase="enter", data=data)
+        out += child.reader.read(obj)
+        return [*out, *self._node(child, phase="exit", result="ok")] if child.reader.over else out
+
+    def _node(self, child: _Child, **fields: Any) -> list[Event]:
+        where = {"span": child.span, "parent": self._span}
+        return [self._run.derived(Node, name=child.run, **where, **fields)]
+
+    def _leave(self, call_id: str = "") -> list[Event]:
+        """Close the sub-agents of a call that ended, or all of a run that did."""
+        out: list[Event] = []
+        for (call, _), child in self._children.items():
+            if not child.reader.over and call_id in ("", call):
+                out += child.reader.close()
+                child.reader.over = True
+                result = "ok" if call_id else "interrupted"
+                out += self._node(child, phase="exit", result=result)
+        return out
 
     def _thought(self, obj: Obj) -> list[Event]:
         return [self._run.line(Think, obj, content=text_of(obj, "content"))]
@@ -71,7 +117,10 @@ class RunReader:
     def _progress(self, obj: Obj) -> list[Event]:
         name, given = text_of(obj, "toolName"), text_of(obj, "callId")
         match = self._calls.news(name, given or ("" if name else self._calls.oldest()))
-        implicit = self._run.implicit_call(match, given, name=name)
+        implicit = self._implicit(match, given, name)
+        inner = child_event(obj)
+        if inner is not None and not self._is_over(match.call_id, inner[0]):
+            return [*implicit, *self._nested(match.call_id, *inner)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
 
@@ -80,42 +129,51 @@ class RunReader:
         if self._calls.seen(given) == "over":
             return self._unknown(obj)
         match = self._calls.result(name, given)
-        implicit = self._run.implicit_call(match, given, name=name)
+        implicit = self._implicit(match, given, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
-        return [*implicit, self._run.line(Result, obj, match.note, **fields)]
+        left = self._leave(match.call_id)
+        return [*implicit, *left, self._run.line(Result, obj, match.note, **fields)]
+
+    def _is_over(self, call_id: str, child_run: str) -> bool:
+        child = self._children.get((call_id, child_run))
+        return child is not None and child.reader.over
 
     def _stream(self, obj: Obj) -> list[Event]:
         text = obj.get("content")
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
-        return self._text.delta("respond", text, obj, draw_stream(text), ts=epoch(obj.get("at")))
+        drawn, ts = draw_stream(text), epoch(obj.get("at"))
+        return self._text.delta("respond", text, obj, drawn, ts=ts, where=self._where)
 
     def _start(self, obj: Obj) -> list[Event]:
         return [self._run.line(RunStart, obj)]
 
     def _final(self, obj: Obj) -> list[Event]:
         self.over = True
-        return [self._run.line(End, obj)]
+        return [*self._leave(), self._run.line(End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
         self.over = True
         return [
+            *self._leave(),
             self._run.line(Error, obj, message=text_of(obj, "error")),
-            self._run.derived(End, status="error"),
+            self._derived(End, status="error"),
         ]
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         self.over = True
         said = text_of(obj, "reason")
         cause: Any = said if said in _CAUSES else "user"
-        stopped = self._run.derived(Interrupt, reason=cause, detail="" if said == cause else said)
+        stopped = self._derived(Interrupt, reason=cause, detail="" if said == cause else said)
         return [
+            *self._leave(),
             stopped,
             self._run.line(End, obj, status="interrupted" if cause == "user" else "limit"),
         ]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        return self._run.unknown(obj)
+        payload = {k: v for k, v in obj.items() if k not in ("type", IN)}
+        return [self._run.extension(obj, text_of(obj, "type"), payload)]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "thought": _thought,
@@ -132,3 +190,11 @@ class RunReader:
         "start": _start,
         "cancelled": _cancelled,
     }
+
+
+class _Child(msgspec.Struct):
+    """A sub-agent of a run: its own id, its span, and its reader."""
+
+    run: str
+    span: str
+    reader: RunReader

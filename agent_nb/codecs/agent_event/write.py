@@ -38,6 +38,7 @@ from ..passthrough import restore
 from ..provenance import note_of
 from ..writing import Live, imported_line, noted_pieces, pieces
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
+from .nested import unwrap
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
@@ -57,7 +58,8 @@ class AgentEventWriter:
         """Return the objects of one event."""
         note = note_of(event, NAME)
         if note is not None:
-            return [Item(obj) for obj in self._imported(event, note)]
+            lines = self._imported(event, note)
+            return [Item(unwrap(obj) if event.span else obj) for obj in lines]
         if event.span:
             return [Item(obj) for obj in self._nested(event)]
         handler = self.HANDLERS.get(type(event))
@@ -101,7 +103,8 @@ class AgentEventWriter:
             else ""
         )
         if isinstance(event, Delta):
-            self._live.add(event)
+            if name:  # the block of a delta that is dropped is counted
+                self._live.add(event)
         elif self._live.take(event):
             return []
         if not name or not text:
