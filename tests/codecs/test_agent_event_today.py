@@ -182,3 +182,77 @@ def test_unknown_events_of_a_child_are_kept_below_its_call(read):
         "hook",
         {"hookId": "h", "runId": "r2", "at": 5},
     )
+
+
+# Whole views.
+
+
+def whole(content="", *steps, status="running", asks=None):
+    return {
+        "type": "run_view",
+        "messageId": "m",
+        "runId": "r1",
+        "content": content,
+        "steps": list(steps),
+        "status": status,
+        "awaitingInput": asks,
+        "audio": None,
+        "hooks": [],
+    }
+
+
+def step(status="pending", progress=(), **more):
+    action = {"callId": "c", "toolName": "bash", "toolArgs": {"cmd": "ls"}, "status": status}
+    return {"thought": "Look.", "action": {**action, "progress": list(progress)}, **more}
+
+
+OUTPUT = {"stream": "stdout", "content": "a\n"}
+
+
+def test_whole_views_of_a_run_are_read_as_its_events_once(read):
+    done = step("completed", [OUTPUT], observation="a")
+    found = read(
+        whole("", {"thought": "Lo"}),
+        whole("", step()),
+        whole("", step(progress=[OUTPUT])),
+        whole("", done),
+        whole("There ", done),
+        whole("There is a.", done),
+        whole("There is a.", done, status="completed"),
+    )
+    kinds = [e.type for e in found if e.type != "state"]
+    assert kinds == ["think", "call", "progress", "result", "respond", "end"]
+    said = {e.type: e for e in found}
+    assert (said["think"].content, said["call"].args) == ("Look.", {"cmd": "ls"})
+    assert (said["progress"].text, said["result"].content) == ("a\n", "a")
+    assert (said["respond"].content, said["respond"].incomplete) == ("There is a.", False)
+    assert said["end"].status == "ok"
+
+
+def test_the_answer_of_whole_views_streams(tool):
+    events = tool("agent-event").read(ndjson(whole("a"), whole("ab"), whole("x")))
+    assert [e.text for e in events if e.type == "delta"] == ["a", "b", "x"]
+    assert [e.content for e in events if e.type == "respond"] == ["ab", "x"]
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"), [("failed", "error"), ("cancelled", "interrupted"), ("completed", "ok")]
+)
+def test_the_status_of_a_whole_view_ends_the_run(status, ends, read):
+    found = read(whole("a", status=status))
+    assert [e.status for e in found if e.type == "end"] == [ends]
+    assert found[-1].type == "end"
+
+
+def test_a_whole_view_that_awaits_input_shows_the_question_and_awaits(read):
+    asks = {"runId": "r1", "callId": "c", "message": "Which one?", "schema": {}}
+    found = read(whole("", step(), asks=asks), whole("", step(), asks=asks))
+    assert [e.reason for e in found if e.type == "approval"] == ["Which one?"]
+    assert [e.status for e in found if e.type == "end"] == ["awaiting"]
+
+
+@pytest.mark.parametrize("odd", [None, 1, "x", [], [1], [[]], [{"action": 3, "thought": 4}]])
+def test_a_whole_view_of_another_shape_is_kept_as_it_came(odd, read):
+    found = read({**whole("a"), "steps": odd})
+    assert [e.type for e in found if e.type in ("state", "respond")] == ["state", "respond"]
+    read({**whole("a"), "content": odd, "status": odd, "awaitingInput": odd})

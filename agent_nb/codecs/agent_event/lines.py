@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, Think
+from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, State, Think
 from ...wire.json_text import dumps
 from ..passthrough import Shift, count_on
 from ..times import later
@@ -59,6 +59,7 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
     Error: lambda e: {"type": "error", "error": e.message},
     End: lambda _: {"type": "final"},
     RunStart: lambda _: {"type": "start"},
+    State: lambda e: {"type": e.kind, **(e.payload if isinstance(e.payload, dict) else {})},
     Extension: lambda e: {"type": e.name, **(e.payload if isinstance(e.payload, dict) else {})},
 }
 

@@ -15,26 +15,32 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...events import (
+    Approval,
     Call,
+    Delta,
     End,
     Error,
     Event,
     Interrupt,
     Node,
     Progress,
+    Respond,
     Result,
     RunStart,
+    State,
     Think,
 )
 from ...events.tool_events import progress_fields, result_fields
 from ..blocks import Blocks
 from ..call_matching import Correlator, Match
-from ..foreign_values import arguments_of, text_of
+from ..foreign_values import arguments_of, object_of, text_of
 from ..run_builder import RunBuilder, Spans, drawn_by, handler_of
 from ..times import epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import IN, child_event
+from .whole_view import WholeView
 
+_ENDINGS = ("final", "error", "cancelled")
 _CAUSES = ("user", "timeout", "limit")
 
 
@@ -52,6 +58,10 @@ class RunReader:
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._calls = Correlator(prefix)
+        self._view = WholeView()
+        self._pieces = 0  # answers of whole views that were written anew
+        self._asked: set[tuple[str, str]] = set()
+        self._waits = False
         self._spans = Spans()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
 
@@ -63,7 +73,12 @@ class RunReader:
 
     def close(self) -> list[Event]:
         """Close the answer if it was cut off."""
-        return [*self._leave(), *self._text.close(incomplete=True)]
+        out = [*self._leave(), *self._text.close(incomplete=True)]
+        out += self._close_view(incomplete=not self._waits)
+        if self._waits and not self.over:
+            self.over = True
+            out.append(self._derived(End, status="awaiting"))
+        return out
 
     def _derived(self, cls: type[Event], **fields: Any) -> Event:
         return self._run.derived(cls, **self._where, **fields)
@@ -171,6 +186,54 @@ class RunReader:
             self._run.line(End, obj, status="interrupted" if cause == "user" else "limit"),
         ]
 
+    def _whole(self, obj: Obj) -> list[Event]:
+        """Read a whole view: keep it as a state, add what it says more than the view before."""
+        payload = {k: v for k, v in obj.items() if k not in ("type", IN)}
+        out: list[Event] = [self._run.line(State, obj, kind="run_view", payload=payload)]
+        lines, before = self._view.lines(obj), self._view.content
+        end = lines.pop() if lines and lines[-1]["type"] in _ENDINGS else None
+        for line in lines:
+            out += map(_without_line, self.read(line))
+        text = text_of(obj, "content")
+        self._view.content = text
+        if text.startswith(before) and len(text) > len(before):
+            out.append(self._piece(text[len(before) :]))
+        elif text != before:
+            out.append(self._said(before, incomplete=True))
+            self._pieces += 1
+            out += [self._piece(text)] if text else []
+        asked = object_of(obj.get("awaitingInput"))
+        if asked and not end:
+            out += self._asks(asked)
+        self._waits = bool(asked)
+        if end is not None:
+            out += map(_without_line, [*self._close_view(), *self.read(end)])
+        return out
+
+    def _piece(self, text: str) -> Event:
+        return self._derived(Delta, of="respond", block=self._view_block(), text=text)
+
+    def _said(self, text: str, *, incomplete: bool = False) -> Event:
+        block = self._view_block()
+        return self._derived(Respond, content=text, block=block, incomplete=incomplete)
+
+    def _view_block(self) -> str:
+        return f"{self._span}/view-{self._pieces}" if self._span else f"view-{self._pieces}"
+
+    def _close_view(self, *, incomplete: bool = False) -> list[Event]:
+        text, self._view.content = self._view.content, ""
+        return [self._said(text, incomplete=incomplete)] if text else []
+
+    def _asks(self, asked: Obj) -> list[Event]:
+        """Return the question of a view, once."""
+        given, prompt = text_of(asked, "callId"), text_of(asked, "message")
+        if (given, prompt) in self._asked or not given:
+            return []
+        self._asked.add((given, prompt))
+        match = self._calls.news("", given)
+        implicit = self._implicit(match, given, "")
+        return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
+
     def _unknown(self, obj: Obj) -> list[Event]:
         payload = {k: v for k, v in obj.items() if k not in ("type", IN)}
         return [self._run.extension(obj, text_of(obj, "type"), payload)]
@@ -189,6 +252,7 @@ class RunReader:
         "error": _error,
         "start": _start,
         "cancelled": _cancelled,
+        "run_view": _whole,
     }
 
 
@@ -198,3 +262,8 @@ class _Child(msgspec.Struct):
     run: str
     span: str
     reader: RunReader
+
+
+def _without_line(event: Event) -> Event:
+    """Return an event that follows from a line which holds more."""
+    return msgspec.structs.replace(event, extra={NAME: {"derived": True}})

@@ -1,0 +1,75 @@
+"""`run_view`: a server that sends the whole state of a run in each frame, not its events.
+
+Each frame stays as a state; what it says more than the frame before becomes events. Why: calls,
+results and the answer must be read like those of any stream.
+
+Rules
+- A thought counts once something follows it, because it may still grow. The answer streams as
+  deltas and is whole at the end of the run; one that is written anew replaces what was said.
+- Events are as the run's own reader makes them from lines, but have no line (`derived`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..foreign_values import object_of, text_of
+from .lines import Obj
+
+#: How a run with this status ends, as a line.
+_ENDS = {
+    "completed": {"type": "final"},
+    "failed": {"type": "error"},
+    "cancelled": {"type": "cancelled"},
+}
+
+
+class WholeView:
+    """What of a run's views has been said."""
+
+    def __init__(self) -> None:
+        self.content = ""
+        self._thoughts = 0
+        self._called: set[int] = set()
+        self._progress: dict[int, int] = {}
+        self._answered: set[int] = set()
+
+    def lines(self, obj: Obj) -> list[Obj]:
+        """Return the lines that a server of events would have sent since the view before."""
+        steps = [s for s in _list(obj.get("steps")) if isinstance(s, dict)]
+        end = _ENDS.get(text_of(obj, "status"))
+        settled = bool(end or obj.get("content"))
+        out: list[Obj] = []
+        for number, step in enumerate(steps):
+            action = object_of(step.get("action"))
+            over = settled or bool(action) or "observation" in step or number + 1 < len(steps)
+            if number >= self._thoughts and over:
+                self._thoughts = number + 1
+                words = text_of(step, "thought")
+                out += [{"type": "thought", "content": words}] if words else []
+            if action:
+                out += self._action(number, action, step)
+        return [*out, *([{**end, "at": obj.get("at")}] if end else [])]
+
+    def _action(self, number: int, action: Obj, step: Obj) -> list[Obj]:
+        about: Obj = {k: v for k, v in action.items() if k in ("callId", "toolName")}
+        out: list[Obj] = []
+        if number not in self._called:
+            self._called.add(number)
+            out.append({"type": "tool_call", **about, "toolArgs": action.get("toolArgs")})
+        news = _list(action.get("progress"))
+        before = self._progress.get(number, 0)
+        self._progress[number] = max(before, len(news))
+        out += [{"type": "tool_progress", **about, "data": data} for data in news[before:]]
+        status = action.get("status")
+        failed, said = status == "failed", step.get("observation")
+        if number not in self._answered and (status == "completed" or failed or said is not None):
+            self._answered.add(number)
+            output = action.get("error") if failed and said is None else said
+            kind = "tool_error" if failed else "tool_result"
+            out.append({"type": kind, **about, "output": "" if output is None else output})
+        return out
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
