@@ -256,3 +256,41 @@ def test_a_whole_view_of_another_shape_is_kept_as_it_came(odd, read):
     found = read({**whole("a"), "steps": odd})
     assert [e.type for e in found if e.type in ("state", "respond")] == ["state", "respond"]
     read({**whole("a"), "content": odd, "status": odd, "awaitingInput": odd})
+
+
+# Frames about the connection and the conversation.
+
+CONNECTED = {"type": "connected"}
+USAGE = {"type": "conversation_usage", "used": 10, "total": 100}
+
+
+def test_frames_of_no_run_begin_none_and_go_to_the_run_that_follows(read):
+    found = read(CONNECTED, USAGE, said("a"), USAGE, FINAL)
+    assert {e.run for e in found} == {"r1"}
+    assert [e.name for e in found if e.type == "extension"] == [
+        "connected",
+        "conversation_usage",
+        "conversation_usage",
+    ]
+
+
+def test_frames_between_two_runs_are_no_events_after_the_end(read):
+    second = {**said("b"), "runId": "r2"}
+    found = read(said("a"), FINAL, USAGE, second, {**FINAL, "runId": "r2"})
+    assert [(e.run, e.type) for e in found][2:] == [
+        ("r2", "extension"),
+        ("r2", "respond"),
+        ("r2", "end"),
+    ]
+
+
+def test_a_frame_of_no_run_after_the_last_one_is_counted_as_a_detail(tool):
+    codec = tool("agent-event")
+    codec.read(ndjson(said("a"), FINAL, USAGE))
+    assert [(loss.what, loss.detail) for loss in codec.decoder.losses] == [
+        ("frame of no run", True)
+    ]
+
+
+def test_a_stream_of_such_frames_only_is_kept(read):
+    assert [e.type for e in read(CONNECTED, USAGE)] == ["extension", "extension"]

@@ -1,4 +1,8 @@
-"""Read AgentEvents: one reader for each run of the stream."""
+"""Read AgentEvents: one reader for each run of the stream.
+
+Rule: a frame about the connection or the conversation belongs to no run: it goes to the run that is
+open or begins next, and begins one only in a stream without any.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,10 @@ from ..losses import Losses
 from .lines import NAME, Obj
 from .run_reader import RunReader
 
+#: Frames that are about no run; `loop_usage` names one.
+CONTROL = ("connected", "session_replaced", "conversation_usage")
 _REMEMBERED = 256  # runs that are over, to recognise their late events
+_NO_RUN = "it is about the connection or the conversation, and no run follows"
 
 
 class AgentEventReader:
@@ -24,10 +31,17 @@ class AgentEventReader:
         self._runs: OrderedDict[Any, RunReader] = OrderedDict()
         self._newest: Any = None
         self._count = 0
+        self._waiting: list[Obj] = []  # frames of no run, until one begins
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
         obj = item.obj
+        if obj.get("type") in CONTROL:
+            newest = self._runs.get(self._newest)
+            if newest is None or newest.over:
+                self._hold(obj)
+                return []
+            return newest.read(obj)
         given = obj.get("runId")
         key = given if isinstance(given, str | int) else self._newest
         reader = self._runs.get(key) or self._adopted(key)
@@ -37,11 +51,25 @@ class AgentEventReader:
             self._losses.add("event after the end", "final and error are terminal", raw=dumps(obj))
             return []
         self._newest = key
-        return reader.read(obj)
+        held, self._waiting = self._waiting, []
+        return [event for line in (*held, obj) for event in reader.read(line)]
 
     def close(self) -> list[Event]:
         """Close the answers that were cut off."""
+        held, self._waiting = self._waiting, []
+        if held and not self._runs:
+            self._begin(None, held[0])
+            return [e for line in held for e in self._runs[None].read(line)] + self.close()
+        for obj in held:
+            self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
         return [event for reader in self._runs.values() for event in reader.close()]
+
+    def _hold(self, obj: Obj) -> None:
+        """Keep a frame for the run that begins next; only so many of them."""
+        if len(self._waiting) < _REMEMBERED:
+            self._waiting.append(obj)
+        else:
+            self._losses.add("frame of no run", _NO_RUN, raw=dumps(obj), detail=True)
 
     def _adopted(self, key: Any) -> RunReader | None:
         """Return the run that began without an id, if it goes on: it owns the first id."""
