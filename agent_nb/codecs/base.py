@@ -46,9 +46,10 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     (nodes and statuses that the format demands), `envelope` the envelope fields it carries.
     `nests`: events of sub-agents have a place in it; `interleaves`: runs of one stream may overlap;
     `framed`: it uses the name and id of an SSE frame; `replies`: it repeats a text whole after its
-    pieces. `headers` are HTTP headers that its receivers want, `forms` its variants, written
-    `name:form`, the default first. `fast`: a decoder and an encoder that replace those made of the
-    reader and writer.
+    pieces; `may_lack_end`: its streams may stop without an end marker, so that an answer which came
+    whole is done (elsewhere a run without its end is interrupted). `headers` are HTTP headers that
+    its receivers want, `forms` its variants, written `name:form`, the default first. `fast`: a
+    decoder and an encoder that replace those made of the reader and writer.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Codec(msgspec.Struct, frozen=True, kw_only=True):
     interleaves: bool = False
     framed: bool = False
     replies: bool = False
+    may_lack_end: bool = False
     headers: Mapping[str, str] = {}
     fast: tuple[Callable[..., Decoder], Callable[..., Encoder]] | None = None
 

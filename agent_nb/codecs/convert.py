@@ -191,7 +191,7 @@ def _settled(stream: ForeignStream, events: Iterable[Event]) -> Iterator[Event]:
     settler: Settler | None = None
     for event in events:
         if settler is None:  # the codec is known by the first event
-            settler = Settler(stream.known_codec.name, interleaves=stream.known_codec.interleaves)
+            settler = stream.new_settler()
         yield from settler.feed(event)
     if settler is not None:
         yield from settler.close()

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..events import Event
+from ..events.completion import Settler
 from ..wire.json_text import dumps, nearest
 from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
@@ -43,6 +44,11 @@ class ForeignStream:
     def known_codec(self) -> Codec:
         """The codec, after the end of the stream. Raises UsageError if no format is likely."""
         return self.codec or self._detected()
+
+    def new_settler(self) -> Settler:
+        """Return what ends the runs of this stream properly. Raises as `known_codec`."""
+        codec = self.known_codec
+        return Settler(codec.name, interleaves=codec.interleaves, may_lack_end=codec.may_lack_end)
 
     def feed(self, item: Any) -> list[Event]:
         """Return the events that an item completes.

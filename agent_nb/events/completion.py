@@ -7,8 +7,11 @@ Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
 - A run of our own (`missing`, `closed`) ends as interrupted: a result for each open call,
   `interrupt`, `end`.
-- A run read from another format (`Settler`) ends as its last events suggest: `ok` if its answer is
-  complete and no call is open; an error or an interrupt after that counts more.
+- A run read from another format (`Settler`) ends as its last events suggest. An error or an
+  interrupt counts most, then a question that waits for its answer (`awaiting`). It is `ok` only in
+  a format whose streams may lack an end marker, if its answer is complete and neither a call nor a
+  node is open; elsewhere a run without its end is interrupted, however well the stream closed.
+- Events with a number are a log of ours, which has an end.
 - What a `Settler` adds is marked as derived, so that its own format does not write it.
 - Where runs do not interleave, a new run ends the one before.
 """
@@ -21,6 +24,7 @@ from typing import Any
 import msgspec
 
 from .types import (
+    Approval,
     Call,
     Delta,
     End,
@@ -106,12 +110,13 @@ class Numberer:
 class Settler:
     """Add what imported runs lack: results of open calls, and an end.
 
-    `codec` is the format that was read; `interleaves`: its runs may overlap.
+    `codec` is the format that was read; `interleaves`: its runs may overlap; `may_lack_end`: its
+    streams may stop without an end marker.
     """
 
-    def __init__(self, codec: str, *, interleaves: bool = True) -> None:
+    def __init__(self, codec: str, *, interleaves: bool = True, may_lack_end: bool = False) -> None:
         self._note = {codec: {"derived": True}}
-        self._interleaves = interleaves
+        self._interleaves, self._may_lack_end = interleaves, may_lack_end
         self._open: dict[str, _Run] = {}
 
     def feed(self, event: Event) -> list[Event]:
@@ -139,8 +144,8 @@ class Settler:
         last = run.last
         if last is None:
             return []
-        whole = isinstance(run.word, Respond) and not run.word.incomplete and not run.calls
-        status = run.stopped or ("ok" if whole else "interrupted")
+        status = run.stopped or ("awaiting" if run.questions & run.calls.keys() else None)
+        status = status or ("ok" if self._may_lack_end and run.whole else "interrupted")
         status = "interrupted" if broken else status
         place: dict[str, Any] = {
             "run": last.run,
@@ -180,12 +185,22 @@ class _Run:
         self.word: Event | None = None  # the newest call or answer
         self.stopped: EndStatus | None = None
         self.calls: dict[str, Call] = {}
+        self.questions: set[str] = set()  # call ids whose approval was asked and not given
+        self._nodes: set[str] = set()  # spans of the open ones
+        self._numbered = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing shows that more was to come."""
+        said = isinstance(self.word, Respond) and not self.word.incomplete
+        return said and not (self.calls or self._nodes or self._numbered)
 
     def see(self, event: Event) -> None:
         """Note a call, a result, an answer, or a possible reason for the end."""
         if type(event) is Delta:
             return
         self.last = event
+        self._numbered = self._numbered or event.seq > 0
         speaks = isinstance(event, Call | Respond | Result | Think)
         self.stopped = None if speaks else _end_status(event) or self.stopped
         if isinstance(event, Call):
@@ -195,6 +210,12 @@ class _Run:
             self.calls.pop(event.call_id, None)
         elif isinstance(event, Respond):
             self.word = event
+        elif isinstance(event, Approval):
+            (self.questions.add if event.stage == "requested" else self.questions.discard)(
+                event.call_id
+            )
+        elif isinstance(event, Node):
+            (self._nodes.add if event.phase == "enter" else self._nodes.discard)(event.span)
 
 
 def _end_status(event: Event) -> EndStatus | None:

@@ -96,8 +96,7 @@ class Imported:
         out: list[Event] = []
         for event in events:
             if self._settler is None:  # the codec is known by the first event
-                codec = self._stream.known_codec
-                self._settler = Settler(codec.name, interleaves=codec.interleaves)
+                self._settler = self._stream.new_settler()
             named = event if event.run else msgspec.structs.replace(event, run=self._unnamed)
             for settled in self._settler.feed(named):
                 out += self._log(settled)

@@ -105,7 +105,7 @@ def test_a_run_without_an_end_gets_results_and_an_end():
 
 
 def test_a_conversation_without_ends_is_taken_as_answered():
-    settler = Settler("cogency", interleaves=False)
+    settler = Settler("cogency", interleaves=False, may_lack_end=True)
     run = [
         ev.User(run="a"),
         ev.Respond(run="a", content="x"),

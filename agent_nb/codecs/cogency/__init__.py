@@ -40,6 +40,7 @@ codec = Codec(
     reader=CogencyReader,
     writer=CogencyWriter,
     score=_score,
+    may_lack_end=True,  # what is stored has none
     carries={
         "user": frozenset({"content"}),
         "think": frozenset({"content"}),

@@ -75,6 +75,7 @@ codec = Codec(
     nests=True,
     interleaves=True,
     replies=True,
+    may_lack_end=True,  # the reply is one program's; an open node says that more was to come
     adds=frozenset({"node"}),
     carries={
         "run_start": frozenset({"agent"}),
