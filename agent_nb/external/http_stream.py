@@ -5,15 +5,21 @@ Rules
   the stream is requested again with `Last-Event-ID`, waiting longer each time nothing new came,
   until the caller has what it wants (`done`), the server ends the stream (204), or
   nothing came for `Backoff.patience` seconds.
+- Such a request also has `?lastEventId=` in its address, for servers that read it there, until one
+  refuses it (an address may be signed).
+- After a reconnection, frames are dropped while their id and content are those of frames that came
+  before, up to the first that differs: a server may repeat everything, or from an earlier place.
+  Within a connection nothing is dropped, since ids need not be unique.
 - Every other stream is passed on as it comes; a break is an error.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import httpx
 
@@ -22,6 +28,7 @@ from ..wire.sse import LIMIT, SSEDecoder
 from .connect import Backoff, Patience, Target, beginning, body, connect
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
+_ID = "lastEventId"
 ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.9, */*;q=0.1"
 
 
@@ -31,9 +38,10 @@ class Frames:
     def __init__(self) -> None:
         self.last_id = ""
         self._buffer = bytearray()
-        self._held: list[bytes] = []  # whole frames since the newest id
-        # frames passed on at the end of a connection, after the newest id: they may come again
-        self._given: list[bytes] = []
+        self._held: list[tuple[bytes, int]] = []  # frames since the newest id, with their hashes
+        self._taken = array("q")  # hashes of the frames that were passed on, in order
+        self._resume = 0  # how many of them a server that honours the newest id does not repeat
+        self._repeats: _Repeats | None = None  # in the part of a connection that may repeat
 
     def feed(self, chunk: bytes) -> bytes:
         """Return the whole frames up to the newest with an id; all of them while no id has come."""
@@ -53,34 +61,63 @@ class Frames:
         return b"".join(out)
 
     def _take(self, frame: bytes, out: list[bytes]) -> None:
-        number = _id(frame)
-        if not number and self._given[:1] == [frame]:
-            del self._given[0]
-            return
-        self._held.append(frame)
+        decoder = SSEDecoder()
+        found = decoder.feed(frame)
+        fresh = self._repeats is None
+        number = (decoder.last_event_id or "") if found or fresh else ""
+        mark = hash((number, found[0].event, found[0].data)) if found else 0
+        if found and self._repeats is not None:
+            if self._repeats.knows(mark, numbered=bool(number)):
+                return
+            self._repeats = None
+        self._held.append((frame, mark))
         if number or not self.last_id:
             self.last_id = number or self.last_id
-            out += self._held
-            self._held, self._given = [], []
+            out.append(self._pass_held())
+            self._resume = len(self._taken)
+
+    def _pass_held(self) -> bytes:
+        """Return the frames that were held back; remember them as taken."""
+        held, self._held = self._held, []
+        self._taken.extend(mark for _, mark in held if mark)
+        return b"".join(frame for frame, _ in held)
 
     def ended(self) -> bytes:
         """End a connection: return what was held back.
 
         The torn frame at its end is among it only if it cannot come again.
         """
-        held, torn = b"".join(self._held), b"" if self.last_id else bytes(self._buffer)
-        self._given = self._held if self.last_id else []
-        self._held, self._buffer = [], bytearray()
+        torn = b"" if self.last_id else bytes(self._buffer)
+        held = self._pass_held()
+        self.broken()
         return held + torn
 
     def broken(self) -> None:
         """Drop what was held back when a connection breaks: it comes again."""
         self._held, self._buffer = [], bytearray()
+        self._repeats = _Repeats(self._taken, self._resume)
 
 
-def _id(frame: bytes) -> str:
-    found = SSEDecoder().feed(frame)
-    return next((f.id for f in reversed(found) if f.id), "") if b"id:" in frame else ""
+class _Repeats:
+    """Know the frames at the beginning of a new connection that came on an earlier one.
+
+    They repeat `taken` in its order: from the newest id on (`resume`), from the very first, or, if
+    they have an id, from anywhere. Each is a hash of id, name and data.
+    """
+
+    def __init__(self, taken: array[int], resume: int) -> None:
+        self._taken = taken
+        self._starts: set[int] | None = {0, resume}  # None after a frame with an id
+        self._next: set[int] = set()  # where the coming frame stands, if it goes on as before
+
+    def knows(self, mark: int, *, numbered: bool) -> bool:
+        """Return whether a frame repeats one that was taken."""
+        places = self._next | (self._starts or set())
+        if numbered and self._starts is not None:
+            places, self._starts = set(range(len(self._taken))), None
+        size = len(self._taken)
+        self._next = {at + 1 for at in places if at < size and self._taken[at] == mark}
+        return bool(self._next)
 
 
 async def read(
@@ -113,6 +150,7 @@ class _Reader:
         self._url, self._where, self._headers, self._backoff = url, where, headers, backoff
         self._frames = Frames()
         self._over = False
+        self._in_address = True  # send the newest id there too
 
     async def read(self, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
         patience = Patience(self._backoff)
@@ -142,10 +180,13 @@ class _Reader:
             await patience.wait()
 
     async def _once(self, after: str) -> AsyncGenerator[bytes, None]:
-        headers = {**self._headers, **({"Last-Event-ID": after} if after else {})}
+        headers = httpx.Headers(self._headers, encoding="utf-8")
+        if after:
+            headers["Last-Event-ID"] = after
+        url = _with_id(self._url, after) if after and self._in_address else self._url
         async with (
             connect(self._where) as client,
-            client.stream("GET", self._url, headers=headers) as response,
+            client.stream("GET", url, headers=headers) as response,
         ):
             await self._accept(response, again=bool(after))
             if self._over:
@@ -164,6 +205,16 @@ class _Reader:
         if response.status_code < 300:
             return
         said = (await beginning(response, 300)).decode("utf-8", "replace")
-        if again and (response.status_code >= 500 or response.status_code in (404, 408, 425, 429)):
+        passing = response.status_code >= 500 or response.status_code in (408, 425, 429)
+        if again and (passing or response.status_code == 404 or self._in_address):
+            self._in_address = self._in_address and passing
             raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
         raise UsageError(f"{self._where.place} answers {response.status_code}: {said}")
+
+
+def _with_id(url: str, number: str) -> str:
+    """Return an address with `lastEventId`; the rest of its query stays as it is written."""
+    parts = urlsplit(url)
+    kept = [pair for pair in parts.query.split("&") if pair and not pair.startswith(f"{_ID}=")]
+    query = "&".join([*kept, f"{_ID}={quote(number, safe='')}"])
+    return urlunsplit(parts._replace(query=query))

@@ -11,6 +11,8 @@ from functools import partial
 import anyio
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import agent_nb
 from agent_nb import events as ev
@@ -31,13 +33,13 @@ def frame(number, data="x"):
 
 class Broken:
     """A server that answers each request with the next of some answers; `asked` are the
-    `Last-Event-ID`s it got.
+    `Last-Event-ID`s it got, `paths` the paths.
     """
 
     def __init__(self, *answers, kind="text/event-stream"):
         self._answers = list(answers)
         self._kind = kind
-        self.asked = []
+        self.asked, self.paths = [], []
 
     async def __aenter__(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -49,6 +51,7 @@ class Broken:
 
     async def _serve(self, stream, writer):
         head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")
+        self.paths.append(head.split(" ")[1])
         self.asked.append(
             next(
                 (
@@ -182,6 +185,94 @@ def test_frames_without_an_id_wait_for_the_next_that_has_one_and_come_once():
     first, second = frame(1) + loose, loose + frame(2) + loose
     assert all_of((False, first), second, 204)[0] == frame(1) + loose + frame(2) + loose
     assert all_of(first, second, 204)[0] == frame(1) + loose + frame(2) + loose
+
+
+def frames_of(*connections):
+    """Return what comes out of several connections, each of whole frames."""
+    frames, out = http_stream.Frames(), b""
+    for data in connections:
+        out += frames.feed(data) + frames.ended()
+    return out
+
+
+A, B, C = frame(1, "a"), frame(2, "b"), frame(3, "c")
+LOOSE, HELLO = b"data: loose\n\n", b"event: connected\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [A + B + C, B + C, C, LOOSE + C, HELLO + C, HELLO + B + C, HELLO + A + LOOSE + B + C],
+    ids=["all", "from before", "after", "loose", "greeting", "greeting twice", "greeting, all"],
+)
+def test_what_a_server_repeats_after_a_break_is_dropped(again):
+    whole = HELLO + A + LOOSE + B
+    expected = whole + C if again != LOOSE + C else whole + LOOSE + C
+    if again == A + B + C:  # without the loose frame its repetition ends at the first that differs
+        whole, expected = A + B, A + B + C
+    assert frames_of(whole, again) == expected
+
+
+def test_equal_frames_within_a_connection_all_count():
+    same = frame(1, "a") * 3
+    assert frames_of(same) == same
+    assert frames_of(same, same + frame(2)) == same + frame(2)
+    assert frames_of(A + A + B, A + B + C) == A + A + B + C
+
+
+def test_an_id_that_comes_again_with_other_content_is_news():
+    assert frames_of(A + B, frame(1, "x") + B) == A + B + frame(1, "x") + B
+    assert frames_of(A + B, A + frame(2, "x") + B) == A + B + frame(2, "x") + B
+
+
+def test_comments_between_repeated_frames_change_nothing():
+    ping = b": ping\n\n"
+    assert frames_of(A + ping + B, A + B + ping + C).replace(ping, b"") == A + B + C
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12)), max_size=8))
+def test_no_place_of_a_repetition_doubles_or_loses_a_frame(connections):
+    """Contents repeat; each connection begins anywhere in what has come, and ends anywhere."""
+    whole = [frame(n, n % 3) for n in range(12)]
+    frames, out, came = http_stream.Frames(), b"", 0
+    for share, end in [*connections, (0.0, 12)]:
+        start = round(share * came)
+        out += frames.feed(b"".join(whole[start:end])) + frames.ended()
+        came = max(came, end)
+    assert out == b"".join(whole)
+
+
+def asked_paths(*answers, path="?a=b%20c&sig=x/y=="):
+    async def main():
+        async with Broken(*answers) as server:
+            async for _ in read(server.url + path, backoff=QUICK):
+                pass
+            return server.paths, server.asked
+
+    return anyio.run(main)
+
+
+def test_the_newest_id_is_in_the_address_of_a_reconnection_only():
+    paths, asked = asked_paths((False, frame("c-1")), (False, frame("c/2")), 204)
+    signed = "/x?a=b%20c&sig=x/y=="
+    assert paths == [signed, f"{signed}&lastEventId=c-1", f"{signed}&lastEventId=c%2F2"]
+    assert asked == ["", "c-1", "c/2"]
+
+
+def test_an_id_that_the_caller_wrote_gives_way_to_the_newest():
+    paths, _ = asked_paths((False, frame(5)), 204, path="?lastEventId=4&b=1")
+    assert paths == ["/x?lastEventId=4&b=1", "/x?b=1&lastEventId=5"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_server_that_refuses_the_id_in_the_address_gets_the_header_alone(status):
+    paths, asked = asked_paths((False, frame(1)), status, (False, frame(2)), 204, path="")
+    assert paths == ["/x", "/x?lastEventId=1", "/x", "/x"]
+    assert asked == ["", "1", "1", "2"]
+
+
+def test_a_server_that_is_away_is_asked_with_the_id_in_the_address_again():
+    paths, _ = asked_paths((False, frame(1)), 503, 204, path="")
+    assert paths == ["/x", "/x?lastEventId=1", "/x?lastEventId=1"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
