@@ -41,7 +41,8 @@ class Parser(Protocol):
         """End the stream: flush held text and close open blocks.
 
         A block that lacks its closing marker is `incomplete`. `cut`: the model was stopped, so an
-        unfinished call is an incomplete Call, not malformed or text, and half a marker is dropped.
+        unfinished call is an incomplete Call, not malformed or text, and half a marker is dropped
+        (its first character alone is text).
         """
 
 

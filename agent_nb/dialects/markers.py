@@ -226,6 +226,8 @@ class MarkerParser:
                 return
         whole = self._final and not self._cut
         end = len(buf) if whole else self._markers.hold(buf, self._pos)
+        if self._final and end == len(buf) - 1:
+            end += 1  # a lone "<" is rather text than half a marker
         self._say(buf[self._pos : end])
         self._pos = end
 

@@ -283,3 +283,12 @@ def test_what_is_no_call_yet_at_a_cut_is_no_text_either(load_dialect, name, text
         ["incomplete"] if "{" in text else []
     )
     assert not any(q.feedback for q in parts if isinstance(q, p.Fault))
+
+
+@pytest.mark.parametrize("name", MARKUP)
+@pytest.mark.parametrize("text", ["if x <", "<", "see §", "a\n§"])
+def test_a_lone_first_character_of_a_marker_survives_a_cut(load_dialect, name, text):
+    for chunks in ([text], list(text)):
+        parser = load_dialect(name).parser()
+        parts = [q for chunk in chunks for q in parser.feed(chunk)] + [*parser.close(cut=True)]
+        assert "".join(q.text for q in parts if isinstance(q, p.Text)) == text
