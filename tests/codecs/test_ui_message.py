@@ -216,3 +216,16 @@ def test_an_answered_question_is_counted_once(tool):
     codec = tool("ui-message")
     codec.lines([ev.Approval(call_id="c", stage="decided", decision="allow")])
     assert codec.encoder.losses.counts() == {"approval.decision": 1}
+
+
+def test_the_object_for_done_begins_no_run(tool):
+    said = [
+        {"type": "start"},
+        {"type": "text-delta", "id": "1", "delta": "Hi."},
+        {"type": "text-end", "id": "1"},
+        {"type": "finish"},
+    ]
+    codec = tool("ui-message")
+    events = codec.read("".join(json.dumps(o) + "\n" for o in [*said, {"type": "done"}]))
+    assert [e.type for e in events if e.type != "delta"] == ["run_start", "respond", "end"]
+    assert not codec.decoder.losses

@@ -36,6 +36,9 @@ from ..passthrough import diff
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
+# the object that Pydantic AI yields for the frame `[DONE]`
+_DONE = {"type": "done"}
+
 
 class UiMessageReader:
     """Any number of messages, one after the other."""
@@ -55,6 +58,8 @@ class UiMessageReader:
         obj = item.obj
         kind = obj.get("type")
         out: list[Event] = []
+        if obj == _DONE:
+            return out
         if not self._runs or self._over or (kind == "start" and self._begun):
             out += self.close()
             self._begin(obj)
