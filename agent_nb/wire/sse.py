@@ -45,10 +45,12 @@ class SSEDecoder:
     """Reads one event stream.
 
     `last_event_id` (None before the first) and `retry` (milliseconds, None if never set) are those
-    of the stream so far.
+    of the stream so far. `errors`: a field `error`, which llama.cpp writes instead of `data`, is
+    the data of an event of that name.
     """
 
-    def __init__(self, *, limit: int = LIMIT) -> None:
+    def __init__(self, *, limit: int = LIMIT, errors: bool = False) -> None:
+        self._errors = errors
         self.last_event_id: str | None = None
         self.retry: int | None = None
         self._limit = limit
@@ -159,6 +161,9 @@ class SSEDecoder:
                 data.append(value)
             elif name == b"event":
                 event = value.decode("utf-8", "replace")
+            elif name == b"error" and self._errors:
+                event = "error"
+                data.append(value)
             elif name == b"id":
                 if b"\0" not in value:
                     self.last_event_id = value.decode("utf-8", "replace")

@@ -390,6 +390,9 @@ ERRORS = {
     "a text": [{"error": "Token limit reached"}],
     "of a router's backend": [delta() | {"x_groq": {"error": "Token limit reached"}}],
     "a detail": [{"detail": "Token limit reached"}],
+    "a line of llama.cpp": ['error: {"code": 400, "message": "Token limit reached"}\n\n'],
+    "words on such a line": ["error: Token limit reached\n\n"],
+    "words under event: error": ["event: error\ndata: Token limit reached\n\n"],
 }
 
 

@@ -96,7 +96,10 @@ class ChatDecoder(FrameDecoder):
         try:
             chunk = lenient_loads(data)
         except ValueError:
-            self._unreadable(not_json(data), out)
+            if frame.event == "error":
+                self._error(data, out)
+            else:
+                self._unreadable(not_json(data), out)
             return
         if isinstance(chunk, dict):
             self._chunk(chunk, out, failed=frame.event == "error")

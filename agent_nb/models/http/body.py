@@ -29,7 +29,7 @@ class Body:
 
     def __init__(self) -> None:
         self.fault: Fault | None = None
-        self._sse = SSEDecoder()
+        self._sse = SSEDecoder(errors=True)
         self._start = b""
         self._json: list[bytes] | None = None
         self._size = 0

@@ -113,7 +113,10 @@ class EventDecoder(FrameDecoder):
         try:
             event = lenient_loads(frame.data)
         except ValueError:
-            self._unreadable(not_json(frame.data), out)
+            if frame.event == "error":
+                self._error(frame.data, out)
+            else:
+                self._unreadable(not_json(frame.data), out)
             return
         if isinstance(event, dict):
             self._event(
