@@ -1,5 +1,6 @@
 """The ag-ui codec against events written by hand from the AG-UI 1.0 event reference."""
 
+import json
 import re
 from enum import Enum
 
@@ -354,6 +355,95 @@ def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text
     assert events[-1].type == "end"
     assert tool("ag-ui").lines(events) == lines
     assert not losses
+
+
+def call(number, name="find"):
+    return {
+        "id": number,
+        "type": "function",
+        "function": {"name": name, "arguments": '{"what": "x"}'},
+    }
+
+
+WORK = [
+    *NOW,
+    {"id": "4", "role": "assistant", "content": "I look.", "toolCalls": [call("a"), call("b")]},
+    {"id": "5", "role": "tool", "toolCallId": "a", "content": "found"},
+    {"id": "6", "role": "tool", "toolCallId": "b", "content": "", "error": "no such thing"},
+    {"id": "7", "role": "assistant", "content": "This."},
+]
+SEEN = [
+    ("respond", "I look."),
+    ("call", "a"),
+    ("call", "b"),
+    ("result", "a", "ok", "found"),
+    ("result", "b", "error", "no such thing"),
+    ("respond", "This."),
+]
+
+
+def seen(events):
+    """Return what a run did, as tuples."""
+    return [
+        ("respond", e.content)
+        if e.type == "respond"
+        else ("call", e.call_id)
+        if e.type == "call"
+        else ("result", e.call_id, e.status, e.content)
+        for e in events
+        if e.type in ("respond", "call", "result")
+    ]
+
+
+def test_a_snapshot_of_the_messages_gives_calls_and_results_too(tool):
+    lines = snapshots(WORK)
+    events, losses = read(tool("ag-ui"), lines)
+    assert seen(events) == SEEN
+    assert [(e.name, e.args) for e in events if e.type == "call"] == [("find", {"what": "x"})] * 2
+    assert [e.name for e in events if e.type == "result"] == ["find", "find"]
+    assert tool("ag-ui").lines(events) == lines
+    assert not losses
+
+
+def test_a_snapshot_in_snake_case_gives_calls_and_results_too(tool):
+    snake = json.loads(
+        json.dumps(WORK).replace("toolCallId", "tool_call_id").replace("toolCalls", "tool_calls")
+    )
+    assert seen(read(tool("ag-ui"), snapshots(snake))[0]) == SEEN
+
+
+def test_calls_and_results_that_were_streamed_are_not_doubled_by_a_snapshot(tool):
+    streamed = [
+        {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "find"},
+        {"type": "TOOL_CALL_END", "toolCallId": "a"},
+        {"type": "TOOL_CALL_RESULT", "toolCallId": "a", "content": "found", "messageId": "5"},
+    ]
+    start, *rest = snapshots(WORK, WORK)
+    assert seen(read(tool("ag-ui"), [start, *streamed, *rest])[0]) == [
+        ("call", "a"),
+        ("result", "a", "ok", "found"),
+        ("respond", "I look."),
+        ("call", "b"),
+        ("result", "b", "error", "no such thing"),
+        ("respond", "This."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [[], [{"type": "RUN_ERROR", "message": "no"}], [{"type": "RUN_STARTED", "runId": "q"}]],
+    ids=["cut", "failed", "another run"],
+)
+def test_a_run_that_did_not_finish_has_what_its_snapshot_says(tool, last):
+    events, _ = read(tool("ag-ui"), [*snapshots(WORK)[:-1], *last])
+    assert seen([e for e in events if e.run == "r"]) == SEEN
+
+
+@pytest.mark.parametrize("odd", [None, "x", [None], [{}], [{"id": 3, "function": "f"}]])
+def test_odd_messages_in_a_snapshot_break_nothing(tool, odd):
+    messages = [{"role": "assistant", "toolCalls": odd}, {"role": "tool", "content": odd}]
+    events, _ = read(tool("ag-ui"), snapshots(messages))
+    assert events[-1].type == "end"
 
 
 def test_the_blocks_of_one_text_are_one_message(tool):

@@ -8,7 +8,7 @@ Rules
 - Steps and sub-agents are nodes; events with a `subagentRunId` belong to a run inside the run.
   Snapshots and patches are states.
 - A run without text takes its answer, and one without a prompt its prompt, from the newest snapshot
-  of the messages.
+  of the messages; calls and results that have not come are taken from there too.
 - Names in snake case, as in AG-UI's Python objects, are read like those of the wire.
 - The outcome of RUN_FINISHED is the end's status: success, interrupt (awaiting), cancelled
   (interrupted); its `usage` is the total of a metric.

@@ -61,20 +61,23 @@ def _within(value: Any) -> Any:
     return camel(value) if isinstance(value, dict) else value
 
 
-def said(messages: Any) -> tuple[str, str]:
-    """Return the user's last message in a snapshot and the assistant's last after it, or ""."""
-    prompt = answer = ""
+def this_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Return the user's last message in a snapshot ("" for none) and what came after it.
+
+    That is the messages of the assistant and of tools.
+    """
+    prompt, after = "", list[dict[str, Any]]()
     for message in messages if isinstance(messages, list) else ():
         role = message.get("role") if isinstance(message, dict) else ""
-        text = _text(message.get("content")) if role in ("user", "assistant") else ""
         if role == "user":
-            prompt, answer = text, ""
-        elif text.strip():
-            answer = text
-    return prompt, answer
+            prompt, after = content_text(message.get("content")), []
+        elif role in ("assistant", "tool"):
+            after.append(message)
+    return prompt, after
 
 
-def _text(content: Any) -> str:
+def content_text(content: Any) -> str:
+    """Return the text of a message's content, which may be in parts."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(text for text in texts if isinstance(text, str))

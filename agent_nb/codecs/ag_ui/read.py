@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from ...events import (
+    Call,
     Counts,
     End,
     Error,
@@ -28,13 +29,13 @@ from ...events import (
 from ..block_protocol import BlockReader
 from ..blocks import Blocks
 from ..call_matching import Correlator
-from ..foreign_values import run_id, text_of
+from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import epoch
 from ..usage import added, counts_of
-from .incoming import camel, said
+from .incoming import camel, content_text, this_turn
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
@@ -63,7 +64,7 @@ class AgUiReader:
         self._begun = False
         self._over = False
         self._asked = self._spoken = False  # a message of the user, some text has come
-        self._answer = ""  # in the newest snapshot
+        self._snapshot: list[Obj] = []  # what the newest one says of this run
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
@@ -85,12 +86,13 @@ class AgUiReader:
 
     def close(self) -> list[Event]:
         """Close what the stream left open."""
-        return [*self._texts.close(incomplete=True), *self._blocks.cut_off()]
+        out = [*self._texts.close(incomplete=True), *self._blocks.cut_off()]
+        return [*out, *self._unspoken(out)]
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
         self._over = self._begun = self._asked = self._spoken = False
-        self._answer = ""
+        self._snapshot = []
         self._run.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
         self._calls.clear()
 
@@ -107,21 +109,59 @@ class AgUiReader:
         if status == "interrupted":
             out.append(self._run.derived(Interrupt))
         self._over = True
-        return [*out, *self._unspoken(out), self._run.line(End, obj, status=status)]
+        return [*out, self._run.line(End, obj, status=status)]
 
     def _unspoken(self, out: list[Event]) -> list[Event]:
-        """Return the answer that is only in a snapshot."""
+        """Return the calls, results and words that are only in the newest snapshot, once."""
+        messages, self._snapshot = self._snapshot, []
         spoken = self._spoken or any(isinstance(event, Respond) for event in out)
-        if not self._answer or spoken:
+        found: list[Event] = []
+        for message in messages:
+            text = content_text(message.get("content"))
+            if message["role"] == "tool":
+                found += self._past_result(message, text)
+            elif text.strip() and not spoken:
+                found.append(self._run.derived(Respond, content=text))
+            found += self._past_calls(message.get("toolCalls"))
+        return found
+
+    def _past_calls(self, calls: Any) -> list[Event]:
+        """Return the calls of a message that have not come."""
+        found: list[Event] = []
+        for call in calls if isinstance(calls, list) else ():
+            given = text_of(object_of(call), "id")
+            if not isinstance(call, dict) or self._calls.seen(given):
+                continue
+            function = object_of(call.get("function"))
+            name = text_of(function, "name")
+            args, raw = arguments_of(function.get("arguments"))
+            call_id, synthetic = self._calls.call(name, given)
+            found.append(
+                self._run.derived(
+                    Call, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
+                )
+            )
+        return found
+
+    def _past_result(self, message: Obj, text: str) -> list[Event]:
+        """Return the result in a message, unless it has come."""
+        given = text_of(message, "toolCallId")
+        if self._calls.seen(given) == "over":
             return []
-        return [self._run.derived(Respond, content=self._answer)]
+        name, error = self._calls.name(given), text_of(message, "error")
+        match = self._calls.result(name, given)
+        fields: Obj = {"call_id": match.call_id, "name": name, "content": error or text}
+        return [
+            *self._run.implicit_call(match, given, name=name),
+            self._run.derived(Result, status="error" if error else "ok", **fields),
+        ]
 
     def _failed(self, obj: Obj) -> list[Event]:
         out = [*self.close(), *self._usage(obj)]
         self._over = True
         words: Obj = {"message": text_of(obj, "message"), "code": text_of(obj, "code")}
         error = self._run.line(Error, obj, **words)
-        return [*out, *self._unspoken(out), error, self._run.derived(End, status="error")]
+        return [*out, error, self._run.derived(End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
         """Return the usage in the end of a run as a metric."""
@@ -211,7 +251,7 @@ class AgUiReader:
         state = self._run.line(State, obj, kind=kind, payload=payload)
         if kind != "messages" or state.span:
             return [state]
-        prompt, self._answer = said(obj.get("messages"))
+        prompt, self._snapshot = this_turn(obj.get("messages"))
         if not prompt or self._asked:
             return [state]
         return [state, self._run.derived(User, content=prompt)]
