@@ -1,8 +1,9 @@
 """Encode the entries of a subscription as bytes for a client: codec, framing, ids, gaps.
 
 Rules
-- The last SSE frame of an entry carries the entry's id, so a client that is cut off in between
-  receives the entry again.
+- The last SSE frame of an entry carries the entry's id, each before it that id and the number of
+  frames still to come (see `events.position`), so a client that is cut off in between goes on
+  there. They are counted from the end: a block that was streamed live is longer when read again.
 - Canonical events are encoded once for all subscribers. A stateful format is encoded for each; on
   resume its state is rebuilt from the entries that the client already has.
 - Items that a format calls internal (`internal:*`) are left out by default.
@@ -30,7 +31,8 @@ CANONICAL = "canonical"
 class Frames:
     """The encoder of one stream.
 
-    `skip`: the client has everything up to there. `internal`: include internal events.
+    `skip`: the client has everything up to there, except the last `rest` frames of that entry.
+    `internal`: include internal events.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Frames:
         conversation: str = "",
         earlier: int = 0,
         skip: Position = START,
+        rest: int = 0,
         internal: bool = True,
     ) -> None:
         self._framing: Framing = framing
@@ -50,7 +53,7 @@ class Frames:
             self._encoder = codec.encoder(
                 form=form, framing=framing, conversation=conversation, earlier=earlier, asked=True
             )
-        self._skip = skip
+        self._skip, self._rest = skip, rest
         self._internal = internal
 
     def encode(self, taken: Iterable[Entry | Gap]) -> bytes:
@@ -71,6 +74,8 @@ class Frames:
         if self._encoder is None:
             return self._canonical(entry)
         items = self._encoder.items(entry.event)
+        if entry.position == self._skip and self._rest:
+            return self._texts(items, entry.id, self._rest)
         return self._texts(items, entry.id) if entry.position > self._skip else b""
 
     def _canonical(self, entry: Entry) -> bytes:
@@ -85,14 +90,16 @@ class Frames:
             entry.texts[self._framing] = text
         return text
 
-    def _texts(self, items: Sequence[Item], number: str | None) -> bytes:
+    def _texts(self, items: Sequence[Item], number: str | None, rest: int = 0) -> bytes:
+        """Return the bytes of an entry's items, or of the last `rest` of them (0: all)."""
         if not self._internal:
             items = [item for item in items if not _is_internal(item)]
         if self._framing == "ndjson":
             return b"".join(dumps(item.obj).encode() + b"\n" for item in items)
-        last = len(items) - 1
+        items = items[-rest:]
         return "".join(
-            _frame(item, number if at == last else None) for at, item in enumerate(items)
+            _frame(item, number if not left or number is None else f"{number}.{left}")
+            for item, left in zip(items, reversed(range(len(items))), strict=True)
         ).encode()
 
     def _gap(self, gap: Gap) -> bytes:

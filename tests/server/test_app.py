@@ -187,6 +187,35 @@ def test_a_format_with_state_resumes_as_if_it_had_never_stopped(rig):
             assert [f.data for f in rest] == [f.data for f in whole[number + 1 :]]
 
 
+@pytest.mark.parametrize("name", ["ag-ui", "ui-message", "looopy", "loom", "agent-event"])
+def test_resuming_inside_one_event_repeats_no_frame(rig, name):
+    server = rig()
+    args = '{"path": "a", "text": "abcdef"}'
+    called = ev.Call(
+        call_id="c", name="write", args=json.loads(args), raw_args=args, turn=1, chunks="9,9,9,4"
+    )
+    server.publish(
+        "r",
+        ev.RunStart(),
+        ev.User(content="q"),
+        ev.Think(content="hm", turn=1),
+        called,
+        ev.Result(call_id="c", name="write", content="done", turn=1),
+        ev.Respond(content="yo", turn=2),
+        ev.End(),
+    )
+    where = f"/runs/r/events?format={name}"
+    whole = [f for f in frames(server.client.get(where).text) if f.data != "[DONE]"]
+    inner = 0
+    for number, frame in enumerate(whole):
+        assert frame.id not in [f.id for f in whole[:number]]
+        inner += frame.id.count(".") == 1
+        got = server.client.get(where, headers={"Last-Event-ID": frame.id})
+        rest = frames(got.text) if got.status_code == 200 else []
+        assert [f.data for f in rest if f.data != "[DONE]"] == [f.data for f in whole[number + 1 :]]
+    assert inner or name in ("looopy", "agent-event")
+
+
 def test_what_a_format_cannot_carry_is_said_at_the_end_of_its_stream(rig):
     server = rig()
     server.publish("r", *RUN)

@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from ...codecs.detect import named
 from ...codecs.framing import MEDIA, Framing
 from ...errors import UsageError
-from ...events.position import START
+from ...events.position import START, split_part
 from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames
@@ -49,8 +49,9 @@ class Streams:
         overflow: Any = (
             "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
         )
-        place, gap = channel.locate(after)
         stateful = codec.name != CANONICAL
+        whole, rest = split_part(after) if stateful else (after, 0)
+        place, gap = channel.locate(whole)
         subscription = self._hub.subscribe(
             channel.run, wanted, after="" if stateful else after, overflow=overflow
         )
@@ -58,6 +59,7 @@ class Streams:
         where: Any = {
             "conversation": channel.conversation or channel.run,
             "earlier": channel.earlier,
+            "rest": rest,
         }
         frames = Frames(codec, form, framing, **where, skip=skip, internal=wanted.internal)
         body = self._pull(subscription, frames, [gap] if stateful and gap else [], framing)
