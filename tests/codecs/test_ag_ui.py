@@ -412,7 +412,7 @@ def test_a_snapshot_in_snake_case_gives_calls_and_results_too(tool):
     assert seen(read(tool("ag-ui"), snapshots(snake))[0]) == SEEN
 
 
-def test_calls_and_results_that_were_streamed_are_not_doubled_by_a_snapshot(tool):
+def test_streamed_calls_and_results_are_not_doubled_by_a_snapshot(tool):
     streamed = [
         {"type": "TOOL_CALL_START", "toolCallId": "a", "toolCallName": "find"},
         {"type": "TOOL_CALL_END", "toolCallId": "a"},
