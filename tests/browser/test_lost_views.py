@@ -134,6 +134,20 @@ def test_a_long_run_that_is_cleared_is_shown_again_with_stop(opened):
     front.sees(1, "Stopped by you")
 
 
+def test_a_cleared_question_of_run_live_is_shown_again(opened):
+    front = begun(opened, "lab", "live", ASK.replace(" --live", ""))
+    approve(front)
+    front.wait(1)
+    front.start(1)
+    front.wait(1)
+    front.button(1, "↻ Run live").click()
+    front.button(1, "Approve").wait_for()
+    clear(front)
+    front.shot("cleared-run-live-lab")
+    approve(front)
+    assert front.value("[_agent.status, sent]") == ["ok", ["hello", "hello"]]
+
+
 def test_a_moved_question_stays_where_it_is(opened):
     front = begun(opened, "lab", "moved", ASK)
     front.select(1)
