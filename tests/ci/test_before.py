@@ -60,4 +60,4 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_its_code_does_not_run_without_trust(copied, version, name):
     report = check_notebook(copied(version, name), Options(timeout=60))
-    assert FOREIGN in report.problems[0]
+    assert FOREIGN in report.problems[0].text
