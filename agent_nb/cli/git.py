@@ -58,10 +58,8 @@ def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
     from ..notebook.files.git import merge
 
-    conflicts = merge(Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
-    for conflict in conflicts or ():
-        complain(conflict)
-    return OK if conflicts == [] else FAILED
+    paths = (Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
+    return OK if merge(*paths, report=complain) else FAILED
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +109,18 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     yield from (event for rest in below.values() for event in rest)
 
 
-def merge(base: Path, ours: Path, theirs: Path) -> list[str] | None:
-    """Merge notebook files as a git merge driver; return the conflicts that are left, in words.
+def merge(
+    base: Path, ours: Path, theirs: Path, report: Callable[[str], object] = lambda conflict: None
+) -> bool:
+    """Merge notebook files as a git merge driver; return whether there was no conflict.
 
-    The result replaces `ours`. A file that is not a notebook, or has a newer version, is merged as
-    text (None: there are conflicts). Raises UsageError if git is not installed.
+    The result replaces `ours`; `report` receives each conflict of a notebook in words. A file that
+    is not a notebook, or has a newer version, is merged as text. Raises UsageError if git is not
+    installed.
     """
     old, mine, yours = (_read(path) for path in (base, ours, theirs))
     if mine is None or yours is None:
-        return [] if _merge_file([ours, base, theirs]) else None
+        return _merge_file([ours, base, theirs])
     versions = (old or {"cells": []}, mine, yours)
     name_cells(versions)
     agree(*versions)
@@ -125,7 +128,9 @@ def merge(base: Path, ours: Path, theirs: Path) -> list[str] | None:
     unname_cells(merged)
     notebook_file.lift(merged)
     ours.write_bytes(_dump(merged))
-    return conflicts
+    for conflict in conflicts:
+        report(conflict)
+    return not conflicts
 
 
 def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
