@@ -7,10 +7,10 @@ from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.agent.map import asking
-from agent_nb.agent.map.kept.recorded import records
 from agent_nb.agent.map.row_result import Beside, beside_of, recorded_result
 from agent_nb.models.http import waits
 from agent_nb.models.script_turn import turn_of
+from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.row_store import RowStore
 from agent_nb.record.signing import intact, user_key
 
@@ -117,7 +117,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     assert {r.origin for r in again.results} == {"store"}
     seconds = [r.seconds for r in live.results]
     assert [r.seconds for r in again.results] == seconds
-    known = records(live.log)
+    known = read_inner_records(live.log)
     assert all(intact(record) for record in known.values())
     recorded = [
         recorded_result(known[r.key], place=r.place, key=r.key, origin="record")
