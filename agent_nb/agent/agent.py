@@ -19,7 +19,7 @@ from ..events import Event
 from ..events.log import EventLog
 from ..models import offline
 from . import display
-from .assembly import make_basis, plan, player, shared
+from .assembly import make_basis, plan, player, share_host
 from .attachments import pictures_of, without_text
 from .clean_json import clean_value
 from .configuration import Configuration
@@ -113,7 +113,7 @@ class Agent(Configuration):
         return Stream(
             log,
             lambda scope: Loop(
-                shared(make(), display.entered_host()), log, user, history, scope, resume=resume
+                share_host(make(), display.entered_host()), log, user, history, scope, resume=resume
             ),
             questions,
             view=view,

@@ -129,24 +129,24 @@ def plan(
     )
 
 
-def shared(made: Plan, host: Host | None) -> Plan:
+def share_host(plan: Plan, host: Host | None) -> Plan:
     """Return the plan of a run whose tools work with `host`, which its record says.
 
     A host that the agent has already, or None, changes nothing.
     """
-    if host is None or made.runner.host is not None:
-        return made
-    made.runner.host = host
-    settings = {**made.start.get("settings", {}), SHARED: True}
+    if host is None or plan.runner.host is not None:
+        return plan
+    plan.runner.host = host
+    settings = {**plan.start.get("settings", {}), SHARED: True}
 
     async def opened(status: Callable[[str], object]) -> Plan:
-        assert made.late is not None
-        return shared(await made.late(status), host)
+        assert plan.late is not None
+        return share_host(await plan.late(status), host)
 
     return msgspec.structs.replace(
-        made,
-        start={**made.start, "settings": settings},
-        late=opened if made.late is not None else None,
+        plan,
+        start={**plan.start, "settings": settings},
+        late=opened if plan.late is not None else None,
     )
 
 

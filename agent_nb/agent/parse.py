@@ -28,7 +28,7 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
 def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
     """Return `dialect` as it reads the text of a provider, with the thought tags of `thinking`.
 
-    `named`: further tags, of the user. Raises UsageError for what is no name of a tag.
+    `named`: further tags, of the user. Raises UsageError for an invalid tag name.
     """
     wrapped: Dialect = plugins.load("dialects", "thinking").over(dialect, named)
     return wrapped

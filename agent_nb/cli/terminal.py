@@ -7,7 +7,7 @@ Rules
 - No other file of this room prints or touches stdout and stderr (`tests/test_architecture.py`).
 - Text: hidden characters (`wire.hidden_characters`) are written as escapes, but for line ends and
   tabs. JSON text stays valid: there they are `\\u00XX`, which is the same value.
-- Only a git filter passes bytes on as they are, and only where stdout is no terminal.
+- Only a git filter passes bytes on as they are, and only where stdout is not a terminal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def stream_json(text: str) -> None:
 
 
 def pass_on(text: str) -> None:
-    """Write JSON text to stdout as it is, if that is no terminal."""
+    """Write JSON text to stdout as it is, unless stdout is a terminal."""
     if sys.stdout.isatty():
         write_json(text)
     else:

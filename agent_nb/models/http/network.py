@@ -9,7 +9,7 @@ Rules
   belong to it: the connection is not available then, and nothing is sent. Of the first request it
   may be the answer: a server that is full refuses at once.
 - Bytes that the system has and the event loop has not seen yet count as well.
-- A word in between (1xx) is no answer: writing goes on.
+- An interim response (1xx) does not end the request: writing goes on.
 - Closing is at once; nothing is flushed.
 """
 

@@ -8,7 +8,7 @@ Rules
   everything that was read.
 - After the answer is over (`decoder.done`) the connection gets a moment to end by itself, then it
   is closed. What still comes is discarded.
-- A break or a silence behind a complete answer (`decoder.complete`) is no fault.
+- A break or a silence behind a complete answer (`decoder.complete`) does not fail the answer.
 """
 
 from __future__ import annotations

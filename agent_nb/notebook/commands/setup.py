@@ -60,7 +60,7 @@ def models(session: Session, arguments: list[str]) -> None:
 def _offered(session: Session, provider: str) -> None:
     """List the models of a provider; completion knows them from now on.
 
-    Where nothing runs live, no server is asked: a cell that looks around is no part of a test.
+    Where nothing runs live, no server is asked: such a look-up does not decide a test.
     """
     from ...models.listing import names
     from ...models.offline import ELSEWHERE, barred
