@@ -8,7 +8,8 @@ Rules
 - A run of our own (`missing`, `closed`) ends as interrupted: a result for each open call,
   `interrupt`, `end`.
 - A run read from another format (`Settler`) ends as its last events suggest. An error or an
-  interrupt counts most, then a question that waits for its answer (`awaiting`). It is `ok` only in
+  interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on with its call,
+  and the model did not speak again. It is `ok` only in
   a format whose streams may lack an end marker, if its answer is complete and neither a call nor a
   node is open; elsewhere a run without its end is interrupted, however well the stream closed.
 - Events with a number are a log of ours, which has an end.
@@ -33,8 +34,10 @@ from .types import (
     Event,
     Interrupt,
     Node,
+    Progress,
     Respond,
     Result,
+    Started,
     Think,
 )
 
@@ -144,7 +147,8 @@ class Settler:
         last = run.last
         if last is None:
             return []
-        status = run.stopped or ("awaiting" if run.questions & run.calls.keys() else None)
+        waits = run.questions.keys() & run.calls.keys()
+        status = run.stopped or ("awaiting" if waits else None)
         status = status or ("ok" if self._may_lack_end and run.whole else "interrupted")
         status = "interrupted" if broken else status
         place: dict[str, Any] = {
@@ -185,7 +189,7 @@ class _Run:
         self.word: Event | None = None  # the newest call or answer
         self.stopped: EndStatus | None = None
         self.calls: dict[str, Call] = {}
-        self.questions: set[str] = set()  # call ids whose approval was asked and not given
+        self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
         self._nodes: set[str] = set()  # spans of the open ones
         self._numbered = False
 
@@ -203,6 +207,7 @@ class _Run:
         self._numbered = self._numbered or event.seq > 0
         speaks = isinstance(event, Call | Respond | Result | Think)
         self.stopped = None if speaks else _end_status(event) or self.stopped
+        self._see_question(event)
         if isinstance(event, Call):
             self.calls[event.call_id] = event
             self.word = event
@@ -210,12 +215,17 @@ class _Run:
             self.calls.pop(event.call_id, None)
         elif isinstance(event, Respond):
             self.word = event
-        elif isinstance(event, Approval):
-            (self.questions.add if event.stage == "requested" else self.questions.discard)(
-                event.call_id
-            )
         elif isinstance(event, Node):
             (self._nodes.add if event.phase == "enter" else self._nodes.discard)(event.span)
+
+    def _see_question(self, event: Event) -> None:
+        """Note a question, or what answers it: the call goes on, or the model speaks again."""
+        if isinstance(event, Approval) and event.stage == "requested":
+            self.questions[event.call_id] = event.span
+        elif isinstance(event, Approval | Started | Progress):
+            self.questions.pop(event.call_id, None)
+        elif isinstance(event, Think | Respond):
+            self.questions = {c: span for c, span in self.questions.items() if span != event.span}
 
 
 def _end_status(event: Event) -> EndStatus | None:
