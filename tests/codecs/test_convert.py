@@ -225,7 +225,7 @@ def test_each_line_of_a_pipe_is_passed_on_before_the_next_is_waited_for():
 
 def test_memory_does_not_grow_with_the_stream(name):
     samples = {
-        "cogency": '{"type":"think","content":"x"}',
+        "cogency": '{"type":"think","content":"x"}\n{"type":"respond","content":"y"}',
         "agent-event": '{"type":"thought","content":"x"}',
         "loom": '{"session_id":"s","event_id":%d,"type":"custom","value":1}',
         "looopy": '{"kind":"thought-stream","taskId":"t","content":"x"}',
