@@ -8,10 +8,10 @@ Rules
 - A run of our own (`missing`, `closed`) ends as interrupted: a result for each open call,
   `interrupt`, `end`.
 - A run read from another format (`Settler`) ends as its last events suggest. An error or an
-  interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on with its call,
-  and the model did not speak again. It is `ok` only in
-  a format whose streams may lack an end marker, if its answer is complete and neither a call nor a
-  node is open; elsewhere a run without its end is interrupted, however well the stream closed.
+  interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on
+  with its call, and the model did not speak again. It is `ok` only in a format whose streams may
+  lack an end marker, if its answer is complete and neither a call nor a node is open; elsewhere a
+  run without its end is interrupted, however well the stream closed.
 - Events with a number are a log of ours, which has an end.
 - What a `Settler` adds is marked as derived, so that its own format does not write it.
 - Where runs do not interleave, a new run ends the one before.
