@@ -144,7 +144,8 @@ def _merged(*sources: Runs) -> Runs:
             found = merged.setdefault(cell, {})
             for record in listed:
                 found[record["id"]] = _either(found.get(record["id"]), record)
-    return {cell: kept(by_id.values(), user_key()) for cell, by_id in merged.items()}
+    key = user_key()
+    return {cell: kept(by_id.values(), key) for cell, by_id in merged.items()}
 
 
 def _either(one: Record | None, other: Record) -> Record:

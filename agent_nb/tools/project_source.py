@@ -21,7 +21,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,18 @@ def find_project(folder: str | Path) -> Path:
     return next(marked, own)
 
 
+@cache
+def _library() -> Path:
+    return Path(sysconfig.get_path("stdlib")).resolve()
+
+
 class ProjectSearch(Search):
     """Walks from one function or piece of code to all of the project that it names."""
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder).resolve())
         self._root = find_project(folder)
-        self._library = Path(sysconfig.get_path("stdlib")).resolve()
+        self._library = _library()
         self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
 
     def add_code(self, text: str, namespace: dict[str, Any]) -> None:

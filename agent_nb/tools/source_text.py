@@ -55,8 +55,12 @@ def plain(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+@functools.lru_cache(maxsize=64)
 def parsed(text: str) -> ast.Module:
-    """Return the syntax tree of a text, an empty module if it cannot be parsed."""
+    """Return the syntax tree of a text, an empty module if it cannot be parsed.
+
+    It is shared: callers only read it.
+    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

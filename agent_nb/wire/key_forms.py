@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from urllib.parse import unquote
 
@@ -84,8 +84,13 @@ PATTERNS = (
 
 def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
     """Return the secret variables of `env`, and the passwords of addresses in others, by name."""
-    found = {name: value for name, value in env.items() if _is_secret(name, value)}
-    for name, value in env.items():
+    return dict(_secrets_among(tuple(env.items())))
+
+
+@lru_cache(maxsize=8)  # each cell asks several times, and the environment seldom changes
+def _secrets_among(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    found = {name: value for name, value in variables if _is_secret(name, value)}
+    for name, value in variables:
         if given := _password(value):
             found |= {f"password in {name}": given, f"password of {name}": unquote(given)}
     return {name: value for name, value in found.items() if len(value) >= SHORTEST}

@@ -1,6 +1,7 @@
 """KeyboardInterrupt reaches the user's synchronous code and nothing else."""
 
 import asyncio
+import os
 import re
 import signal
 import socket
@@ -230,21 +231,28 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
             assert used not in {theirs.fileno(), -1}
         assert signal.getsignal(NUDGE) == signal.SIG_DFL
 
-    def test_its_thread_ends_with_the_last_job(self):
+    def test_one_thread_serves_all_jobs(self):
         def watching():
-            return [
-                thread
-                for thread in threading.enumerate()
-                if thread.name == "agent_nb nudge" and thread not in before
-            ]
+            return [t for t in threading.enumerate() if t.name == "agent_nb nudge"]
 
-        before, interrupts = threading.enumerate(), Interrupts()
+        interrupts = Interrupts()
         inside, outside = interrupts.guard(
             "outer", lambda: (interrupts.guard("inner", watching)[0], watching())
         )[0]
+        later, _ = interrupts.guard("next", watching)
         assert len(inside) == 1
-        assert outside == inside
-        assert not inside[0].is_alive()
+        assert inside == outside == later
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    def test_a_forked_child_watches_its_own_signals(self):
+        Interrupts().guard("before", lambda: None)
+        child = os.fork()
+        if not child:
+            names = user(self.LATE, threading=threading)
+            with Interrupts(names) as interrupts:
+                _, fault = interrupts.guard("job", names["go"])
+            os._exit(0 if isinstance(fault, KeyboardInterrupt) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     def test_no_nudge_comes_after_the_last_job(self):
         def job():

@@ -11,8 +11,11 @@ Rules
 - An unneeded nudge is harmless. A wakeup descriptor that was set before still receives every
   signal.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
-- The last job ends the thread, so no nudge comes later, and restores the wakeup descriptor and the
-  handler. Outside the main thread, or where `NUDGE` is missing or already handled, nothing happens.
+- One thread and one pair of sockets serve the process: a cell has several jobs, and a thread for
+  each would cost more than the replay of a small cell. A forked child makes its own.
+- The last job restores the wakeup descriptor and the handler, so signals are copied no more, and
+  ends its round of nudges. Outside the main thread, or where `NUDGE` is missing or already handled,
+  nothing happens.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import signal
 import socket
 import threading
 from contextlib import suppress
+from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
 # s between nudges; on a busy machine the first may come before the system call too
@@ -33,10 +37,11 @@ class Nudger:
 
     def __init__(self) -> None:
         self._users = 0
-        self._old_fd = -1
+        self._watching = False
+        self._process = 0  # the one that has the thread and the sockets
         self._writing: socket.socket | None = None
-        self._watcher: threading.Thread | None = None
-        self._ended = threading.Event()
+        self._round = _Round(-1, threading.Event())
+        self._lock = threading.Lock()  # a nudge is sent before its round ends, or not at all
 
     def enter(self) -> None:
         """Begin to watch the signals, unless another job does."""
@@ -45,56 +50,63 @@ class Nudger:
         self._users += 1
         if self._users > 1 or NUDGE is None or signal.getsignal(NUDGE) is not signal.SIG_DFL:
             return
-        reading, writing = socket.socketpair()
-        writing.setblocking(False)
-        self._writing = writing
+        writing = self._sockets(NUDGE)
         signal.signal(NUDGE, lambda *_: None)
-        self._old_fd = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        self._ended = threading.Event()
-        self._watcher = threading.Thread(
-            target=_watch,
-            args=(reading, self._old_fd, threading.get_ident(), NUDGE, self._ended),
-            name="agent_nb nudge",
-            daemon=True,
-        )
-        self._watcher.start()
+        former = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        self._round = _Round(former, threading.Event())
+        self._watching = True
 
     def leave(self) -> None:
         """End the watch and restore the former settings when the last job leaves."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._users -= 1
-        if self._users or self._writing is None or NUDGE is None:
+        if self._users or not self._watching or self._writing is None or NUDGE is None:
             return
-        now = signal.set_wakeup_fd(self._old_fd)
+        now = signal.set_wakeup_fd(self._round.former)
         if now not in {self._writing.fileno(), -1}:  # other code set its own meanwhile
             signal.set_wakeup_fd(now)
+        with self._lock:
+            self._round.ended.set()
         signal.signal(NUDGE, signal.SIG_DFL)
-        self._ended.set()
-        self._writing.close()
-        if self._watcher is not None:
-            self._watcher.join(1)
-        self._writing = self._watcher = None
+        self._watching = False
 
+    def _sockets(self, nudge: int) -> socket.socket:
+        """Return the socket that Python writes signals to; its reader runs."""
+        if self._writing is None or self._process != os.getpid():
+            reading, self._writing = socket.socketpair()
+            self._writing.setblocking(False)
+            self._process = os.getpid()
+            threading.Thread(
+                target=self._watch,
+                args=(reading, threading.get_ident(), nudge),
+                name="agent_nb nudge",
+                daemon=True,
+            ).start()
+        return self._writing
 
-def _watch(
-    signals: socket.socket, old_fd: int, main: int, nudge: int, ended: threading.Event
-) -> None:
-    """Send `nudge` to the thread `main` after each SIGINT until the socket closes or `ended`.
-
-    All signals are copied to `old_fd`.
-    """
-    with signals:
+    def _watch(self, signals: socket.socket, main: int, nudge: int) -> None:
+        """Send `nudge` to the thread `main` after each SIGINT, and copy all signals."""
         while numbers := signals.recv(64):
-            if old_fd != -1:
+            now = self._round
+            if now.former != -1:
                 with suppress(OSError):
-                    os.write(old_fd, numbers)
+                    os.write(now.former, numbers)
             if signal.SIGINT not in numbers:
                 continue
             for seconds in AFTER:
-                if ended.wait(seconds):
-                    break
-                signal.pthread_kill(main, nudge)
+                now.ended.wait(seconds)
+                with self._lock:
+                    if now.ended.is_set():
+                        break
+                    signal.pthread_kill(main, nudge)
+
+
+class _Round(NamedTuple):
+    """From the first job's entry to the last one's leave."""
+
+    former: int  # the wakeup descriptor that was set before, or -1
+    ended: threading.Event
 
 
 NUDGER = Nudger()

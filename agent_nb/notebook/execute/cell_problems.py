@@ -21,7 +21,6 @@ from ...record.outputs import Numbers
 from ...record.ranking import ranked
 from ...record.record import NONE, Record
 from ...record.signers import Signer
-from ...record.signing import user_key
 from ...record.verify import check
 from ...view.format import plural
 from ..cell.recording import begun_by
@@ -90,10 +89,16 @@ def _placed(problem: Problem, number: int) -> Problem:
 
 
 def checked_records(
-    nb: Notebook, cell: Mapping[str, Any], found: Sequence[Record], signers: Sequence[Signer]
+    nb: Notebook,
+    cell: Mapping[str, Any],
+    found: Sequence[Record],
+    signers: Sequence[Signer],
+    key: bytes,
 ) -> Recorded:
-    """Return the ranked records of a cell, and check the one that an agent cell plays."""
-    listed = ranked(found, user_key(), countersigned(nb, cell, found, signers))
+    """Return the records of a cell, ranked for the user with this key, and check the one that an
+    agent cell plays.
+    """
+    listed = ranked(found, key, countersigned(nb, cell, found, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
     return Recorded(listed, check(asked[0]) if asked else [])
 

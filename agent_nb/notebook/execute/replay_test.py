@@ -38,6 +38,7 @@ from ...record.outputs import Numbers
 from ...record.ranking import started
 from ...record.record import Record, events_of
 from ...record.signers import Signer, known
+from ...record.signing import user_key
 from . import project
 from .cell_failure import Failure
 from .cell_problems import checked_records, problems, unseen_displays
@@ -87,10 +88,11 @@ def check_notebook(
     nb, began = with_ids(load(path)), time.monotonic()
     recorded = records(nb)
     signers = known() if options.signers is None else options.signers
+    key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
         checked = beside.submit(
             lambda: [
-                checked_records(nb, cell, recorded.get(cell_id(cell), []), signers)
+                checked_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
                 for cell in nb["cells"]
             ]
         )
