@@ -5,6 +5,7 @@ Rules: the nearest file counts. Finding a file reads nothing and allows nothing 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -14,9 +15,11 @@ def nearest(name: str, folder: Path | None = None) -> Path | None:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()
     except (OSError, RuntimeError):
         return None
-    for place in (here, *here.parents):
-        if (place / name).is_file():
-            return place / name
-        if (place / ".git").exists() or place == home:
+    folder_path, last = str(here), str(home)  # each cell looks: text is quicker than paths
+    while True:
+        if os.path.isfile(file := os.path.join(folder_path, name)):
+            return Path(file)
+        above = os.path.dirname(folder_path)
+        if folder_path in (last, above) or os.path.exists(os.path.join(folder_path, ".git")):
             return None
-    return None
+        folder_path = above

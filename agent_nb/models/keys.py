@@ -193,20 +193,20 @@ def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """
     if given is not None:
         return given
-    beside = dotenv.values()
+    beside, environment = dotenv.values(), dict(os.environ)  # each look at it decodes it
     names = {name for group in VARIABLES.values() for name in group}
     found = {
         *_hidden,
         *_memory.values(),
         *_colab.values(),
-        *(os.environ.get(n, "") for n in names),
+        *(environment.get(n, "") for n in names),
         *(beside.get(n, "") for n in names),
     }
     numbered = sorted({value.strip() for value in found if value.strip()})
     return {
-        **environment_secrets(os.environ),
+        **environment_secrets(environment),
         **{f"{name} in .env": value for name, value in environment_secrets(beside).items()},
-        **_configured({**beside, **os.environ}),
+        **_configured({**beside, **environment}),
         **{f"key {number}": value for number, value in enumerate(numbered, 1)},
     }
 

@@ -217,7 +217,7 @@ class Unpacker:
 
     def _unpack(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return self._home.show(value)
+            return self._home.show(value) if SIGN in value else value
         if not isinstance(value, dict | list):
             return value
         if not depth:

@@ -20,7 +20,7 @@ import importlib.util
 import sys
 import sysconfig
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ class ProjectSearch(Search):
         self._uses(_names(node), module.__dict__, module, part)
 
     def _uses(
-        self, names: set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
+        self, names: Set[str], space: dict[str, Any], module: types.ModuleType | None, text: str
     ) -> None:
         for name in sorted(names & space.keys()):
             self._named(name, space[name], text)
@@ -122,14 +122,11 @@ class ProjectSearch(Search):
 
     def _defaults(self, function: types.FunctionType, text: str) -> None:
         module = sys.modules.get(str(function.__globals__.get("__name__")))
-        for node in ast.walk(parsed(text)):
-            if isinstance(node, ast.arguments):
-                values = [*node.defaults, *filter(None, node.kw_defaults)]
-                used = set().union(*map(_names, values))
-                self._uses(used, function.__globals__, module, text)
+        for used in _names_in_defaults(text):
+            self._uses(used, function.__globals__, module, text)
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
-        for node in ast.walk(parsed(text)):
+        for node in _import_statements(text):
             asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 origin = _origin(node, module)
@@ -182,6 +179,19 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
         for part in inner if not isinstance(node, _SCOPES) else ():
             yield from _statements(part)
+
+
+@lru_cache(64)
+def _names_in_defaults(text: str) -> tuple[frozenset[str], ...]:
+    """Return the names in the defaults of each list of arguments."""
+    listed = (n for n in ast.walk(parsed(text)) if isinstance(n, ast.arguments))
+    values = ([*n.defaults, *filter(None, n.kw_defaults)] for n in listed)
+    return tuple(frozenset().union(*map(_names, each)) for each in values if each)
+
+
+@lru_cache(64)
+def _import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(n for n in ast.walk(parsed(text)) if isinstance(n, ast.Import | ast.ImportFrom))
 
 
 def _stored(node: ast.AST) -> set[str]:

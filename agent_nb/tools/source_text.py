@@ -37,7 +37,12 @@ def _text(function: types.FunctionType) -> str:
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
+    return _block("".join(lines[code.co_firstlineno - 1 :]))
+
+
+@functools.lru_cache(maxsize=64)
+def _block(text: str) -> str:
+    return "".join(inspect.getblock(list(io.StringIO(text))))
 
 
 @functools.lru_cache(maxsize=256)

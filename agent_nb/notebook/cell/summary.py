@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -79,22 +79,23 @@ def _later_models(run: Run) -> Iterator[str]:
 def replayed(played: Played) -> dict[str, Any]:
     """Return the further numbers of a replay; a drift is also printed to stderr."""
     numbers: dict[str, Any] = {"replayed": True}
+    hidden = secrets()
     if played.drift is not None:
         warn(f"the replay drifted: {played.drift}")
-        numbers["drift"] = _bounded(msgspec.to_builtins(played.drift))
+        numbers["drift"] = _bounded(msgspec.to_builtins(played.drift), hidden)
     if played.checked is not None:
-        checked = _bounded(msgspec.to_builtins(played.checked))
+        checked = _bounded(msgspec.to_builtins(played.checked), hidden)
         numbers |= {name: listed for name, listed in checked.items() if listed}
     return numbers
 
 
-def _bounded(value: Any) -> Any:
-    """Return a value without secrets, with texts and lists cut to size."""
+def _bounded(value: Any, hidden: Mapping[str, str]) -> Any:
+    """Return a value without the secrets `hidden`, with texts and lists cut to size."""
     if isinstance(value, dict):
-        return {k: _bounded(v) for k, v in value.items()}
+        return {k: _bounded(v, hidden) for k, v in value.items()}
     if isinstance(value, list):
-        return [_bounded(v) for v in value[:MOST]]
-    return redact_value(value, secrets=secrets())[:LONGEST] if isinstance(value, str) else value
+        return [_bounded(v, hidden) for v in value[:MOST]]
+    return redact_value(value, secrets=hidden)[:LONGEST] if isinstance(value, str) else value
 
 
 def line(numbers: dict[str, Any]) -> str:
