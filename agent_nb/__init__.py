@@ -18,7 +18,6 @@ from .host import launch as launch
 from .host.imports import install as _install
 
 if TYPE_CHECKING:
-    from .agent.agent import Agent as Agent
     from .agent.eval.comparison import compare as compare
     from .agent.parse import parse as parse
     from .agent.run import Run as Run
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from .external.attach import attach as attach
     from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
+    from .rows.agent import Agent as Agent
     from .server.serve import serve as serve
     from .tools.base import Pictured as Pictured
     from .tools.base import ToolContext as ToolContext
@@ -46,7 +46,7 @@ __version__ = "0.1.0"
 _install()
 
 _WHERE = {
-    "Agent": "agent.agent",
+    "Agent": "rows.agent",
     "Stream": "agent.stream",
     "Run": "agent.run",
     "RunFailed": "errors",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Configuration(Unpicklable):
-    """The values of one agent; `agent.Agent` documents them."""
+    """The values of one agent; `rows.agent.Agent` documents them."""
 
     _instead = "Make the agent where it is used, in the function that a worker runs."
 

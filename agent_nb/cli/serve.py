@@ -192,9 +192,9 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
 
     Raises UsageError.
     """
-    from ..agent.agent import Agent
     from ..agent.assembly import make_basis
     from ..host.trust import OPTION, VARIABLE, named
+    from ..rows.agent import Agent
     from ..server.agents import Agents
     from ..server.store import Store
     from ..server.toolfile import tools_of

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..agent.agent import Agent
 from ..agent.run import Run
 from ..agent.stream import Stream
 from ..errors import UsageError
 from ..events.log import EventLog
+from ..rows.agent import Agent
 
 CONVERSATIONS = 200
 

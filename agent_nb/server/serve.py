@@ -30,7 +30,7 @@ from .redis.hub import hub_at
 from .redis.place import configured
 
 if TYPE_CHECKING:
-    from ..agent.agent import Agent
+    from ..rows.agent import Agent
     from .app import Server
 
 

@@ -22,6 +22,7 @@ FLOORS = (
     ("models", "record", "codecs"),
     ("dialects", "tools", "view"),
     ("agent",),
+    ("rows",),
     ("external",),
     ("server",),
     ("notebook",),

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
 from ...agent.replay_check import Wish
@@ -28,6 +27,7 @@ from ...record.given import Given
 from ...record.match import Match
 from ...record.record import Record, events_of
 from ...record.signing import covers, intact, names_signer, user_key
+from ...rows.agent import Agent
 from ...view.format import clip
 from ..failed_cell import Question
 from ..options import LATEST, Options

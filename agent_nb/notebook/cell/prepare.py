@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
 from ...agent.interpolate import interpolate
@@ -22,6 +21,7 @@ from ...models.offline import barred
 from ...record.given import Given
 from ...record.journal import Journal
 from ...record.record import NONE, Record, events_of
+from ...rows.agent import Agent
 from ...tools.base import Asker, Host
 from ..context import gather
 from ..context_cells import above

@@ -23,7 +23,6 @@ from typing import Any
 
 import msgspec
 
-from ...agent.agent import Agent
 from ...agent.context_check import Changes, compare, listed
 from ...agent.replay_check import Wish
 from ...agent.tape import NOBODY, TRUST, Tape
@@ -37,6 +36,7 @@ from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import NONE, events_of
 from ...record.signing import user_key
+from ...rows.agent import Agent
 from ...tools.base import Compare
 from ..conversations import named
 from ..files.library import countersigned

@@ -26,7 +26,6 @@ from functools import partial
 
 import msgspec
 
-from ...agent.agent import Agent
 from ...agent.context import Context
 from ...agent.drift import Resume
 from ...agent.registry import Announced, announce
@@ -37,6 +36,7 @@ from ...events.log import EventLog
 from ...models.keys import secrets
 from ...models.offline import barred
 from ...record.journal import Journal
+from ...rows.agent import Agent
 from ...tools.capture import shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..notices import printable, table
 
 if TYPE_CHECKING:
-    from ...agent.agent import Agent
+    from ...rows.agent import Agent
     from ..options import Options
     from ..session import Session
 
@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 def agent_of(session: Session, options: Options) -> Agent:
     """Return the agent that a cell with these options would have; its model is not looked for."""
-    from ...agent.agent import Agent
+    from ...rows.agent import Agent
     from ..output_option import wanted
 
     return Agent(

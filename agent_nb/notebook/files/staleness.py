@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 
-from ...agent.agent import Agent
 from ...agent.context_check import compare, listed
 from ...agent.interpolate import interpolate
 from ...agent.map.kept.recorded import failed
@@ -34,6 +33,7 @@ from ...record.match import Match, match
 from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
+from ...rows.agent import Agent
 from ...view.format import clip, plural
 from ..cell.identity import Cell
 from ..cell.mapped import Mapped

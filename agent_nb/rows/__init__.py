@@ -1,0 +1,1 @@
+"""Many prompts: an agent asked for each row of a table, and how well its answers do."""

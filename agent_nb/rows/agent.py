@@ -1,0 +1,158 @@
+"""The public `Agent`: one that also asks the rows of a table, and scores the answers.
+
+Why above `agent`: a run, a replay and a worker know prompts only, and need nothing of tables.
+
+Rules
+- What a map or an evaluation needs is loaded when one is made: a cell with one prompt does not wait
+  for it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..agent.agent import PromptAgent
+from ..agent.stream import finished
+
+if TYPE_CHECKING:
+    from ..agent.eval.evaluation import Evaluation
+    from ..agent.map.options import OnError
+    from ..agent.map.stream import MapStream
+
+
+class Agent(PromptAgent):
+    """A model with tools.
+
+    `model`: a `Model`, a name such as `openai/gpt-5`, or None to choose by configuration; several
+    (a list, or `a/x,b/y`): the next one goes on when one is away or overloaded. `tools`:
+    functions, `Tool`s or names of built-ins. `approve`: `ask`, `auto`, `deny` or the path of a
+    policy file. `limits`: any of `turns tool_calls failures tokens cost seconds`. `settings`:
+    sampling values (`temperature seed max_tokens stop reasoning top_p extra_body`). `folder`: where
+    file tools may look. `secrets`: values by name that must not appear anywhere (default: those
+    known when a run starts). `late`: resolve the model on first use, so that a replay needs neither
+    the model nor a key; a wrong name is reported only then. `memory`: how to shorten a conversation
+    that exceeds the model's context, `window` or `summary`. `thought_tags`: names of tags that hold
+    thoughts anywhere outside code (think and thinking do at the start of an answer). `namespace`:
+    where the names of functions, models and policies are looked up (policies: in `__main__` by
+    default). `mentioned` returns names of further tools that a policy may mention. `model_source`:
+    where the name of the model came from, for the record. `output`: the type of the answer (see
+    `output_type`), for `run.output`.
+    """
+
+    def map(
+        self,
+        data: Any,
+        prompt: str,
+        *,
+        output: Any = None,
+        concurrency: int = 10,
+        rpm: int | None = None,
+        on_error: OnError = "keep",
+        limit: int | None = None,
+        client: Any = None,
+        attachments: Any = None,
+        store: str | os.PathLike[str] | bool | None = None,
+        view: str | None = "auto",
+        record: bool = True,
+    ) -> MapStream:
+        """Return the stream of a map: `prompt` is asked for each row of `data`.
+
+            frame = await agent.map(df, "Classify {{ text }}", output=Label)
+
+        `data`: a pandas or polars frame, dicts, or strings (the column `text`). `{{ }}` sees the
+        columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
+        `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
+        in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
+        `client`: a Dask Client or an executor, whose workers ask the rows with keys of their own.
+        `attachments`: pictures for all rows, the name of a column of pictures, or a function of the
+        row. `store`: the file in which finished rows are kept, so that the same map asks only the
+        missing, failed and changed ones again (None: a file in the user's state folder; False:
+        none). `view`, `record`: as in a call of the agent. The agent's limits of tokens (if set)
+        and dollars hold over the whole map, the others for each row.
+
+        Awaiting it returns the same kind of data: columns of the answers, then `_run _status _error
+        _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError
+        for what cannot be asked, before the first request.
+        """
+        from ..agent.map.options import MapOptions
+        from ..agent.map.stream import map_of
+
+        options = MapOptions(concurrency=concurrency, rpm=rpm, on_error=on_error, limit=limit)
+        return map_of(
+            self,
+            data,
+            prompt,
+            options,
+            output=output,
+            attachments=attachments,
+            store=store,
+            view=view,
+            record=record,
+            client=client,
+        )
+
+    def map_sync(self, data: Any, prompt: str, **options: Any) -> Any:
+        """Run a map to its end and return its frame; for scripts. `options`: as in `map`.
+
+        Raises UsageError inside a running event loop, where `await agent.map(…)` works.
+        """
+        __tracebackhide__ = True
+        instead = "frame = await agent.map(data, prompt)"
+        return finished(lambda: self.map(data, prompt, **options), instead)
+
+    async def eval(
+        self,
+        data: Any,
+        prompt: str,
+        *,
+        score: Any,
+        repeats: int = 5,
+        output: Any = None,
+        expected: str | None = None,
+        failed: float | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        level: float = 0.95,
+        name: str = "",
+        **options: Any,
+    ) -> Evaluation:
+        """Ask `prompt` for each row of `data`, as `map` does, and score the answers.
+
+            found = await agent.eval(df, "Classify {{ text }}", score="label")
+
+        `score`: a function `(answer, row)` that gives a number or bool (see `eval.scoring`), the
+        name of the column with the expected value, or an agent as judge, which gives 0 to 1 and a
+        reason. `repeats`: how often each row is asked. `expected`: the column that the judge may
+        read (by default `expected`, if there is one). `failed`: the score of answers that failed;
+        None leaves them out. `sample`: only so many rows, chosen at random by `seed`. `level`: of
+        the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
+        `map`. Raises UsageError before the first request for what cannot be asked or scored.
+        """
+        from ..agent.eval.evaluate import evaluate
+
+        return await evaluate(
+            self,
+            data,
+            prompt,
+            score=score,
+            repeats=repeats,
+            output=output,
+            expected=expected,
+            failed=failed,
+            sample=sample,
+            seed=seed,
+            level=level,
+            name=name,
+            **options,
+        )
+
+    def eval_sync(self, data: Any, prompt: str, **options: Any) -> Evaluation:
+        """Return an evaluation; for scripts. `options`: as in `eval`.
+
+        Raises UsageError inside a running event loop, where `await agent.eval(…)` works.
+        """
+        __tracebackhide__ = True
+        instead = "found = await agent.eval(data, prompt, score=…)"
+        found: Evaluation = finished(lambda: self.eval(data, prompt, **options), instead)
+        return found
