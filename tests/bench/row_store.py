@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_nb import Agent, Scripted
 from agent_nb.record.record import run_record
-from agent_nb.record.row_store import RowStore
+from agent_nb.rows.store.row_store import RowStore
 
 SIZES = (1, 10, 100)
 

@@ -13,9 +13,9 @@ import re
 
 import pytest
 
-from agent_nb.agent.runs import runs
 from agent_nb.record.signing import user_key
 from agent_nb.record.verify import check
+from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -14,12 +14,12 @@ from helpers.scripts import batch, calling
 
 import agent_nb
 from agent_nb import decode
-from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.host import plugins
 from agent_nb.record.ipynb import load
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import record_hash
+from agent_nb.rows.recorded_runs import runs
 
 pytest_plugins = ["pytester"]
 SETUP = "%load_ext agent_nb\nfrom agent_nb import Scripted, tool\nbase = 40"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent_nb.agent.eval.evaluate import scored_rows
-from agent_nb.agent.eval.evaluation import Evaluation
-from agent_nb.agent.eval.scores import Candidate, Score
-from agent_nb.agent.map.row import RowResult
-from agent_nb.agent.map.table.rows import rows_of
+from agent_nb.rows.eval.evaluate import scored_rows
+from agent_nb.rows.eval.evaluation import Evaluation
+from agent_nb.rows.eval.scores import Candidate, Score
+from agent_nb.rows.map.row import RowResult
+from agent_nb.rows.map.table.rows import rows_of
 
 
 def result(place, answer="yes", **fields):

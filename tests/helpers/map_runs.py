@@ -8,8 +8,8 @@ import msgspec
 from helpers.tape import Tape
 
 from agent_nb import events as e
-from agent_nb.agent.map.row import RowResult
-from agent_nb.agent.map.tally import RowLine, Tally
+from agent_nb.rows.map.row import RowResult
+from agent_nb.rows.map.tally import RowLine, Tally
 
 TEMPLATE = "Is this review positive or negative? {{ text }}"
 SAID = ("Lovely shoes, they fit.", "Came broken, no reply.", "It is fine | I *guess*.")

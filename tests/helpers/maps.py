@@ -3,14 +3,14 @@
 import asyncio
 
 from agent_nb import events
-from agent_nb.agent.map.asking import Answered
-from agent_nb.agent.map.budget import Budget
-from agent_nb.agent.map.driver import Job, MapDriver
-from agent_nb.agent.map.options import MapOptions
-from agent_nb.agent.map.results import Results
-from agent_nb.agent.map.row import Row, RowResult
 from agent_nb.events.log import EventLog
 from agent_nb.record.record import run_record
+from agent_nb.rows.map.asking import Answered
+from agent_nb.rows.map.budget import Budget
+from agent_nb.rows.map.driver import Job, MapDriver
+from agent_nb.rows.map.options import MapOptions
+from agent_nb.rows.map.results import Results
+from agent_nb.rows.map.row import Row, RowResult
 
 
 class Rows:

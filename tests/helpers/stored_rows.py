@@ -4,8 +4,8 @@ from helpers.scripts import calling
 
 from agent_nb import tool
 from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.row_store import RowStore
 from agent_nb.record.signing import user_key
+from agent_nb.rows.store.row_store import RowStore
 
 
 def signed_by(key, path, rows):

@@ -12,7 +12,7 @@ import shutil
 import pytest
 from helpers.lacking import lacking
 
-from agent_nb.agent.runs import runs
+from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [
     pytest.mark.usefixtures("others"),

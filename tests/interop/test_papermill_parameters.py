@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.agent.runs import runs
+from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [
     pytest.mark.usefixtures("others"),

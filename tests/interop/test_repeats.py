@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from agent_nb.agent.runs import runs
 from agent_nb.record.normalize import normal
+from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
 

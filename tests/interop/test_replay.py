@@ -12,11 +12,11 @@ import shutil
 import nbformat
 import pytest
 
-from agent_nb.agent.runs import runs
 from agent_nb.record.agent_cells import agent_cell
 from agent_nb.record.notebook_file import records
 from agent_nb.record.outputs import summaries
 from agent_nb.record.record import KEY, MIME
+from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [
     pytest.mark.usefixtures("others"),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-UNUSED = ("agent_nb.agent.map.stream", "agent_nb.agent.eval.", "agent_nb.codecs.", "pydantic")
+UNUSED = ("agent_nb.rows.map.stream", "agent_nb.rows.eval.", "agent_nb.codecs.", "pydantic")
 FIRST = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell

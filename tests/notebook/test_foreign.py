@@ -12,11 +12,11 @@ from helpers.paths import python_path
 from helpers.streams import ndjson
 from nbformat.v4 import new_code_cell, new_notebook
 
-from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import log_of
+from agent_nb.rows.recorded_runs import runs
 
 AGENT = [
     {"type": "thought", "content": "Look."},

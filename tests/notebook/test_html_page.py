@@ -7,13 +7,13 @@ import re
 import pytest
 
 from agent_nb import Run
-from agent_nb.agent.runs import runs
 from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import html_page as pages
 from agent_nb.notebook.files.html_page import displayed, page
 from agent_nb.record.record import KEY, MIME, run_record
+from agent_nb.rows.recorded_runs import runs
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"plot" * 20).decode()
 OTHER = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"other" * 20).decode()

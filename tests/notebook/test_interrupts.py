@@ -14,11 +14,11 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
-from agent_nb.agent.map.table.rows import rows_of
-from agent_nb.agent.map.table.template import Template
 from agent_nb.notebook.cell import approvals, mapped
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
+from agent_nb.rows.map.table.rows import rows_of
+from agent_nb.rows.map.table.template import Template
 from agent_nb.tools.base import Question
 
 USER = {"time": time, "asyncio": asyncio, "signal": signal}

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from agent_nb import Scripted
-from agent_nb.agent.map.kept.stored import folder
 from agent_nb.record.record import KEY
 from agent_nb.record.signing import sign
+from agent_nb.rows.map.kept.stored import folder
 
 ASK = "Classify {{ text }}"
 TEXTS = ["good", "bad"]
@@ -122,7 +122,7 @@ def test_a_map_of_rows_that_are_stored_changes_no_byte_of_its_store(nb, model, t
 def test_a_map_that_its_record_cannot_hold_says_that_it_cannot_be_tested(
     nb, model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.agent.map.sample.ROWS", 1)
+    monkeypatch.setattr("agent_nb.rows.map.sample.ROWS", 1)
     words = "jupyter agent-nb test cannot replay it"
     mapped(nb, model)
     assert words in nb.last[0]["text/plain"]

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from agent_nb.agent.runs import runs
 from agent_nb.events.columns import CALLS, RUNS, TURNS
 from agent_nb.record.find import records
 from agent_nb.record.packing import LARGE
 from agent_nb.record.payloads import detach
 from agent_nb.record.record import KEY, MIME, run_record
+from agent_nb.rows.recorded_runs import runs
 
 
 def cell(cell_id, *records, kind="code"):

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events as e
-from agent_nb.agent.map.kept.recorded import folded
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.record import recorded_calls
@@ -14,6 +13,7 @@ from agent_nb.record.diff import items
 from agent_nb.record.inner_records import KIND
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.recorded_calls import count_equal, digest_calls, list_calls
+from agent_nb.rows.map.kept.recorded import folded
 
 
 def call(name, code, *, span="", status="ok", started=True, approved=None):

@@ -10,8 +10,8 @@ from helpers.map_runs import asked, counted, ended, map_run, planned
 from helpers.tape import Tape
 
 from agent_nb import events as e
-from agent_nb.agent.map.budget import Budget
-from agent_nb.agent.map.tally import Tally
+from agent_nb.rows.map.budget import Budget
+from agent_nb.rows.map.tally import Tally
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html, text

@@ -43,8 +43,8 @@ STAND_INS = frozenset(
     {
         "agent_nb.notebook.cell.approvals",
         "agent_nb.agent.interpolate",
-        "agent_nb.agent.map.table.rows",
-        "agent_nb.agent.map.table.template",
+        "agent_nb.rows.map.table.rows",
+        "agent_nb.rows.map.table.template",
         "agent_nb.notebook.cell.mapped",
         "agent_nb.notebook.cell.trusting",
         "agent_nb.notebook.yes_no",

@@ -34,8 +34,8 @@ from ..options import LATEST, Options
 from .rerun import Choice, again
 
 if TYPE_CHECKING:
-    from ...agent.map.row import Row
-    from ...agent.map.stream import MapStream
+    from ...rows.map.row import Row
+    from ...rows.map.stream import MapStream
 
 MAP = "_map"  # the variable of the latest map
 NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
@@ -55,7 +55,7 @@ class Mapped:
 
     def given(self, agent: Agent) -> Given:
         """Return the inputs of the map. Raises UsageError for data or a prompt of no use."""
-        from ...agent.map.stream import map_of
+        from ...rows.map.stream import map_of
 
         options = self._options
         self._stream = map_of(
@@ -163,7 +163,7 @@ def unplayable(stream: Stream, tape: Tape) -> str:
 
 def to_finish(tape: Tape) -> bool:
     """Return whether a map of the user's own has rows that failed, which are asked again."""
-    from ...agent.map.kept.recorded import failed
+    from ...rows.map.kept.recorded import failed
 
     return tape.own and failed(tape.events) > 0
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ...agent.map.kept import forgetting
-from ...agent.map.kept.stored import folder
 from ...agent.run import Run
 from ...errors import UsageError
 from ...host.paths import tilde
 from ...record.record import Record, events_of
+from ...rows.map.kept import forgetting
+from ...rows.map.kept.stored import folder
 from ...view.format import clip, plural
 from .recovery import date
 

@@ -12,7 +12,6 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from ...agent.run import Run
-from ...agent.runs import Runs
 from ...codecs.convert import decode
 from ...errors import UsageError
 from ...events.log import EventLog
@@ -23,6 +22,7 @@ from ...record.ranking import ranked
 from ...record.record import log_of
 from ...record.recorded_calls import list_log_calls, read_logs
 from ...record.signing import user_key
+from ...rows.recorded_runs import Runs
 
 
 def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:

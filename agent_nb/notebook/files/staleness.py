@@ -22,7 +22,6 @@ import msgspec
 
 from ...agent.context_check import compare, listed
 from ...agent.interpolate import interpolate
-from ...agent.map.kept.recorded import failed
 from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
@@ -34,6 +33,7 @@ from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
 from ...rows.agent import Agent
+from ...rows.map.kept.recorded import failed
 from ...view.format import clip, plural
 from ..cell.identity import Cell
 from ..cell.mapped import Mapped

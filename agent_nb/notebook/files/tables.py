@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...agent.runs import Runs
 from ...errors import UsageError
+from ...rows.recorded_runs import Runs
 from ...view.draw.visible import output
 from ...wire.text_limits import fit
 

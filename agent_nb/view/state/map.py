@@ -16,7 +16,7 @@ from msgspec import Meta
 from ...events import Delta, State
 from .cards import Card, CardList
 
-STOPPED = "stopped"  # a kind of failures: see `agent.map.tally`
+STOPPED = "stopped"  # a kind of failures: see `rows.map.tally`
 QUARTERS = 4
 LONGEST = 1 << 20  # characters of live counts
 
@@ -61,7 +61,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """A map at one moment: see `agent.map.tally.Snapshot`. `sample`: at its end, some rows."""
+    """A map at one moment: see `rows.map.tally.Snapshot`. `sample`: at its end, some rows."""
 
     total: Count
     done: Count = 0

@@ -1,0 +1,248 @@
+"""`agent.eval`: ask every row, as often as wished, and score every answer.
+
+Rules
+- The answers are a map, and so are the judge's: recorded, replayed, stored and stopped like one.
+- What is wrong with the scoring is reported before the first request.
+- `seed` chooses the rows of a `sample`; nothing else is random. The same answers give the same
+  numbers, so a replay does too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ...agent.configuration import Configuration
+from ...agent.typed.output_type import OutputType
+from ...errors import UsageError, did_you_mean, unknown_name
+from ..map.finish import Finished
+from ..map.options import MapOptions
+from ..map.row import Row, RowResult
+from ..map.row_result import typed_output
+from ..map.stream import MapStream, map_of
+from ..map.table.rows import Rows, rows_of
+from .evaluated import Spent
+from .evaluation import Evaluation
+from .intervals import check_level
+from .judge import JudgeScore
+from .kept_scores import KIND, compare_scores, scores_payload
+from .pairing import row_key
+from .scores import Candidate, Score, ScoredRow, Scores
+from .scoring import ColumnScore, FunctionScore, Scorer
+
+EXPECTED = "expected"  # the column that a judge reads by default
+_SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
+# parameters of `map_of` that are not options here
+_OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late", "finish"})
+_OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
+
+
+async def evaluate(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    *,
+    score: Any,
+    repeats: int,
+    output: Any,
+    expected: str | None,
+    failed: float | None,
+    sample: int | None,
+    seed: int,
+    level: float,
+    name: str,
+    limit: int | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
+    check_level(level)
+    _check_options(options)
+    asking = MapOptions(
+        repeats=repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
+    ).checked()
+    rows = sampled(rows_of(data, limit), sample, seed)
+    kind = agent.output if output is None else OutputType(output)
+    beside = {name: options[name] for name in _SHARED if name in options}
+    scorer = scorer_of(
+        score,
+        rows,
+        output=kind,
+        expected=expected,
+        options=asking,
+        beside=beside,
+        folder=agent.folder,
+    )
+    scoring = Scoring(scorer, rows, kind)
+    judged = isinstance(scorer, JudgeScore)
+    finish = None if judged else scoring.finish
+    stream = map_of(agent, rows.data, prompt, asking, output=output, finish=finish, **options)
+    await stream
+    candidates, scores = await scoring.of(stream)
+    return Evaluation.of(
+        scored_rows(candidates, scores.each, failed),
+        name=name or agent.name,
+        prompt=agent.redaction().value(prompt),
+        scored_by=scorer.words,
+        data=rows,
+        repeats=repeats,
+        level=level,
+        bounded=scores.bounded,
+        judged=judged,
+        failed_as=failed,
+        judging=Spent(scores.tokens, scores.cost),
+        output=kind,
+    )
+
+
+class Scoring:
+    """Scores the answers of one map, once."""
+
+    def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
+        self._scorer, self._rows, self._output = scorer, rows, output
+        self._found: tuple[list[Candidate], Scores] | None = None
+
+    async def of(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
+        """Return the answers of a map that is over, and their scores."""
+        if self._found is None:
+            candidates = candidates_of(
+                self._rows, stream.rows, stream.results, self._output, stream.pictures
+            )
+            self._found = candidates, await scored(self._scorer, candidates)
+        return self._found
+
+    async def finish(self, stream: MapStream) -> Finished:
+        """Return the scores for the record of the map, whose rows are over."""
+        candidates, scores = await self.of(stream)
+        inputs = self._scorer.inputs(candidates) or {}
+        payload = scores_payload(self._scorer.words, candidates, scores.each, inputs)
+        return Finished(KIND, payload, compare_scores)
+
+
+def scorer_of(
+    score: Any,
+    rows: Rows,
+    *,
+    output: OutputType | None,
+    expected: str | None,
+    options: MapOptions,
+    beside: Mapping[str, Any],
+    folder: str = ".",
+) -> Scorer:
+    """Return what scores. Raises UsageError for what cannot.
+
+    `options`, `beside`: those of the map, which a judge takes too. `folder`: the notebook's.
+    """
+    if expected is not None and expected not in rows:
+        raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
+    if isinstance(score, Configuration):
+        found = EXPECTED if expected is None and EXPECTED in rows else expected
+        return JudgeScore(score, found, msgspec.structs.replace(options, repeats=1), beside)
+    if isinstance(score, str):
+        return ColumnScore(score, rows.names, output)
+    if callable(score):
+        return FunctionScore(score, folder)
+    raise UsageError(
+        f"score is a {type(score).__name__}. Give a function of (answer, row), the name of the column with the expected value, or an Agent as judge."
+    )
+
+
+def sampled(rows: Rows, sample: int | None, seed: int) -> Rows:
+    """Return `sample` rows at random, in the order of the data; None, or few rows: all."""
+    if sample is None:
+        return rows
+    if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
+        raise UsageError(f"sample={sample!r}: give a whole number of rows, at least 1.")
+    if sample >= len(rows):
+        return rows
+    places = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
+    take = _TAKE.get(rows.kind) or _items
+    return rows_of(take(rows.data, places))
+
+
+_TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
+    "pandas": lambda frame, places: frame.iloc[places],
+    "polars": lambda frame, places: frame[places],
+}
+
+
+def _items(items: Sequence[Any], places: list[int]) -> list[Any]:
+    return [items[place] for place in places]
+
+
+def candidates_of(
+    rows: Rows,
+    asked: Sequence[Row],
+    results: Sequence[RowResult],
+    output: OutputType | None,
+    pictures: Callable[[Row], Sequence[Any]],
+) -> list[Candidate]:
+    """Return the answers with their rows, in the order of the results.
+
+    `pictures` reads those of a row, which may be too many to be held.
+    """
+    return [
+        Candidate(
+            place=row.place,
+            repeat=row.repeat,
+            result=result,
+            row=rows.values(row.place),
+            prompt=row.prompt,
+            pictures=partial(pictures, row),
+            value=result.answer
+            if output is None or result.status != "ok"
+            else typed_output(result, output),
+        )
+        for row, result in zip(asked, results, strict=True)
+    ]
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that a map does not have."""
+    known = sorted({*_OPTIONS, *inspect.signature(map_of).parameters} - _OURS)
+    unknown = next((name for name in options if name not in known), "")
+    if unknown:
+        hint = did_you_mean(unknown, known)
+        raise UsageError(unknown_name("option", unknown, known, hint=hint))
+
+
+async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
+    """Return a score for each candidate; an answer that failed keeps the error of its run."""
+    good = [c for c in candidates if c.result.status == "ok"]
+    found = await scorer.score(good)
+    each = iter(found.each)
+    return Scores(
+        [next(each) if c.result.status == "ok" else _failed(c) for c in candidates],
+        found.bounded,
+        found.tokens,
+        found.cost,
+    )
+
+
+def _failed(candidate: Candidate) -> Score:
+    result = candidate.result
+    return Score(None, result.failure, result.error or result.status)
+
+
+def scored_rows(
+    candidates: Sequence[Candidate], scores: Sequence[Score], failed: float | None
+) -> list[ScoredRow]:
+    """Return the rows with the scores of their answers."""
+    by_place: dict[int, list[tuple[Candidate, Score]]] = {}
+    for candidate, score in zip(candidates, scores, strict=True):
+        by_place.setdefault(candidate.place, []).append((candidate, score))
+    return [
+        ScoredRow(
+            place,
+            row_key(found[0][0].row),
+            found[0][0].row,
+            tuple(c.result for c, _ in found),
+            tuple(s for _, s in found),
+            failed,
+        )
+        for place, found in by_place.items()
+    ]

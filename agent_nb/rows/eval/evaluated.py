@@ -1,0 +1,117 @@
+"""The figures of an evaluation: how well a prompt did over the rows of a table.
+
+Why apart from `evaluation`: frames, pages and plots are made of these; an evaluation shows itself
+by them.
+
+Rules: a value; everything is worked out from the scored rows, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import msgspec
+
+from ...agent.typed.output_type import OutputType
+from ..map.table.rows import Rows
+from .intervals import Interval
+from .scores import ScoredRow, failures, total
+from .statistic import Statistic, of_rows
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Tokens, and dollars (None: unknown)."""
+
+    tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.tokens + other.tokens, total((self.cost, other.cost)))
+
+
+class Evaluated(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
+
+    `scored_by` says what scored, `judged` whether that was a judge. `answering` and `judging` are
+    what each cost. `data` are the rows.
+    """
+
+    name: str
+    prompt: str
+    scored_by: str
+    scored: tuple[ScoredRow, ...]
+    statistic: Statistic
+    data: Rows
+    repeats: int = 1
+    level: float = 0.95
+    bounded: bool = False
+    judged: bool = False
+    failed_as: float | None = None
+    answering: Spent = Spent()
+    judging: Spent = Spent()
+    output: OutputType | None = None
+
+    @classmethod
+    def of(cls, scored: Sequence[ScoredRow], **about: Any) -> Self:
+        """Return the figures of scored rows; `about`: its other fields."""
+        known = [row.score for row in scored if row.score is not None]
+        results = [result for row in scored for result in row.results]
+        statistic = of_rows(
+            known,
+            repeats=about.get("repeats", 1),
+            level=about.get("level", 0.95),
+            bounded=about.get("bounded", False) and _possible(about.get("failed_as")),
+        )
+        answering = Spent(sum(r.input + r.written for r in results), total(r.cost for r in results))
+        return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score of the rows that have one; None if no row has."""
+        return self.statistic.value
+
+    @property
+    def interval(self) -> Interval | None:
+        """The confidence interval of the mean, or None; `words` says which, or why not."""
+        return self.statistic.interval
+
+    @property
+    def words(self) -> str:
+        """What the mean and its interval are, in words."""
+        return self.statistic.words
+
+    @property
+    def rows(self) -> int:
+        """How many rows were asked."""
+        return len(self.scored)
+
+    @property
+    def failed(self) -> int:
+        """How many rows have no answer with a score."""
+        return sum(row.unscored == len(row.scores) for row in self.scored)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many answers have no score, by kind of error."""
+        return failures(self.scored)
+
+    @property
+    def unsteady(self) -> int:
+        """How many rows have repeats that score differently."""
+        return sum(len({s.value for s in r.scores if s.value is not None}) > 1 for r in self.scored)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of answers and judge."""
+        return (self.answering + self.judging).tokens
+
+    @property
+    def cost(self) -> float | None:
+        """The dollars of answers and judge; None if unknown."""
+        return (self.answering + self.judging).cost
+
+
+def _possible(failed_as: float | None) -> bool:
+    """Return whether the score of failed rows leaves all scores within 0 to 1."""
+    return failed_as is None or 0 <= failed_as <= 1

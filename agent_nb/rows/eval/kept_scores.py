@@ -1,0 +1,115 @@
+"""The scores of an evaluation in the record of its map, and how those of a replay differ.
+
+Why: the answers of a replay come from the record, and are scored anew. Without the scores of then,
+another score function or expected value would give other figures without a word.
+
+Rules
+- Each answer has its score, None without one. An evaluation of more than `MOST` answers keeps the
+  mean and a digest of the scores.
+- Another score or expected value is a change; other code of a function that gives the same scores
+  is a warning. A record without scores is not compared.
+- A judge's scores stand in the record of its own map.
+- What a record holds is a stranger's: whatever is not of these types differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from ...agent.replay_check import Change, Checked
+from ...record.packing import digest
+from ...view.format import plural
+from .intervals import mean
+from .scores import Candidate, Score
+
+KIND = "map.scores"  # of the state that holds them
+MOST = 5_000
+UNSEEN = "the scores of an evaluation are not compared: its record has none"
+
+
+def scores_payload(
+    scored_by: str,
+    candidates: Sequence[Candidate],
+    scores: Sequence[Score],
+    inputs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the scores as the payload of the state; `inputs`: what the scorer depends on."""
+    values = [score.value for score in scores]
+    known = [value for value in values if value is not None]
+    kept: dict[str, Any] = {"by": scored_by, **inputs}
+    if len(values) > MOST:
+        kept = {k: digest(v) if isinstance(v, list) else v for k, v in kept.items()}
+        return {**kept, "count": len(values), "mean": mean(known), "digest": digest(values)}
+    rows = [[c.place, c.repeat] for c in candidates]
+    return {**kept, "rows": rows, "scores": values}
+
+
+def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
+    """Return how the scores of a replay differ from the recorded ones (None: there are none)."""
+    if recorded is None:
+        return Checked(unseen=(UNSEEN,))
+    old = recorded if isinstance(recorded, Mapping) else {}
+    return Checked(changes=tuple(_changes(old, fresh)))
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    head = f"the evaluation ({new['by']}) changed since the recording"
+    if words := _scores(old, new):
+        yield Change(text=f"{head}: {words}")
+    elif old.get("code", "") != new.get("code", ""):
+        yield Change(text=f"{head}: its code, but no score", warning=True)
+    if old.get("by") != new["by"]:
+        yield Change(text=f"{head}: it was scored by {str(old.get('by'))[:80]}")
+    elif (labels := old.get("expected")) != new.get("expected"):
+        named = _named(new, _unequal(_listed(labels), _listed(new.get("expected"))))
+        yield Change(text=f"{head}: the expected value{named}")
+
+
+def _scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return how the scores differ in words, "" if they do not."""
+    if "scores" not in new:
+        same = all(old.get(name) == new[name] for name in ("count", "digest"))
+        return "" if same else f"some of its {new['count']:,} scores"
+    before, now = _listed(old.get("scores")), new["scores"]
+    if len(before) != len(now):
+        return f"it has {plural(len(now), 'score')}, not {len(before)}"
+    other = _unequal(before, now)
+    if not other:
+        return ""
+    was, score = (_word(side[other[0]]) for side in (before, now))
+    return f"{plural(len(other), 'score')} of {len(now)}{_named(new, other[:1])} ({was} → {score})"
+
+
+def _unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:
+    pairs = enumerate(zip_longest(old, new))
+    return [
+        at for at, (a, b) in pairs if a != b and not (_number(a) and _number(b) and _close(a, b))
+    ]
+
+
+def _named(new: Mapping[str, Any], at: Sequence[int]) -> str:
+    """Return the name of the first answer that differs."""
+    rows = new.get("rows") or []
+    if not at or at[0] >= len(rows):
+        return ""
+    place, repeat = rows[at[0]]
+    return f", first of row {place}" + (f", repeat {repeat}" if repeat else "")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _word(value: Any) -> str:
+    return f"{value:.6g}" if _number(value) else "no score" if value is None else str(value)[:40]

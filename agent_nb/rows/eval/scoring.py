@@ -1,0 +1,223 @@
+"""What scores an answer: a function, a column with the expected value, or an agent as judge.
+
+Rules
+- A function is called as `f(answer, row)`, or with the answer alone if it takes one argument.
+  `answer` is the typed answer, else the text; `row` holds the values of the columns by name. A
+  function whose arguments are called `answer`, `text`, `row` or `prompt` gets these by name. It
+  returns a number or a bool, or awaits one.
+- A column is compared by `equal`. Of a typed answer counts the field with the column's name, else
+  its only field.
+- An exception of the function is the error of that answer and names the row; the others are scored.
+- What can be checked before the first request is checked then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Protocol
+
+from ...agent.typed.output_type import OutputType
+from ...errors import UsageError, did_you_mean
+from ...record.packing import digest
+from ...tools.source import code_of
+from ...wire.json_text import nearest
+from ...wire.text_limits import cut_end
+from .scores import SCORE, UNSCORED, Candidate, Score, Scores
+
+NAMES: dict[str, Callable[[Candidate], Any]] = {
+    "answer": lambda c: c.value,
+    "text": lambda c: c.result.answer,
+    "row": lambda c: c.row,
+    "prompt": lambda c: c.prompt,
+}
+_IN_ORDER = ("answer", "row")
+_LONGEST = 500  # characters of an error
+_AT_ONCE = 10  # scores that are awaited
+LARGEST = 1e100  # of a score: sums of squares stay finite
+
+
+class Scorer(Protocol):
+    """Scores answers. `words` names it."""
+
+    words: str
+
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any] | None:
+        """Return what the scores depend on beside the answers, for the record of their map.
+
+        None: the scores stand in a record of their own.
+        """
+
+    async def score(self, candidates: Sequence[Candidate]) -> Scores:
+        """Return the scores, in the order of the candidates."""
+
+
+class FunctionScore:
+    """Scores by a function of the user's. Raises UsageError for one that cannot be called.
+
+    Its scores are from 0 to 1 if it gives bools; of numbers it is not known.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
+        """`folder`: the notebook's, whose code counts."""
+        self._folder = folder
+        self.words = f"function {getattr(function, '__name__', type(function).__name__)}"
+        self._function = function
+        self._names, self._by_name = _parameters(function, self.words)
+        self._numbers = False
+
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+        """Return the digest of the function's code."""
+        return {"code": code_of(self._function, self._folder).digest}
+
+    async def score(self, candidates: Sequence[Candidate]) -> Scores:
+        """Return the scores; those that are awaited are awaited together."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(candidate: Candidate) -> Score:
+            async with places:
+                await asyncio.sleep(0)  # a long list of quick scores does not block the loop
+                return await self._one(candidate)
+
+        self._numbers = False
+        each = await asyncio.gather(*(one(c) for c in candidates))
+        return Scores(each, not self._numbers)
+
+    async def _one(self, candidate: Candidate) -> Score:
+        values = [NAMES[name](candidate) for name in self._names]
+        try:
+            found = (
+                self._function(**dict(zip(self._names, values, strict=True)))
+                if self._by_name
+                else self._function(*values)
+            )
+            value = await found if inspect.isawaitable(found) else found
+            self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
+            return _number(candidate, value)
+        except Exception as error:  # the user's code
+            return faulty(candidate, f"{type(error).__name__}: {error}")
+
+
+class ColumnScore:
+    """Scores 1 for answers equal to a column's value, else 0. Raises UsageError."""
+
+    def __init__(self, column: str, columns: Sequence[str], output: OutputType | None) -> None:
+        if column not in columns:
+            raise UsageError(
+                f"score={column!r} names no column.{did_you_mean(column, columns)} Columns: {', '.join(columns)}."
+                " Give the name of the column with the expected value, a function, or an agent as judge."
+            )
+        self.words = f"equal to column {column!r}"
+        self._column = column
+        self._field = _field(column, output)
+
+    def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+        """Return the digests of the expected values."""
+        return {"expected": [digest(_expected(c.row.get(self._column))) for c in candidates]}
+
+    async def score(self, candidates: Sequence[Candidate]) -> Scores:
+        """Return 1.0 or 0.0 for each candidate."""
+        return Scores([self._one(c) for c in candidates], True)
+
+    def _one(self, candidate: Candidate) -> Score:
+        expected = candidate.row.get(self._column)
+        if expected is None:
+            return faulty(candidate, f"the column {self._column!r} holds no expected value")
+        answer = candidate.result.output
+        if answer is None:
+            answer = candidate.result.answer
+        if self._field and isinstance(answer, Mapping):
+            answer = answer.get(self._field)
+        return Score(float(equal(answer, expected)))
+
+
+def equal(answer: Any, expected: Any) -> bool:
+    """Return whether an answer is the expected value.
+
+    Texts are compared without white space around them, and exactly else. A text that is a number is
+    compared as one with an expected number, `true` and `false` in any case with an expected bool.
+    """
+    expected = _bare(expected)
+    if isinstance(answer, str) and isinstance(expected, bool):
+        return answer.strip().casefold() == str(expected).casefold()
+    if isinstance(answer, str) and isinstance(expected, int | float):
+        try:
+            return float(answer) == expected
+        except ValueError:
+            return False
+    if isinstance(answer, str):
+        return answer.strip() == str(expected).strip()
+    if isinstance(answer, bool) != isinstance(expected, bool):
+        return False
+    return bool(answer == nearest(expected)[0])
+
+
+def _bare(expected: Any) -> Any:
+    if isinstance(expected, Enum):
+        expected = expected.value
+    # the lists of a frame that was read from Parquet
+    return expected.tolist() if type(expected).__name__ == "ndarray" else expected
+
+
+def _expected(value: Any) -> Any:
+    return nearest(_bare(value))[0]
+
+
+def faulty(candidate: Candidate, why: str) -> Score:
+    """Return the score of an answer that could not be scored; the message names the row."""
+    where = f"row {candidate.place}" + (f", repeat {candidate.repeat}" if candidate.repeat else "")
+    return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
+
+
+def _number(candidate: Candidate, value: Any) -> Score:
+    """Return a function's result as a score."""
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if abs(number) <= LARGEST:
+        return Score(number)
+    said = cut_end(repr(value), 80)
+    return faulty(
+        candidate, f"the function returned {said}; return a number up to {LARGEST:g}, or a bool"
+    )
+
+
+def _parameters(function: Callable[..., Any], words: str) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the values to call with, and whether to pass them by name."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a built-in that does not say
+        return _IN_ORDER[:1], False
+    needed = [p for p in parameters if p.default is p.empty and p.kind not in _ANY]
+    known = [p.name for p in parameters if p.name in NAMES and p.kind is not p.POSITIONAL_ONLY]
+    if known and all(p.name in known for p in needed):
+        return tuple(known), True
+    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = [p for p in needed if p in taken]
+    if len(least) < len(needed) or len(least) > len(_IN_ORDER) or not parameters:
+        raise UsageError(
+            f"The {words} cannot be called with an answer and a row. Write it as `def score(answer, row)`; it may also take `text` and `prompt`."
+        )
+    return _IN_ORDER[: max(len(least), 1)], False
+
+
+_ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _field(column: str, output: OutputType | None) -> str:
+    """Return the field of a typed answer that is compared; "": all of it. Raises UsageError."""
+    if output is None or output.wrapped:
+        return ""
+    fields = [*output.schema.get("properties", {})]
+    if column in fields or len(fields) == 1:
+        return column if column in fields else fields[0]
+    if not fields:
+        return ""
+    raise UsageError(
+        f"{output.name} has the fields {', '.join(fields)}; none is called {column!r}, so it is not known which to compare."
+        f" Call the column like the field, or give a function: score=lambda answer, row: answer.{fields[0]} == row[{column!r}]."
+    )

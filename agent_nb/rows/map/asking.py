@@ -1,0 +1,147 @@
+"""What asks the rows of a map: here, in workers of a pool, or on other machines.
+
+Rules
+- An asker returns a result for every row, whatever happened to it; only a cancellation is raised.
+- It stores nothing: a row is finished when the driver has stored it.
+- `LocalRows` asks here. What the rows share (`assembly.Basis`) is made once.
+- A row whose answer broke off in the middle is asked again, as a run of its own: of a row, nobody
+  has read the beginning. Not if a tool has run, because that may not be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+
+from ... import events
+from ...agent.assembly import Basis, plan
+from ...agent.attachments import without_text
+from ...agent.configuration import Configuration
+from ...agent.context import Context
+from ...agent.loop import Loop
+from ...events.completion import missing
+from ...events.log import EventLog
+from ...models.http.limiter import tightened
+from ...models.http.waits import rest, stopping
+from ...record.record import Record, run_record, status_of
+from ...tools.base import Decision, Question
+from .row import Row, RowResult
+from .row_clock import RowClock
+from .row_result import Beside, failed, result_of
+
+STOPPED = "stopped with its map"
+BROKEN = ("cut", "timeout")  # codes of faults that end an answer in the middle
+AGAIN = (1.0, 4.0)  # seconds before a row is asked again whose answer broke off
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What came of a row, and the unsigned record of its run (None: it never began)."""
+
+    result: RowResult
+    record: Record | None = None
+
+
+class RowAsker(Protocol):
+    """Asks rows of one map, several at once."""
+
+    async def ask(self, row: Row) -> Answered:
+        """Ask one row and return what came of it; a cancellation stops its run."""
+
+    async def aclose(self) -> Any:
+        """Release what the asker holds: connections, futures."""
+
+
+class LocalRows:
+    """Asks rows in this event loop: each is a run with a log of its own.
+
+    A row whose task is cancelled is returned as interrupted, so that what it has cost is counted.
+    """
+
+    def __init__(
+        self,
+        agent: Configuration,
+        basis: Basis,
+        *,
+        rpm: int | None = None,
+        notes: Sequence[events.State] = (),
+    ) -> None:
+        """`rpm`: requests per minute at the endpoints while this is open; None: as configured.
+
+        `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
+        the `agent`, which are inputs of the runs.
+        """
+        self._alone = agent.given_of(basis.redaction, "", (), ())
+        self._basis = basis
+        self._notes = notes
+        self._limits = ExitStack()
+        self._limits.enter_context(tightened([model for model, _ in basis.models], rpm=rpm))
+
+    async def ask(self, row: Row) -> Answered:
+        """Ask one row; see `RowAsker`."""
+        beside = Beside()
+        for pause in AGAIN:
+            answered, log = await self._asked(row, beside)
+            if not broke_off(log):
+                return answered
+            beside = beside.more(answered.result)
+            try:
+                await rest(pause)
+            except asyncio.CancelledError:
+                return answered  # so that what it has cost is counted
+        return (await self._asked(row, beside))[0]
+
+    async def _asked(self, row: Row, beside: Beside) -> tuple[Answered, Sequence[events.Event]]:
+        """Ask a row once; return what came of it, and the events of its run."""
+        log = EventLog()
+        user = events.User(
+            content=row.prompt, attachments=without_text(row.attachments), origin="user"
+        )
+        try:
+            given = msgspec.structs.replace(
+                self._alone, prompt=row.prompt, attachments=row.attachments
+            )
+            made = plan(self._basis, log, given, self._notes, ask=_nobody, context=Context())
+            scope = anyio.CancelScope()
+            clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
+        except Exception as fault:  # whatever it is, the other rows are asked
+            return Answered(failed(fault, place=row.place, key=row.key)), log
+        try:
+            with stopping(clock):
+                await loop.run()
+        except asyncio.CancelledError:  # the driver sees that its task was cancelled
+            if not log:
+                raise
+        for event in missing(log, STOPPED):
+            log.append(event)
+        beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
+        result = result_of(log, place=row.place, key=row.key, beside=beside)
+        return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
+
+    async def aclose(self) -> None:
+        """Give up the limits; the connections are the agent's."""
+        self._limits.close()
+
+
+def broke_off(log: Sequence[events.Event]) -> bool:
+    """Return whether the answer of a run broke off in the middle, and asking again does no harm."""
+    fault = next((e for e in reversed(log) if isinstance(e, events.Error) and not e.span), None)
+    if fault is None or fault.code not in BROKEN or status_of(log) != "error":
+        return False
+    if any(isinstance(event, events.Execute) for event in log):
+        return False
+    texts = (events.Think, events.Respond, events.Call)
+    return any(  # a turn counts when it is over, so the fault of one bears the number before it
+        isinstance(event, texts)
+        and (event.turn > fault.turn or (event.turn == fault.turn and event.incomplete))
+        for event in log
+    )
+
+
+async def _nobody(question: Question) -> Decision | None:
+    """Answer a question of a row: nobody can be asked."""
+    return None

@@ -1,0 +1,76 @@
+"""What is made of the results of a map before its log ends, so that its record keeps it.
+
+Why here: an evaluation scores the answers, and a map knows nothing of scores.
+
+Rules
+- It is made when all rows are over; of a map that was stopped, or that failed, nothing is made.
+- A replay makes it anew from the recorded results, and compares it where a test asks for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent.drift import Played
+from ...agent.replay import Player
+from ...agent.replay_check import Checked
+from ...agent.stream import Driver
+from ...errors import Cancelled
+from ...events import Event, State
+from .kept.map_player import MapPlayer, combine_checks
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """What was made: the kind and payload of a state, and how two payloads compare.
+
+    `compare` takes the recorded payload (None: there is none) and the fresh one.
+    """
+
+    kind: str
+    payload: Mapping[str, Any]
+    compare: Callable[[Any, Mapping[str, Any]], Checked]
+
+
+class FinishedPlayer:
+    """Plays a map after it was finished anew and, in a test, compared.
+
+    `finish` makes it from the recorded results; `tape`: the recorded events, None if nothing is
+    compared.
+    """
+
+    def __init__(
+        self,
+        player: Driver,
+        finish: Callable[[], Awaitable[Finished]],
+        tape: Sequence[Event] | None,
+    ) -> None:
+        self._player, self._finish, self._tape = player, finish, tape
+        self._checked: Checked | None = None
+
+    async def run(self) -> None:
+        """Play to the end."""
+        if self._tape is not None:
+            made = await self._finish()
+            self._checked = made.compare(_recorded(self._tape, made.kind), made.payload)
+        await self._player.run()
+
+    def cancel(self, why: Cancelled) -> None:
+        """Stop the replay."""
+        self._player.cancel(why)
+
+    @property
+    def played(self) -> Played:
+        """The outcome so far."""
+        assert isinstance(self._player, Player | MapPlayer)
+        played = self._player.played
+        checks = [each for each in (played.checked, self._checked) if each is not None]
+        return msgspec.structs.replace(played, checked=combine_checks(checks))
+
+
+def _recorded(tape: Sequence[Event], kind: str) -> Any:
+    """Return the recorded payload of a kind, None if there is none."""
+    own = (e for e in tape if isinstance(e, State) and e.kind == kind and not e.span)
+    return next((event.payload for event in own), None)

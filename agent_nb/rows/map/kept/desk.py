@@ -1,0 +1,322 @@
+"""Hands out the rows of a map and takes back what came of them; `StoreDesk` keeps it in a store.
+
+Why apart from the driver: which rows are still to be asked depends on what other kernels do with
+the same store, and a row counts only when it is kept.
+
+Rules
+- A row is handed out once. With a store it is claimed first; rows that are another kernel's are
+  waited for, and taken from the store or asked here once its lease has run out.
+- `give` never waits. What was given is delivered when it is kept, in the order in which it came.
+- The store is used by one thread, in batches: what is there to put and to claim goes into one
+  visit, so that a slow disk makes larger batches, not a longer queue.
+- `settle` needs no event loop: a map whose loop was shut down keeps what is done. If the store
+  fails, the rows are delivered all the same, and the fault is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import msgspec
+
+from ....record.record import Record
+from ...store.row_claims import LEASE
+from ...store.row_store import RowStore
+from ..row import Row, RowResult
+from .stored import found
+
+RENEW = 5.0  # s between two renewals
+POLL = 1.0  # s between two questions for the rows of other kernels
+FEW = 500  # rows that are looked up at once
+
+Deliver = Callable[[Row, RowResult, Record | None], None]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A row that is over."""
+
+    row: Row
+    result: RowResult
+    record: Record | None
+
+
+class Desk(Protocol):
+    """Where the workers of a map get their rows and leave what came of them."""
+
+    @property
+    def left(self) -> Sequence[Row]:
+        """The rows that are to be asked, before the first is taken."""
+
+    async def find(self) -> None:
+        """Deliver the rows that are known already."""
+
+    async def take(self) -> Row | None:
+        """Return the next row to ask; None if there are no more."""
+
+    def give(self, done: Done) -> None:
+        """Take what came of a row that was asked."""
+
+    async def serve(self) -> None:
+        """Do what `take` and `give` wait for, until cancelled."""
+
+    def settle(self) -> None:
+        """Keep and deliver what was given, and give up the rows that were not asked."""
+
+
+class PlainDesk:
+    """A desk without a store: what is given is delivered at once."""
+
+    def __init__(self, rows: Sequence[Row], deliver: Deliver) -> None:
+        self._left = deque(rows)
+        self._deliver = deliver
+
+    @property
+    def left(self) -> Sequence[Row]:
+        """All rows."""
+        return self._left
+
+    async def find(self) -> None:
+        """Do nothing: no row is known."""
+
+    async def take(self) -> Row | None:
+        """Return the next row."""
+        return self._left.popleft() if self._left else None
+
+    def give(self, done: Done) -> None:
+        """Deliver a row."""
+        self._deliver(done.row, done.result, done.record)
+
+    async def serve(self) -> None:
+        """Do nothing."""
+
+    def settle(self) -> None:
+        """Do nothing: everything is delivered."""
+
+
+class StoreDesk:
+    """A desk with a store.
+
+    `trust`: records of others that count (see `stored.found`). `say` receives in words what is
+    waited for, "" when that is over. `sleep` waits for seconds.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        deliver: Deliver,
+        store: RowStore,
+        *,
+        trust: bool | Collection[str] = False,
+        say: Callable[[str], object] = lambda words: None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self._left = deque(rows)
+        self._deliver, self._store, self._trust, self._sleep = deliver, store, trust, sleep
+        self._attempts: dict[str, int] = {}  # of rows that are stored and not yet delivered
+        self._ready: deque[Row] = deque()  # claimed
+        self._out: dict[str, Row] = {}  # handed out, by key
+        self._elsewhere: dict[str, Row] = {}  # claimed by other kernels
+        self._wanting: deque[asyncio.Future[Row | None]] = deque()
+        self._given: list[Done] = []
+        self._keeping: list[Done] = []
+        self._claiming: list[Row] = []
+        self._stored: Sequence[Done] = ()  # the last batch that the thread stored
+        self._bell = asyncio.Event()
+        self._say, self._said = say, ""
+        self._thread = ThreadPoolExecutor(1, "agent_nb map")
+
+    @property
+    def left(self) -> Sequence[Row]:
+        """The rows that the store does not have."""
+        return self._left
+
+    async def find(self) -> None:
+        """Deliver the rows that are in the store."""
+        rows, self._left = list(self._left), deque()
+        for at in range(0, len(rows), FEW):
+            some = rows[at : at + FEW]
+            usable = await self._visit(self._found, some)
+            self._left.extend(row for row in some if row.key not in usable)
+            for row in some:
+                if row.key in usable:
+                    self._deliver(row, *usable[row.key])
+
+    async def take(self) -> Row | None:
+        """Return the next row, claimed; wait while another kernel asks the last ones."""
+        if not (self._ready or self._more):
+            return None
+        wanting: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
+        self._wanting.append(wanting)
+        self._bell.set()
+        return await wanting
+
+    def give(self, done: Done) -> None:
+        """Take a row; it is delivered when it is stored."""
+        self._given.append(done)
+        self._bell.set()
+
+    async def serve(self) -> None:
+        """Store what is given, claim what is wanted, renew the claims, look for other kernels'."""
+        watching = asyncio.ensure_future(self._watch())
+        try:
+            while True:
+                await self._bell.wait()
+                self._bell.clear()
+                await self._exchange()
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    def settle(self) -> None:
+        """Store and deliver what was given, release the other claims, and close the store."""
+        keeping, given = self._keeping, self._given
+        self._keeping, self._given = [], []
+        try:
+            self._after(self._end, keeping, given)
+        finally:
+            for done in (*keeping, *given):
+                self._deliver(done.row, self._counted(done), done.record)
+            self._thread.shutdown(wait=False)
+
+    def _after(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do something after what the thread still does."""
+        try:
+            ended = self._thread.submit(work, *arguments)
+        except RuntimeError:  # the interpreter is shutting down
+            work(*arguments)
+        else:
+            ended.result()
+
+    def _end(self, keeping: list[Done], given: list[Done]) -> None:
+        try:
+            if keeping is not self._stored:  # the visit that would have stored them was cancelled
+                self._put(keeping)
+            self._put(given)
+            self._store.release([row.key for row in (*self._ready, *self._claiming)])
+            self._store.release(list(self._out), asked=True)
+        finally:
+            self._store.close()
+
+    async def _exchange(self) -> None:
+        """Visit the store once: put what was given, and claim a row for each that is wanted."""
+        self._keeping, self._given = self._given, []
+        self._wanting = deque(each for each in self._wanting if not each.done())
+        count = min(max(len(self._wanting) - len(self._ready), 0), len(self._left))
+        self._claiming = [self._left.popleft() for _ in range(count)]
+        keys = [row.key for row in self._claiming]
+        ours = await self._visit(self._change, self._keeping, keys)
+        some, self._claiming = self._claiming, []
+        self._ready.extend(row for row in some if row.key in ours)
+        self._elsewhere |= {row.key: row for row in some if row.key not in ours}
+        kept, self._keeping = self._keeping, []
+        for done in kept:
+            self._deliver(done.row, self._counted(done), done.record)
+        self._hand_out()
+
+    @property
+    def _more(self) -> bool:
+        """Whether rows may become ready, or are to be stored before the last worker ends."""
+        known = (self._left, self._claiming, self._elsewhere, self._given, self._keeping)
+        return any(known)
+
+    def _hand_out(self) -> None:
+        """Give the rows that are ready to those who wait, and None if no more can come."""
+        while self._wanting and (self._ready or not self._more):
+            wanting = self._wanting.popleft()
+            if wanting.done():
+                continue
+            row = self._ready.popleft() if self._ready else None
+            if row is not None:
+                self._out[row.key] = row
+            wanting.set_result(row)
+        if self._wanting and (self._left or self._given):
+            self._bell.set()
+
+    def _change(self, kept: Sequence[Done], keys: Sequence[str]) -> set[str]:
+        """Store what is over and claim what is wanted in one transaction: the disk syncs each."""
+        if not kept and not keys:
+            return set()
+        with self._store.visit():
+            self._put(kept)
+            ours = self._store.claim(keys, LEASE) if keys else set()
+        self._stored = kept
+        return ours
+
+    def _put(self, kept: Sequence[Done]) -> None:
+        """Store the rows whose runs came to an end; free the claims on the others."""
+        if ended := [(d.row.key, d.record, _times(d)) for d in kept if d.record and _ended(d)]:
+            self._attempts |= self._store.put(ended)
+        if rest := [d.row.key for d in kept if not _ended(d)]:
+            self._store.release(rest, asked=True)
+        for done in kept:
+            self._out.pop(done.row.key, None)
+
+    def _counted(self, done: Done) -> RowResult:
+        """Return a result with how often the row was asked by all kernels."""
+        times = self._attempts.pop(done.row.key, done.result.attempts)
+        return msgspec.structs.replace(done.result, attempts=times)
+
+    async def _watch(self) -> None:
+        waited = 0.0
+        while True:
+            await self._sleep(POLL)
+            waited += POLL
+            if waited >= RENEW:
+                waited = 0.0
+                await self._visit(self._store.renew, LEASE)
+            if self._elsewhere and self._wanting:
+                await self._look()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say for how many rows of other kernels the workers wait, if that has changed."""
+        count = len(self._elsewhere) if self._wanting else 0
+        rows = f"{count:,} row{'' if count == 1 else 's'}"
+        words = (
+            f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
+        )
+        if words != self._said:
+            self._said = words
+            self._say(words)
+
+    async def _look(self) -> None:
+        """Take the rows of other kernels that are over, or that they have given up."""
+        rows = list(self._elsewhere.values())[:FEW]
+        usable, ours = await self._visit(self._seen, rows)
+        for row in rows:
+            if row.key in usable:
+                self._deliver(row, *usable[row.key])
+            elif row.key in ours:
+                self._ready.append(row)
+            else:
+                continue
+            del self._elsewhere[row.key]
+        self._hand_out()
+
+    def _seen(self, rows: Sequence[Row]) -> tuple[dict[str, tuple[RowResult, Record]], set[str]]:
+        usable = self._found(rows)
+        wanted = [row.key for row in rows if row.key not in usable][: len(self._wanting)]
+        return usable, self._store.claim(wanted, LEASE)
+
+    def _found(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
+        """Return the rows that need not be asked."""
+        known = found(self._store, rows, trust=self._trust)
+        return {each.row.key: (each.result, each.record) for each in known if each.usable}
+
+    async def _visit(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Use the store in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+
+def _times(done: Done) -> int:
+    """Return how often a row was asked by this map: workers that die leave rows to others."""
+    return max(done.result.attempts, 1)
+
+
+def _ended(done: Done) -> bool:
+    """Return whether the row's run came to an end of its own."""
+    return done.record is not None and done.record.get("status") != "interrupted"

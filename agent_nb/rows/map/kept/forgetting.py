@@ -1,0 +1,113 @@
+"""The stores of maps in the state folder: which there are, and removing what they hold.
+
+Rules
+- A run of a map names its store in the settings of its `run_start`: the map's id, and the path if
+  the user chose it. A path counts only if the caller vouches for the run.
+- An empty file without claims is removed; otherwise only its rows are.
+- A file that cannot be read is listed without rows, and never removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ....errors import UsageError
+from ....events import Event, RunStart
+from ...store.row_store import RowStore
+from .stored import ENDING, Store, folder, is_named
+
+MAP = "map"  # the setting
+_ID = re.compile(r"[0-9a-f]{8,64}").fullmatch
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A store: its file, the words of its maps, its rows (None: it cannot be read).
+
+    `size` is in bytes, `used` epoch seconds.
+    """
+
+    file: Path
+    said: Sequence[str]
+    rows: int | None
+    size: int
+    used: float
+
+
+def origin(id_: str, store: Store) -> dict[str, str]:
+    """Return what the settings of a map say of its store."""
+    return {"id": id_, **({"store": str(store)} if is_named(store) else {})}
+
+
+def stores_of(log: Iterable[Event]) -> tuple[str, str] | None:
+    """Return the id of the map in a log and the path that its user chose ("": none).
+
+    None if the log is not that of a map.
+    """
+    start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
+    words = start.settings.get(MAP)
+    found = words if isinstance(words, Mapping) else {}
+    id_ = str(found.get("id", ""))
+    return (id_, str(found.get("store", ""))) if _ID(id_) else None
+
+
+def listed() -> list[Kept]:
+    """Return the stores in the state folder, the newest first."""
+    return sorted(map(_kept, folder().glob(f"*{ENDING}")), key=lambda kept: -kept.used)
+
+
+def _kept(file: Path) -> Kept:
+    status = file.lstat()
+    said: list[str] = []
+    rows = None
+    try:
+        store = RowStore.open(file, "", b"", owner="list", read_only=True)
+        try:
+            maps = store.maps()
+        finally:
+            store.close()
+        said, rows = [words for words, _ in maps.values()], sum(n for _, n in maps.values())
+    except UsageError:
+        pass
+    return Kept(file, said, rows, status.st_size, status.st_mtime)
+
+
+def forget(id_: str, store: str = "") -> int:
+    """Remove the rows of a map from its store; return how many there were.
+
+    Raises UsageError if the file cannot be used.
+    """
+    file = Path(os.path.expanduser(store)) if store else folder() / f"{id_}{ENDING}"
+    return _forget(file, id_) if file.exists() else 0
+
+
+def forget_all() -> int:
+    """Remove the rows of every store in the state folder; return how many there were.
+
+    Raises UsageError for the first file that cannot be used, after the others.
+    """
+    count, faults = 0, []
+    for file in folder().glob(f"*{ENDING}"):
+        try:
+            count += _forget(file, file.name.removesuffix(ENDING))
+        except UsageError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+    return count
+
+
+def _forget(file: Path, id_: str) -> int:
+    store = RowStore.open(file, id_, b"", owner="forget")
+    try:
+        count = store.forget_map()
+        idle = store.idle
+    finally:
+        store.close()
+    if idle and file.parent == folder():
+        file.unlink(missing_ok=True)
+    return count

@@ -1,0 +1,127 @@
+"""Plays the record of a map, and before it the rows that touch the kernel.
+
+Why: the events of a row are not those of the map. A row that set a variable must set it again, as
+the replay of any run does; the other rows are only read.
+
+Rules
+- The rows are played in the order of the data, each as a run (`agent.replay`); the trust in the
+  record of the map is the trust in its rows.
+- Of a map that is asked, the rows that were found are played before the others are asked; a
+  difference is a remark in its log.
+- The first difference of a row is the drift of the map. A map is never resumed after a drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+from anyio import CancelScope
+
+from ....agent.assembly import player
+from ....agent.configuration import Configuration
+from ....agent.drift import Played
+from ....agent.replay import Player
+from ....agent.replay_check import Checked, Wish
+from ....agent.tape import Tape, lives
+from ....errors import Cancelled
+from ....events.log import EventLog
+from ....record.inner_records import read_inner_records
+from ....record.record import Record
+from ....record.signing import user_key
+from ....wire.redact import Redaction
+from ..row import Row
+
+PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
+
+
+class MapPlayer:
+    """Plays `rows`, then the `whole` map."""
+
+    def __init__(self, whole: Player, rows: Sequence[Player]) -> None:
+        self._whole = whole
+        self._rows = rows
+        self._stopped = False
+
+    async def run(self) -> None:
+        """Play to the end; see `Player.run`."""
+        for row in self._rows:
+            if not self._stopped:
+                await row.run()
+        await self._whole.run()
+
+    def cancel(self, why: Cancelled) -> None:
+        """Stop the replay."""
+        self._stopped = True
+        for each in (*self._rows, self._whole):
+            each.cancel(why)
+
+    @property
+    def played(self) -> Played:
+        """The outcome so far."""
+        whole, rows = self._whole.played, [row.played for row in self._rows]
+        drifts = [each.drift for each in (whole, *rows) if each.drift is not None]
+        checks = [each.checked for each in (whole, *rows) if each.checked is not None]
+        return msgspec.structs.replace(
+            whole, drift=drifts[0] if drifts else None, checked=combine_checks(checks)
+        )
+
+
+def playing(
+    agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
+) -> Callable[[Tape, Wish | None], Callable[[CancelScope], Player | MapPlayer]]:
+    """Return what makes the player of a record of the map of `rows`."""
+
+    def play(tape: Tape, wish: Wish | None) -> Callable[[CancelScope], Player | MapPlayer]:
+        whole = player(agent, tape, wish, log=log, redaction=redaction)
+        known = read_inner_records(tape.events) if len(agent.tools) else {}
+        tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
+        again = [each for each in tapes if each.again(agent.tools)]
+        make = [
+            player(agent, each, wish, log=EventLog(each.run), redaction=redaction) for each in again
+        ]
+        return lambda scope: (
+            MapPlayer(whole(scope), [each(CancelScope()) for each in make])
+            if make
+            else whole(scope)
+        )
+
+    return play
+
+
+def again(agent: Configuration, redaction: Redaction) -> PlayRow | None:
+    """Return what plays a row that was found; None if no tool of the agent touches the kernel.
+
+    Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
+    """
+    if not any(t.agent is not None or lives(t) for t in agent.tools):
+        return None
+
+    async def play(record: Record, trust: bool | frozenset[str]) -> str:
+        tape = Tape.of(record, key=user_key(), trust=trust)
+        if not tape.again(agent.tools):
+            return ""
+        log = EventLog(tape.run)
+        row = player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
+        await row.run()
+        return "" if row.played.drift is None else str(row.played.drift)
+
+    return play
+
+
+def _tape(record: Record, whole: Tape) -> Tape:
+    """Return the tape of a row, trusted as the record of its map is."""
+    tape = Tape.of(record, trust=whole.trusted)
+    return msgspec.structs.replace(tape, own=whole.own)
+
+
+def combine_checks(checks: Sequence[Checked]) -> Checked | None:
+    """Return the outcome of several checks; None without one."""
+    if not checks:
+        return None
+    return Checked(
+        changes=tuple(dict.fromkeys(c for each in checks for c in each.changes)),
+        masked=tuple(dict.fromkeys(m for each in checks for m in each.masked)),
+        unseen=tuple(dict.fromkeys(u for each in checks for u in each.unseen)),
+        ran=sum(each.ran for each in checks),
+    )

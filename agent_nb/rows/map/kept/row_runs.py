@@ -1,0 +1,61 @@
+"""The runs of the rows of a map, read from its log or its store when they are wanted.
+
+Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
+
+Rules: nothing is kept. A row whose record is in neither place is left out. One whose record
+was removed meanwhile raises UsageError when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import overload
+
+from ....agent.run import Run
+from ....agent.typed.output_type import OutputType
+from ....errors import UsageError
+from ....record.record import Record, log_of
+
+BATCH = 100  # rows that are read at once
+GONE = (
+    "The store of the map has lost the run of a row: rows were forgotten, or the file was changed."
+    " Run the map again: only the missing rows are asked."
+)
+
+Read = Callable[[Sequence[str]], Mapping[str, Record]]
+
+
+class RowRuns(Sequence[Run]):
+    """The runs of the rows with these `keys`, in their order.
+
+    `read` returns the records of some keys; `output` is the type of the answers.
+    """
+
+    def __init__(self, keys: Sequence[str], read: Read, output: OutputType | None) -> None:
+        self._keys, self._read, self._output = keys, read, output
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> RowRuns: ...
+    def __getitem__(self, index: int | slice) -> Run | RowRuns:
+        if isinstance(index, slice):
+            return RowRuns(self._keys[index], self._read, self._output)
+        key = self._keys[index]
+        return self._run(self._read([key]), key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Run]:
+        left = iter(self._keys)
+        while some := list(islice(left, BATCH)):
+            found = self._read(some)
+            for key in some:
+                yield self._run(found, key)
+
+    def _run(self, found: Mapping[str, Record], key: str) -> Run:
+        if key not in found:
+            raise UsageError(GONE)
+        return Run(log_of(found[key]), output=self._output)

@@ -1,0 +1,139 @@
+"""The rows of a map that its store has: where the file is, and which rows count.
+
+Rules
+- The file is in the user's state folder under the map's id (what is asked, apart from the rows);
+  with `store=` it is where the user says, such as beside the notebook.
+- A row that this user signed counts, as does one that the user trusts. A stranger's row counts only
+  where nothing may run live: it then is what any record of a notebook is there.
+- Where nothing may run live, only a store that the user names is read, and none is written: the
+  outcome must not depend on the machine.
+- If the state folder cannot be written, the map goes on without a store, and says so; a store that
+  the user names must be usable.
+- Nothing is asked and no code runs here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ....errors import UsageError
+from ....record.packing import digest
+from ....record.record import Record
+from ....record.signing import covers, key_problem, user_key
+from ...store.row_records import Stored
+from ...store.row_store import RowStore
+from ..row import Row, RowResult
+from ..row_result import recorded_result
+
+Store = str | os.PathLike[str] | bool | None
+ENDING = ".sqlite"
+BATCH = 100  # rows that are looked up at once
+_ID = 24  # hexadecimal digits of a map's id
+
+
+class FoundRow(msgspec.Struct, frozen=True):
+    """A row of the store: what came of it, and the record of its run.
+
+    `usable`: it need not be asked; a row that failed, or that is not trusted, must be.
+    """
+
+    row: Row
+    result: RowResult
+    record: Record
+    usable: bool
+
+
+def folder() -> Path:
+    """Return the folder of the stores that the user did not place; it may not exist yet."""
+    from platformdirs import user_state_dir
+
+    return Path(user_state_dir("agent_nb", appauthor=False)) / "maps"
+
+
+def map_id(inputs: Mapping[str, str], template: str) -> str:
+    """Return the id of a map: of its `template` and of the inputs that all its rows share.
+
+    inputs: the digests of any run of its agent (`record.fingerprint`); the prompt's does not count.
+    """
+    shared = {name: value for name, value in inputs.items() if name != "prompt"}
+    return digest([template, shared], _ID)
+
+
+def opened(
+    store: Store,
+    id_: str,
+    *,
+    owner: str,
+    said: str = "",
+    live: bool = True,
+    warn: Callable[[str], None] = lambda _: None,
+) -> RowStore | None:
+    """Return the store of the map `id_`; None if there is none.
+
+    store: where the user wants it; None is the state folder, False is nowhere. owner: a name that
+    no other execution has. said: the redacted template, which names the map in a list. live:
+    whether rows may be asked. warn: receives why the map goes on without a store. Raises UsageError
+    if the user's file cannot be used.
+    """
+    if store is False or (not live and not is_named(store)):
+        return None
+    key = user_key()
+    if live and not key:
+        warn(f"Rows of this map are asked again when it runs again: {key_problem()}.")
+    if is_named(store):
+        path = Path(os.path.expanduser(str(store)))
+        if not live and not path.exists():
+            return None
+        return RowStore.open(path, id_, key, owner=owner, said=said, read_only=not live)
+    try:
+        return RowStore.open(folder() / f"{id_}{ENDING}", id_, key, owner=owner, said=said)
+    except UsageError as fault:
+        warn(f"Rows of this map are not stored: if the kernel dies, they are asked again. {fault}")
+        return None
+
+
+def is_named(store: Store) -> bool:
+    """Return whether the user chose the place of a store."""
+    return store is not None and not isinstance(store, bool)
+
+
+def absent(store: Store) -> str:
+    """Return the name of the file that the user chose if it is not there, else ""."""
+    if not is_named(store) or Path(os.path.expanduser(str(store))).exists():
+        return ""
+    return str(store)
+
+
+def found(
+    store: RowStore,
+    rows: Sequence[Row],
+    *,
+    trust: bool | Collection[str] = False,
+    live: bool | None = None,
+) -> Iterator[FoundRow]:
+    """Yield what the store has of `rows`, in their order, looked up `BATCH` at a time.
+
+    trust: records of others that the user trusts: all, or those with these hashes. live: whether
+    rows may be asked (default: if the store may be written).
+    """
+    asking = not store.read_only if live is None else live
+    left = iter(rows)
+    while some := list(islice(left, BATCH)):
+        stored = store.find([row.key for row in some])
+        for row in some:
+            if row.key in stored:
+                yield _found(row, stored[row.key], trust, asking)
+
+
+def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
+    record = stored.record
+    result = recorded_result(
+        record, place=row.place, key=row.key, attempts=stored.attempts, origin="store"
+    )
+    ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
+    return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

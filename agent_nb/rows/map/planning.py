@@ -1,0 +1,198 @@
+"""Plan a map: its rows with their prompts and keys, its inputs, and what is refused at once.
+
+Why before the first request: a wrong column, a tool that needs approval or an unknown model must
+not show after half of the rows are paid for.
+
+Rules
+- Prompts are filled in and redacted here, once; what differs between rows is the prompt and its
+  attachments.
+- The model is not needed to plan, so that a record answers without it; `check` looks it up unless
+  nothing runs live.
+- A limit of tokens that was set, and one of dollars, hold over all rows; the default limit of
+  tokens holds for each row, as turns, calls and seconds do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from ... import events
+from ...agent.assembly import Basis, make_basis, with_servers
+from ...agent.configuration import Configuration
+from ...agent.limits import Limits
+from ...errors import UsageError
+from ...events.log import new_run_id
+from ...models import offline
+from ...record.fingerprint import inputs_hash
+from ...record.given import Given
+from ...wire.redact import Redaction
+from ...wire.surrogates import encodable
+from .asking import LocalRows, RowAsker
+from .budget import Budget
+from .driver import Job, Say
+from .estimate import estimate
+from .kept.forgetting import origin
+from .kept.map_player import again
+from .kept.stored import Store, absent, is_named, map_id, opened
+from .keys import map_digest
+from .options import MapOptions
+from .refusals import check
+from .row import Row
+from .spread.executor_rows import spread, where
+from .table.filling import Filling
+from .table.rows import Rows, rows_of
+from .table.template import Template
+
+TOKENS = "tokens"  # the limit
+NAMED = 10  # rows that an error names
+COLUMNS = 100  # whose names stand in the log
+UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows, 1 MB): jupyter agent-nb test cannot replay it. Keep its rows in a file beside the notebook, which goes with it: --store FILE (store=)."
+MAP = "map"  # the setting that holds the digest of all rows
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A map that may begin: the data, its job, its inputs, and the filter of secrets.
+
+    `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
+    the name of the store that the user chose, if that file was not there.
+    """
+
+    data: Rows
+    job: Job
+    given: Given
+    redaction: Redaction
+    check: Callable[[], object]
+    absent: str = ""
+
+
+def planned(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    options: MapOptions,
+    *,
+    attachments: Any = None,
+    store: Store = None,
+    client: Any = None,
+) -> Planned:
+    """Return the plan of a map. Raises UsageError for what cannot be asked.
+
+    `client`: through which the rows are asked (`spread`); None: here.
+    """
+    options, prompt = options.checked(), encodable(prompt)
+    rows = rows_of(data, options.limit)
+    template = Template(prompt, agent.namespace, attachments)
+    template.check(rows)
+    redaction = agent.redaction()
+    alone = agent.given_of(redaction, "", (), ())
+    filling = Filling(rows, template, redaction)
+    asked = filling.all(alone, options.repeats)
+    said = redaction.value(prompt)
+    id_ = map_id(alone.inputs, said)
+    settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
+    given = msgspec.structs.replace(alone, prompt=said, settings=settings)
+
+    @cache
+    def basis() -> Basis:
+        made = make_basis(agent, redaction)
+        check(agent.tools, made.policy, options.concurrency)
+        return made
+
+    async def here(say: Say) -> RowAsker:
+        if not agent.tools.late:
+            return LocalRows(agent, basis(), rpm=options.rpm)
+        whole, listed = await with_servers(agent, redaction, say)
+        say("")
+        shared = make_basis(whole, redaction)
+        check(whole.tools, shared.policy, options.concurrency)
+        return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
+
+    @cache
+    def elsewhere() -> Callable[[], RowAsker] | None:
+        assert basis()
+        return None if client is None else spread(agent, client, options, redaction)
+
+    async def asker(left: Sequence[Row], say: Say) -> RowAsker:
+        if not live:
+            raise UsageError(_unrecorded(left))
+        make = elsewhere()
+        return await here(say) if make is None else make()
+
+    live = bool(asked) and (not offline.barred() or agent.choice.is_script())
+    shared = basis if live else None  # offline, the model may be unknown
+    budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
+    job = Job(
+        rows=asked,
+        options=options,
+        budget=budget,
+        start=_start(shared, given, options, len(asked), origin(id_, store)),
+        user=events.User(content=said, origin="user"),
+        plan=_plan(_facts(rows, options, redaction, where(client)), shared, budget),
+        asker=asker,
+        whole=filling.whole,
+        play=again(agent, redaction),
+        unplayable=UNPLAYABLE if live and not is_named(store) else "",
+        store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
+    )
+    return Planned(rows, job, given, redaction, elsewhere if live else lambda: None, absent(store))
+
+
+def _start(
+    basis: Callable[[], Basis] | None,
+    given: Given,
+    options: MapOptions,
+    count: int,
+    kept: Mapping[str, str],
+) -> Callable[[], Mapping[str, Any]]:
+    """Return what gives the fields of `run_start`."""
+    words = {"rows": count, **kept, **msgspec.to_builtins(options)}
+    unknown: Mapping[str, Any] = {"model": given.model, "settings": {"asked": given.model}}
+
+    def start() -> Mapping[str, Any]:
+        shared = basis().start if basis is not None else unknown
+        inputs = {"inputs": given.inputs, "hash": inputs_hash(given.inputs)}
+        return {**shared, "agent": "map", "settings": {**shared["settings"], **inputs, MAP: words}}
+
+    return start
+
+
+def _unrecorded(left: Sequence[Row]) -> str:
+    """Return the words for rows that are in no record where nothing runs live."""
+    places = [str(row.place) for row in islice(left, NAMED)]
+    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    one = len(left) == 1
+    said = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
+    return f"{said} {offline.ELSEWHERE.format(offline.barred())}"
+
+
+def _facts(rows: Rows, options: MapOptions, redaction: Redaction, place: str) -> Mapping[str, Any]:
+    """Return what is known of a map at once; names of columns may be anything."""
+    return {
+        "rows": len(rows),
+        "repeats": options.repeats,
+        "columns": [redaction.value(encodable(name)) for name in rows.names[:COLUMNS]],
+        "concurrency": options.concurrency,
+        "rpm": options.rpm,
+        "where": place,
+    }
+
+
+def _plan(
+    facts: Mapping[str, Any], basis: Callable[[], Basis] | None, budget: Budget
+) -> Callable[[Sequence[Row]], Mapping[str, Any]]:
+    """Return what gives the facts that are known before the first request."""
+    limits = Limits(tokens=budget.tokens, cost=budget.cost)
+
+    def plan(left: Sequence[Row]) -> Mapping[str, Any]:
+        if not (basis and left):
+            return facts
+        made = estimate(left, basis(), limits)
+        budget.expect((made.input + made.written) / len(left), (made.cost or 0.0) / len(left))
+        return {**facts, "estimate": made.payload}
+
+    return plan

@@ -1,0 +1,144 @@
+"""The result of a row, read from the events of its run.
+
+Rules: a live run, a record of the store and one of the notebook give the same result. What a row
+took beside its last run stands in its record (`Beside`); only what the caller knows (its place, how
+often all kernels asked it) comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...agent.typed.output_type import InvalidOutput, OutputType
+from ...agent.typed.typed_answer import found
+from ...errors import UsageError
+from ...events import Counts, Error, Event, Interrupt, Metric
+from ...events.text import answer_text
+from ...record.record import Record, events_of, status_of
+from .row import Origin, RowResult, Status
+
+MOST = 1e12  # of any figure of a record
+_STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
+
+
+class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a row took beside the run that ended it.
+
+    `waited`: seconds of that run in which it waited for a place. `broken`: how many of its runs
+    broke off before, with their tokens and their cost.
+    """
+
+    waited: float = 0.0
+    broken: int = 0
+    input: int = 0
+    written: int = 0
+    cost: float | None = None
+
+    def more(self, result: RowResult) -> Beside:
+        """Return this with one more run, which broke off; `result` counts the ones before too."""
+        return Beside(0.0, self.broken + 1, result.input, result.written, result.cost)
+
+
+def beside_of(record: Record) -> Beside:
+    """Return what a record says that its row took beside its run; it may be a stranger's."""
+    try:
+        beside = msgspec.convert(record.get("beside", {}), Beside, strict=False)
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
+        return Beside()
+    figures = (beside.waited, beside.broken, beside.input, beside.written, beside.cost or 0.0)
+    return beside if all(0 <= figure <= MOST for figure in figures) else Beside()
+
+
+def recorded_result(
+    record: Record, *, place: int, key: str, origin: Origin, attempts: int | None = None
+) -> RowResult:
+    """Return the result of the row at `place` from its record; see `result_of`."""
+    log, beside = events_of(record), beside_of(record)
+    return result_of(log, place=place, key=key, origin=origin, attempts=attempts, beside=beside)
+
+
+def result_of(
+    log: Sequence[Event],
+    *,
+    place: int,
+    key: str,
+    attempts: int | None = None,
+    origin: Origin = "live",
+    beside: Beside | None = None,
+) -> RowResult:
+    """Return the result of the row at `place` from the events of its run, which has ended.
+
+    `attempts`: how often it was asked by all kernels, if that is known.
+    """
+    beside = beside or Beside()
+    status = _STATUSES.get(status_of(log), "interrupted")
+    typed = found(log)
+    used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
+    kind, error = ("", "") if status == "ok" else _reason(log, status)
+    costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
+    return RowResult(
+        place=place,
+        key=key,
+        status=status,
+        answer=answer_text(log),
+        output=None if typed is None else typed[1],
+        kind=kind,
+        error=error,
+        input=used.input + beside.input,
+        written=used.output + beside.written,
+        cost=sum(costs) if costs else None,
+        seconds=round(max(log[-1].ts - log[0].ts - beside.waited, 0.0), 3) if log else 0.0,
+        run=log[0].run if log else "",
+        attempts=1 + beside.broken if attempts is None else attempts,
+        origin=origin,
+    )
+
+
+class Finished(RowResult, frozen=True, kw_only=True):
+    """A row that is over, with the `values` of its columns; `output` is a value of the type."""
+
+    values: Mapping[Any, Any] = {}
+
+
+def finished(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
+    """Return a row with its values and its typed answer, as a loop over the map gets it."""
+    fields = {**msgspec.structs.asdict(result), "output": typed_output(result, kind)}
+    return Finished(**fields, values=values)
+
+
+def typed_output(result: RowResult, kind: OutputType | None) -> Any:
+    """Return the answer of a row as a value of its type; None without a type, or if it failed."""
+    if kind is None or result.status != "ok":
+        return None
+    try:
+        return kind.validate(result.output).value
+    except InvalidOutput:  # a record of another type; the plain JSON is what there is
+        return result.output
+
+
+def failed(fault: Exception, *, place: int, key: str, attempts: int = 1) -> RowResult:
+    """Return the result of a row whose run could not begin."""
+    own = isinstance(fault, UsageError)
+    return RowResult(
+        place=place,
+        key=key,
+        status="error",
+        kind="usage" if own else "internal",
+        error=str(fault) if own else f"{type(fault).__name__}: {fault}",
+        attempts=attempts,
+    )
+
+
+def _reason(log: Sequence[Event], status: Status) -> tuple[str, str]:
+    """Return the code and the message of why a run did not end `ok`."""
+    for event in reversed(log):
+        if event.span:
+            continue
+        if isinstance(event, Error) and status == "error":
+            return event.code, event.message
+        if isinstance(event, Interrupt) and status != "error":
+            return event.reason, event.detail
+    return status, ""

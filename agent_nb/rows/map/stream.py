@@ -1,0 +1,351 @@
+"""A map in progress: await it for the frame, iterate it for the rows as they finish.
+
+Why a `Stream`: to cells, cards, journal, hub and Stop a map is a run.
+
+Rules
+- What is done is kept: `results` and `frame` hold it while the map goes on, after Stop and after an
+  error.
+- Awaiting gives the frame even if rows failed. With `on_error="raise"` it raises RunFailed for the
+  first of them.
+- Leaving a loop over it does not stop it; `cancel`, `stop`, `aclose` and an interrupt do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...agent import display
+from ...agent.configuration import Configuration
+from ...agent.drift import Played
+from ...agent.in_progress import wait
+from ...agent.replay import Player
+from ...agent.stream import Asked, Play, Stream
+from ...agent.typed.output_type import OutputType
+from ...errors import AgentStopped
+from ...events import Event
+from ...events.log import EventLog
+from ...record.inner_records import read_inner_records
+from ...record.record import Record
+from ...view.format import plural
+from ..recorded_runs import Runs
+from .driver import MapDriver
+from .finish import Finished, FinishedPlayer
+from .kept.map_player import MapPlayer, playing
+from .kept.recorded import earlier, recorded, unanswered
+from .kept.row_runs import RowRuns
+from .kept.stored import FoundRow, Store, found
+from .options import MapOptions
+from .planning import Planned, planned
+from .results import Results
+from .row import Row, RowResult
+from .row_result import finished
+from .table.frame_out import frame_out
+
+if TYPE_CHECKING:
+    from ...agent.replay_check import Wish
+    from ...agent.tape import Tape
+    from ...record.given import Given
+    from ..store.row_store import RowStore
+
+#: Makes something of the results of a map whose rows are over.
+Finish = Callable[["MapStream"], Awaitable[Finished]]
+
+UNKEPT = (
+    "The runs of the rows are kept nowhere: a map of this size needs a store for them (store=…)."
+)
+
+
+class MapStream(Stream):
+    """One map. `results` holds what came of each row, by place and repeat. `absent`: see `Planned`.
+
+    `play` makes the player of a record. `output`: the type of the answers. `asked`: the request, if
+    a notebook may record the map or play a record in its place. `finish`: what is made of the
+    results for the record.
+    """
+
+    is_map = True
+
+    def __init__(
+        self,
+        plan: Planned,
+        log: EventLog,
+        play: Play,
+        *,
+        output: OutputType | None = None,
+        view: str | None = "auto",
+        check: bool = True,
+        asked: Asked | None = None,
+        finish: Finish | None = None,
+    ) -> None:
+        rows = plan.job.rows
+        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
+        super().__init__(
+            log,
+            lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
+            view=view,
+            check=check,
+            asked=asked,
+            output=output,
+        )
+        self.absent = plan.absent
+        self._plan = plan
+        self._job = plan.job
+        self._play = play
+        self._output = output
+        self._finish = None if finish is None else partial(finish, self)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the end and return the frame."""
+        return self._wait().__await__()
+
+    def __repr__(self) -> str:
+        done = f"{self.results.done:,} of {plural(len(self.results), 'row')} done"
+        state = "not started; await it" if self._task is None else self.run.status
+        return f"<Map {self.log.run}: {state}, {done}>"
+
+    @property
+    def given(self) -> Given:
+        """The inputs of the map, as records are matched with them."""
+        return self._plan.given
+
+    def ready(self) -> MapStream:
+        """Return the map. Raises UsageError if it cannot be asked, before anything is sent."""
+        self._plan.check()
+        return self
+
+    def play(self, tape: Tape, wish: Wish | None) -> None:
+        """Play a recorded map instead of this one, which has not begun."""
+        self.log.run = tape.run
+        make = self._play(tape, wish)
+        finish, log = self._finish, tape.events if wish is not None else None
+        if finish is None:
+            self._make = make
+            return
+
+        async def finish_recorded() -> Finished:
+            self._put_recorded(tape.events)
+            return await finish()
+
+        self._make = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
+
+    def know(self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False) -> None:
+        """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
+
+        `trust`: records of others in the store that count (True: all; else those with these
+        hashes). Before the map begins.
+        """
+        self._job = msgspec.structs.replace(self._job, known=earlier(logs), trust=trust)
+
+    def forget(self) -> None:
+        """Remove the rows from the store, so that all are asked anew. Before the map begins."""
+        with self._store() as store:
+            if store is not None:
+                store.forget({each.result.run for each in found(store, self._job.rows)})
+
+    def missing(self, log: Sequence[Event]) -> list[Row]:
+        """Return the rows that a recorded map of the same rows had, and that are lost.
+
+        A record that holds rows is whole; a large map leaves them to its store.
+        """
+        if read_inner_records(log):
+            return []
+        lost = self.unknown([log])
+        return lost if len(lost) > unanswered(log) else []
+
+    def unknown(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
+        """Return the rows that neither the logs of earlier maps nor the store have."""
+        known = earlier(logs)
+        left = [row for row in self._job.rows if row.key not in known]
+        have = {each.row.key for each in self._stored(left)}
+        return [row for row in left if row.key not in have]
+
+    def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
+        """Return what the store has of rows, for a record that is played."""
+        with self._store() as store:
+            return [] if store is None else list(found(store, rows, live=False))
+
+    @contextmanager
+    def _store(self) -> Iterator[RowStore | None]:
+        store = self._job.store(lambda _: None)
+        try:
+            yield store
+        finally:
+            if store is not None:
+                store.close()
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows as they are asked, with their prompts, in the order of `results`."""
+        return self._plan.job.rows
+
+    def pictures(self, row: Row) -> Sequence[Mapping[str, Any]]:
+        """Return the pictures of a row, read again if there were too many to be held."""
+        return self._plan.job.whole(row).attachments
+
+    @property
+    def runs(self) -> Runs:
+        """The runs of the rows that are over, by place and repeat; each is read when it is wanted.
+
+        `problems` says so if they are kept nowhere.
+        """
+        over = [result.key for result in self.results if result.run]
+        logged = read_inner_records(self.log)
+        if logged or not over:
+            keys = [key for key in over if key in logged]
+            return Runs(RowRuns(keys, lambda some: logged, self._output))
+        with self._store() as store:
+            if store is None:
+                return Runs(problems=[UNKEPT])
+        return Runs(RowRuns(over, self._read, self._output))
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Record]:
+        with self._store() as store:
+            found = {} if store is None else store.find(keys)
+            return {key: each.record for key, each in found.items()}
+
+    @property
+    def frame(self) -> Any:
+        """The frame of the results so far: the same kind as the data, in its order."""
+        why = self.run.reason if self.log.ended else ""
+        return frame_out(self._plan.data, self.results, self._output, why=why)
+
+    async def _drive(self) -> None:
+        try:
+            await super()._drive()
+        finally:  # a record that was played, or a map that was refused, gave no results yet
+            stored = isinstance(self._driver, Player | MapPlayer | FinishedPlayer)
+            self._put_recorded(self.log, stored=stored)
+            self.results.close()
+
+    def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
+        """Take the rows of a log; `stored`: also those that it leaves to the store."""
+        for index, result in recorded(log, self._job.rows):
+            self.results.put(index, result)
+        if stored:
+            self._put_stored()
+
+    @property
+    def played(self) -> Played:
+        """The outcome so far of a recorded map that is played."""
+        driver = self._driver
+        return driver.played if isinstance(driver, MapPlayer | FinishedPlayer) else super().played
+
+    def _put_stored(self) -> None:
+        """Take the rows of a large map, whose record leaves them to the store."""
+        left = {row.key: n for n, row in enumerate(self._job.rows) if not self.results[n].run}
+        for each in self._stored([self._job.rows[n] for n in left.values()]):
+            self.results.put(left[each.row.key], each.result)
+
+    async def _wait(self) -> Any:
+        __tracebackhide__ = True
+        await super()._wait()
+        return self.frame
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Yield each row as it finishes, those so far first.
+
+        Raises RunFailed and AgentStopped as awaiting does.
+        """
+        __tracebackhide__ = True
+        self.start()
+        coming = self.results.finished()
+        while (result := await self._within(coming)) is not None:
+            yield finished(result, self._output, self._plan.data.values(result.place))
+        assert self._task is not None
+        await asyncio.wait([self._task])
+        if self._stopped:
+            raise AgentStopped(self._stopped, self.run)
+        if self._check:
+            self.run.raise_for_status()
+
+    async def _within(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+        """Return the next result, None after the last. A cancellation while waiting stops the map.
+
+        Raises AgentStopped if an interrupt of the cell caused it.
+        """
+        __tracebackhide__ = True
+        screen = display.screen(self, None)
+        coming = asyncio.ensure_future(self._next(finished))
+        try:
+            await wait(coming, screen, self._cancelled, ends=True)
+        finally:
+            coming.cancel()
+            if screen is not None:
+                screen.close()
+        if screen is not None and screen.stopped:
+            self._cancelled(screen.stopped)
+            raise self._stopped_by(screen.stopped)
+        return coming.result()
+
+    async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
+        """Return the next result, None after the last; of a map that is stopped, after its end."""
+        found = await anext(finished, None)
+        if self._stop is not None and self._task is not None:
+            await asyncio.wait([self._task])
+        return None if found is None else found[1]
+
+
+def map_of(
+    agent: Configuration,
+    data: Any,
+    prompt: str,
+    options: MapOptions | None = None,
+    *,
+    output: Any = None,
+    view: str | None = "auto",
+    attachments: Any = None,
+    store: Store = None,
+    check: bool = True,
+    record: bool = True,
+    late: bool = False,
+    client: Any = None,
+    finish: Finish | None = None,
+) -> MapStream:
+    """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
+
+    `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
+    rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
+    unless it plays a record. `client`: whose workers ask the rows (`spread`). `finish`: what is
+    made of the results for the record. Raises UsageError for data, a prompt, options or tools that
+    cannot be used.
+    """
+    if output is not None:
+        agent = agent.answering(OutputType(output))
+    plan = planned(
+        agent,
+        data,
+        prompt,
+        options or MapOptions(),
+        attachments=attachments,
+        store=store,
+        client=client,
+    )
+    log = EventLog()
+    play = playing(agent, log, plan.redaction, plan.job.rows)
+    asked = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
+    made = MapStream(
+        plan,
+        log,
+        play,
+        output=agent.output,
+        view=view,
+        check=check,
+        asked=asked if record else None,
+        finish=finish,
+    )
+    return made if late else made.ready()

@@ -1,0 +1,164 @@
+"""The columns of a typed answer, read from its JSON schema: names and shapes.
+
+Why: a frame has the same columns and types whatever the rows answered, also if all failed.
+
+Rules
+- An object with fields has a column for each field, in the order of its type; a union of such
+  objects has the fields of all. Every other answer is the column `answer`.
+- Values are plain JSON, as in `run.output_frame()`: a date is a text, a nested object a dict.
+- A field that may be null or missing has the shape of its values. Where values differ in kind
+  (`int | str`, a dict with any keys, a type that holds itself), the shape is `any`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ....agent.typed.output_type import OutputType
+from ....events.field_order import arranged, fields_of
+
+ANSWER = "answer"
+Kind = Literal["int", "count", "float", "bool", "text", "list", "struct", "null", "any"]
+_TYPES: dict[str, Kind] = {
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "string": "text",
+    "null": "null",
+}
+_SCALARS: dict[type, Kind] = {
+    int: "int",
+    float: "float",
+    bool: "bool",
+    str: "text",
+    type(None): "null",
+}
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """The shape of JSON values: `item` of a list, `members` of a struct by name.
+
+    A `count` is an int that is never null.
+    """
+
+    kind: Kind
+    item: Shape | None = None
+    members: tuple[tuple[str, Shape], ...] = ()
+
+
+ANY = Shape("any")
+TEXT = Shape("text")
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """The columns of an answer by name; `whole`: the answer itself is the only one."""
+
+    shapes: Mapping[str, Shape]
+    whole: bool = True
+    order: tuple[str, ...] = ()
+
+    def columns(self, documents: Sequence[Any]) -> dict[str, list[Any]]:
+        """Return the values of each column; None is a missing answer or field."""
+        rows = [None if d is None else arranged(d, self.order) for d in documents]
+        if self.whole:
+            return {ANSWER: rows}
+        objects = [row if isinstance(row, Mapping) else {} for row in rows]
+        return {name: [row.get(name) for row in objects] for name in self.shapes}
+
+
+def fields(output: OutputType | None) -> Fields:
+    """Return the columns of the answers of a type (None: of texts)."""
+    if output is None:
+        return Fields({ANSWER: TEXT})
+    schema = output.schema
+    reader = _Reader(schema.get("$defs", {}))
+    order = tuple(fields_of(schema))
+    found = reader.fields(schema)
+    if found:
+        return Fields(found, False, order)
+    return Fields({ANSWER: reader.shape(schema)}, True, order)
+
+
+class _Reader:
+    """Reads the schemas of one type; `named` are those that it refers to."""
+
+    def __init__(self, named: Mapping[str, Any]) -> None:
+        self._named = named
+        self._known: dict[str, Shape] = {}
+
+    def fields(self, schema: Mapping[str, Any]) -> dict[str, Shape]:
+        """Return the fields of an object, or of all objects of a union; {} for other values."""
+        found: dict[str, list[Shape]] = {}
+        for option in self._options(schema, frozenset()):
+            members = option.get("properties")
+            if not isinstance(members, Mapping) or not members:
+                return {}
+            for name, held in members.items():
+                found.setdefault(str(name), []).append(self.shape(held))
+        return {name: _either(shapes) for name, shapes in found.items()}
+
+    def shape(self, schema: Any) -> Shape:
+        """Return the shape of the values of a schema."""
+        if not isinstance(schema, Mapping):
+            return ANY
+        if (name := _name(schema)) is not None:
+            return self._referred(name)
+        if (options := _union(schema)) is not None:
+            return _either(map(self.shape, options))
+        listed = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(listed, list):
+            return _either(Shape(_SCALARS.get(type(value), "any")) for value in listed)
+        kind = str(schema.get("type"))
+        if kind == "array":
+            item = self.shape(schema.get("items"))
+            return ANY if item.kind == "any" else Shape("list", item)
+        if kind == "object":
+            return self._struct(schema)
+        return Shape(_TYPES.get(kind, "any"))
+
+    def _struct(self, schema: Mapping[str, Any]) -> Shape:
+        members = schema.get("properties")
+        if not isinstance(members, Mapping) or not members or schema.get("additionalProperties"):
+            return ANY
+        made = tuple((str(name), self.shape(held)) for name, held in members.items())
+        return ANY if any(shape.kind == "any" for _, shape in made) else Shape("struct", None, made)
+
+    def _referred(self, name: str) -> Shape:
+        if name not in self._known:
+            self._known[name] = ANY  # for a type that holds itself
+            self._known[name] = self.shape(self._named.get(name))
+        return self._known[name]
+
+    def _options(self, schema: Any, above: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the schemas of a union without references and null; else the schema itself."""
+        if not isinstance(schema, Mapping):
+            yield {}
+        elif (name := _name(schema)) is not None:
+            if name not in above:
+                yield from self._options(self._named.get(name), above | {name})
+        elif (options := _union(schema)) is not None:
+            for option in options:
+                yield from self._options(option, above)
+        elif schema.get("type") != "null":
+            yield schema
+
+
+def _name(schema: Mapping[str, Any]) -> str | None:
+    found = schema.get("$ref")
+    return found.removeprefix("#/$defs/") if isinstance(found, str) else None
+
+
+def _union(schema: Mapping[str, Any]) -> list[Any] | None:
+    options = (schema.get(name) for name in ("anyOf", "oneOf", "allOf"))
+    return next((held for held in options if isinstance(held, list)), None)
+
+
+def _either(shapes: Iterable[Shape]) -> Shape:
+    """Return the one shape that holds the values of all; null fits into each."""
+    different = dict.fromkeys(shape for shape in shapes if shape.kind != "null")
+    if {shape.kind for shape in different} == {"int", "float"}:
+        return Shape("float")
+    return next(iter(different)) if len(different) == 1 else ANY

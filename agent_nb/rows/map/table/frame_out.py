@@ -1,0 +1,138 @@
+"""The frame of a map's results: the data with the answers beside it.
+
+    text                label     _run    _status  _error  _tokens  _cost   _seconds
+    It works.           good      a1b2…   ok               120      0.0002  0.8
+    It broke at once.             c3d4…   error    429 …   90               0.3
+
+Rules
+- The same kind as the data (a list of texts becomes one of dicts), row by row by position: the
+  original columns unchanged, then the fields of the answer or `answer`, then `COLUMNS`. With a
+  limit, the frame has the rows that were tried.
+- A column whose name is taken gets the prefix `out_`, and again while that is taken.
+- The columns and their types depend on the data and on the type of the answer only: a row that did
+  not end `ok` has no answer, a row that was not asked the status `pending`.
+- Repeats: one row for each, one after the other, numbered from 0 in `_repeat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from ....agent.typed.output_type import OutputType
+from ..row import RowResult
+from . import pandas_out, polars_out
+from .answer_fields import Kind, Shape, fields
+from .rows import Rows
+
+Column = tuple[Shape, list[Any]]
+PREFIX = "out_"
+REPEAT = "_repeat"
+# after the answer, with what each is of a result
+COLUMNS: Mapping[str, tuple[Kind, Callable[[RowResult], Any]]] = {
+    "_run": ("text", lambda r: r.run or None),
+    "_status": ("text", lambda r: r.status),
+    "_error": ("text", lambda r: None if r.status == "ok" else r.error or r.kind or None),
+    "_tokens": ("count", lambda r: r.input + r.written),
+    "_cost": ("float", lambda r: r.cost),
+    "_seconds": ("float", lambda r: r.seconds if r.run else None),
+}
+_FRAMES: Mapping[str, ModuleType] = {"pandas": pandas_out, "polars": polars_out}
+
+
+def frame_out(
+    rows: Rows,
+    results: Iterable[RowResult],
+    output: OutputType | None = None,
+    more: Iterable[tuple[str, Column]] = (),
+    why: str = "",
+) -> Any:
+    """Return the frame of `results`, which are in any order.
+
+    `output`: the type of the answers. `more`: columns at the right, in the order of the frame.
+    `why`: the reason for which rows were not asked, for their `_error`.
+    """
+    found, places = _in_order(results, len(rows))
+    if why:
+        found = [_not_asked(each, why) if each.status == "pending" else each for each in found]
+    repeats = None if len(found) == len(rows) else places
+    return beside(rows, repeats, [*_columns(found, repeats, output), *more])
+
+
+def beside(rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str, Column]]) -> Any:
+    """Return the rows at `places` (None: all), in the kind of the data, with columns at the right.
+
+    A name that is taken gets the prefix.
+    """
+    if (module := _FRAMES.get(rows.kind)) is not None:
+        return module.extended(rows.data, places, _free(columns, module.taken(rows.data)))
+    named = _free(columns, set(rows.names))
+    made = zip(*(values for _, values in named.values()), strict=True)
+    return [
+        {**_own(rows, place), **dict(zip(named, values, strict=True))}
+        for place, values in zip(range(len(rows)) if places is None else places, made, strict=True)
+    ]
+
+
+def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult], list[int]]:
+    """Return the results by place, a pending one for each place without, and their places."""
+    given = sorted(results, key=lambda result: result.place)
+    known = {result.place for result in given}
+    if len(known) < count:
+        given += [RowResult(place=p, key="") for p in range(count) if p not in known]
+        given.sort(key=lambda result: result.place)
+    return given, [result.place for result in given]
+
+
+def _not_asked(result: RowResult, why: str) -> RowResult:
+    return msgspec.structs.replace(result, error=f"not asked: {why}")
+
+
+def _columns(
+    results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
+) -> list[tuple[str, Column]]:
+    """Return the columns of the results by the names that they should have."""
+    chosen = fields(output)
+    said = [_said(result, output) if result.status == "ok" else None for result in results]
+    made = [(name, (chosen.shapes[name], values)) for name, values in chosen.columns(said).items()]
+    if repeats is not None:
+        made.append((REPEAT, (Shape("count"), _numbers(repeats))))
+    for name, (kind, value) in COLUMNS.items():
+        made.append((name, (Shape(kind), [value(result) for result in results])))
+    return made
+
+
+def _said(result: RowResult, output: OutputType | None) -> Any:
+    return result.answer if output is None else result.output
+
+
+def _numbers(places: Sequence[int]) -> list[Any]:
+    """Return how often each place has come before."""
+    seen: dict[int, int] = {}
+    numbers = []
+    for place in places:
+        numbers.append(seen.get(place, 0))
+        seen[place] = numbers[-1] + 1
+    return numbers
+
+
+def _free(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, Column]:
+    """Return the columns under names that are free."""
+    named: dict[str, Column] = {}
+    for given, column in columns:
+        name = given
+        while name in taken or name in named:
+            name = PREFIX + name
+        named[name] = column
+    return named
+
+
+def _own(rows: Rows, place: int) -> dict[Any, Any]:
+    """Return the original values of a row of dicts or texts."""
+    item = rows.data[place]
+    if rows.kind == "texts":
+        return {rows.names[0]: item}
+    return {label: item.get(label) for label in rows.labels}

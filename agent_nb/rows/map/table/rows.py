@@ -1,0 +1,230 @@
+"""The data of a map as rows: a pandas or polars frame, dicts, or texts.
+
+    rows = rows_of(frame)
+    rows.names, len(rows), rows.values(0)["text"]
+
+Why: prompts, attachments and the frame of the answers read every kind of data alike.
+
+Rules
+- The data is never changed, and not copied: a row is a view that reads a value when it is asked for
+  one, so that a hundred thousand rows cost no dicts. Columns that are added or rows that are
+  appended to the user's frame during the map change nothing here.
+- Dicts with different keys have the columns of all of them, in the order in which they first stand;
+  a key that a row lacks is None. A generator is read once, with a limit only as far as it says.
+- Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
+- A missing value (None, NaN, NaT, NA) is None, and a value of NumPy or of another class of texts or
+  numbers is Python's: `{{ }}` reads the
+  same whatever the data came from.
+- A column is found by its name as text, then by the label itself (`row[0]`). A name that two
+  columns share belongs to none: reading it is an error.
+- pandas and polars are recognised by the names of their classes, never imported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal
+
+from ....agent.interpolate import class_names
+from ....errors import UsageError, did_you_mean
+from ....wire.plain_values import plain_scalar
+
+Kind = Literal["pandas", "polars", "dicts", "texts"]
+TEXT = "text"  # the column of texts
+NAMED = 30  # columns that a message names
+_MISSING = frozenset({"NAType", "NaTType"})
+_TAKEN = "Give a pandas or polars frame, a list of dicts or a list of strings."
+
+
+class Rows:
+    """The rows of one map.
+
+    `data` is the frame or the list of items, `labels` are its columns and `names` the same as text.
+    """
+
+    def __init__(
+        self, kind: Kind, data: Any, labels: Sequence[Any], column: Callable[[int], Any]
+    ) -> None:
+        """`column` returns the values of the column at a position, to be indexed by place."""
+        self.kind = kind
+        self.data = data
+        self.labels = tuple(labels)
+        self.names = tuple(map(str, self.labels))
+        self._column = column
+        self._read: dict[int, Any] = {}
+        shared = Counter(self.names)
+        self._at = {label: n for n, label in reversed(list(enumerate(self.labels)))}
+        self._at |= {name: n for n, name in enumerate(self.names)}
+        self._shared = {name: count for name, count in shared.items() if count > 1}
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._at
+
+    def values(self, place: int) -> RowValues:
+        """Return the row at a place, counted from 0. Raises IndexError."""
+        if not 0 <= place < len(self):
+            raise IndexError(f"row {place} is out of range: the data has {len(self)} rows")
+        return RowValues(self, place)
+
+    def value(self, name: Any, place: int) -> Any:
+        """Return one value. Raises KeyError, and LookupError for a name of several columns."""
+        if name in self._shared:
+            raise LookupError(f"{self._shared[name]} columns are named {name!r}; rename one")
+        at = self._at[name]
+        if at not in self._read:
+            self._read[at] = self._column(at)
+        return cell_value(self._read[at][place])
+
+    @property
+    def unique(self) -> Iterator[str]:
+        """The names that one column has."""
+        return (name for name in self.names if name not in self._shared)
+
+    def hint(self, name: str = "") -> str:
+        """Return the names of the columns in words, and the one that `name` may mean."""
+        listed = ", ".join(self.names[:NAMED]) or "none"
+        more = f" and {len(self.names) - NAMED} more" if len(self.names) > NAMED else ""
+        return f"Columns: {listed}{more}.{did_you_mean(name, self.names) if name else ''}"
+
+
+class RowValues(Mapping[Any, Any]):
+    """One row by the names of its columns; `place` counts from 0."""
+
+    __slots__ = ("_rows", "place")
+
+    def __init__(self, rows: Rows, place: int) -> None:
+        self._rows = rows
+        self.place = place
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._rows.value(name, self.place)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return self._rows.unique
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._rows.unique)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def hint(self, name: str = "") -> str:
+        """Return what `Rows.hint` does."""
+        return self._rows.hint(name)
+
+
+class _Key:
+    """The values of one key of dicts."""
+
+    def __init__(self, items: Sequence[Mapping[Any, Any]], key: Any) -> None:
+        self._items = items
+        self._key = key
+
+    def __getitem__(self, place: int) -> Any:
+        return self._items[place].get(self._key)
+
+
+def rows_of(data: Any, limit: int | None = None) -> Rows:
+    """Return the rows of `data`, at most the first `limit`.
+
+    Raises UsageError for data without rows, and for items that are not all dicts or all texts.
+    """
+    known = class_names(data)
+    make = next((make for name, make in _FRAMES.items() if name in known), _items)
+    return make(data, limit)
+
+
+def cell_value(value: Any) -> Any:
+    """Return a value of a column as Python has it; a missing one is None."""
+    kind = type(value)
+    if kind is str:
+        return value
+    if kind.__name__ in _MISSING and kind.__module__.startswith("pandas."):
+        return None
+    value = plain_scalar(value)
+    return None if type(value) is float and value != value else value  # noqa: PLR0124  (NaN)
+
+
+def _pandas(frame: Any, limit: int | None) -> Rows:
+    held = frame.iloc[:limit].copy(deep=False)
+    return Rows("pandas", held, list(held.columns), lambda at: held.iloc[:, at].array)
+
+
+def _pandas_series(series: Any, limit: int | None) -> Rows:
+    return _pandas(series.to_frame(TEXT if series.name is None else series.name), limit)
+
+
+def _polars(frame: Any, limit: int | None) -> Rows:
+    held = frame.clone() if limit is None else frame.head(limit)
+    return Rows("polars", held, held.columns, lambda at: _Cells(held.to_series(at)))
+
+
+def _polars_series(series: Any, limit: int | None) -> Rows:
+    return _polars(series.to_frame(series.name or TEXT), limit)
+
+
+def _lazy(frame: Any, limit: int | None) -> Rows:
+    raise UsageError("A LazyFrame has no rows yet. Give frame.collect().")
+
+
+class _Cells:
+    """The values of a polars column; lists are Python's."""
+
+    def __init__(self, series: Any) -> None:
+        self._series = series
+
+    def __getitem__(self, place: int) -> Any:
+        value = self._series[place]
+        return value.to_list() if "polars.Series" in class_names(value) else value
+
+
+def _items(data: Any, limit: int | None) -> Rows:
+    if why := _unfit(data):
+        raise UsageError(f"{why} {_TAKEN}")
+    items = list(islice(data, limit))
+    wanted: type = str if items and isinstance(items[0], str) else Mapping
+    for place, item in enumerate(items):
+        if not isinstance(item, wanted):
+            raise UsageError(_mixed(place, item, wanted))
+    if wanted is str:
+        return Rows("texts", items, (TEXT,), lambda at: items)
+    labels = list(dict.fromkeys(key for item in items for key in item))
+    return Rows("dicts", items, labels, lambda at: _Key(items, labels[at]))
+
+
+def _unfit(data: Any) -> str:
+    """Return why `data` has no rows, or ""."""
+    name = type(data).__name__
+    if isinstance(data, str | bytes | bytearray | memoryview):
+        return f"A {name} is one item, not rows: write [data]."
+    if isinstance(data, Mapping):
+        return f"A {name} is one row, or columns: write [data], or pandas.DataFrame(data)."
+    columns = getattr(type(data), "columns", None)
+    if columns is not None and not callable(columns):  # iterating it would give names
+        return f"A {name} of {type(data).__module__.partition('.')[0]} is not read here: convert it to pandas or polars."
+    if not isinstance(data, Iterable):
+        return f"A {name} has no rows."
+    return ""
+
+
+def _mixed(place: int, item: Any, wanted: type) -> str:
+    others = "a string" if wanted is str else "a dict"
+    rest = f"Item {place} of the data is a {type(item).__name__}"
+    return f"{rest}. {_TAKEN}" if not place else f"{rest}, item 0 is {others}. {_TAKEN}"
+
+
+_FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {
+    "pandas.DataFrame": _pandas,
+    "pandas.Series": _pandas_series,
+    "polars.DataFrame": _polars,
+    "polars.Series": _polars_series,
+    "polars.LazyFrame": _lazy,
+}

@@ -1,0 +1,173 @@
+"""The prompt of each row of a map: `Classify {{ text }}`.
+
+    template = Template("Classify {{ text }}", namespace)
+    template.fill(rows.values(0))       Filled(prompt, pictures)
+
+Rules
+- `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
+  A column `row` hides the row itself. Builtins stay what they are unless a column has their name.
+- An expression is compiled once, and evaluated once per row. It sees a copy of the names: a prompt
+  changes nothing in the notebook.
+- Values are written as `interpolate` does, except that numbers, dates and the like are written as
+  `str` does: `1.50`, not `Decimal('1.50')`.
+- Pictures: first those of `attachments`, then those of `{{ }}`. `attachments` is the name of a
+  column, a function of the row, or a list of pictures that go with every row. A column and a
+  function give one picture, a list of them, or None.
+- A prompt that is the same for every row is an error.
+- A fault is a UsageError that names the row, counted from 0, and the expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, time, timedelta
+from numbers import Number
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ....agent.attachments import Picture, pictures_of
+from ....agent.interpolate import Expression, Piece, describe, parse
+from ....errors import UsageError
+from .rows import TEXT, Rows, RowValues, cell_value
+
+ROW = "row"
+Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
+_FILTER = re.compile(r"\{\{[^{}|]*\|[^{}|]*\}\}")  # `{{ text|upper }}`, as other templates have it
+_BUILTINS = "__builtins__"  # a column of that name would take them away
+_AS_STR = (Number, date, time, timedelta, UUID, PurePath)
+
+
+class Filled(msgspec.Struct, frozen=True):
+    """The prompt of one row, and the pictures that go with it."""
+
+    prompt: str
+    pictures: tuple[Picture, ...] = ()
+
+
+class Template:
+    """A prompt with `{{ }}`, for any number of rows.
+
+    `namespace`: the names of the notebook. `attachments`: see the rules. Raises UsageError for an
+    expression that is empty or invalid, and for attachments that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        namespace: Mapping[str, Any] | None = None,
+        attachments: Attachments | None = None,
+    ) -> None:
+        self.text = text
+        self._pieces = _parsed(text)
+        found = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
+        self._names = frozenset().union(*found) - {_BUILTINS}
+        self._given = {
+            n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
+        }
+        self._by_row = (
+            attachments if isinstance(attachments, str) or callable(attachments) else None
+        )
+        self._shared = () if self._by_row is not None else pictures_of(_listed(attachments))
+
+    def check(self, rows: Rows) -> None:
+        """Raise UsageError if every row would be asked the same, or the attachments' column is not
+        there.
+        """
+        if isinstance(self._by_row, str) and self._by_row not in rows:
+            raise UsageError(
+                f"attachments={self._by_row!r} does not name a column of the data. {rows.hint(self._by_row)}"
+                f" For the same picture with every row write attachments=[{self._by_row!r}]."
+            )
+        same = self._by_row is None and not any(isinstance(p, Expression) for p in self._pieces)
+        if same and len(rows) > 1:
+            name = next(rows.unique, TEXT)
+            said = name if name.isidentifier() else f'row["{name}"]'
+            raise UsageError(
+                f"The prompt has no {{{{ }}}}, so all {len(rows):,} rows would be asked the same."
+                f' Write where the row goes: "{_short(self.text)} {{{{ {said} }}}}". {rows.hint()}'
+            )
+
+    def fill(self, values: Mapping[Any, Any]) -> Filled:
+        """Return the prompt of a row. Raises UsageError."""
+        pictures: list[dict[str, Any]] = []
+        try:
+            own = self._attached(values)
+            scope = self._scope(values)
+            prompt = "".join(
+                piece if isinstance(piece, str) else piece.fill(scope, pictures, _written)
+                for piece in self._pieces
+            )
+        except UsageError as fault:
+            raise UsageError(_at(values, fault)) from fault.__cause__
+        return Filled(prompt, (*own, *pictures_of(pictures)))
+
+    def _scope(self, values: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return the names that the expressions use, with their values for one row."""
+        scope = {**self._given, ROW: values}
+        for name in self._names:
+            if name in values:
+                try:
+                    scope[name] = values[name]
+                except LookupError as fault:
+                    raise UsageError(f"{{{{ {name} }}}} failed: {fault}.") from fault
+        return scope
+
+    def _attached(self, values: Mapping[Any, Any]) -> tuple[Picture, ...]:
+        """Return the pictures of one row that are not in its text."""
+        if self._by_row is None:
+            return self._shared
+        by_row, column = self._by_row, isinstance(self._by_row, str)
+        where = f"The attachment in the column {by_row!r}" if column else "The attachments function"
+        try:
+            found = by_row(values) if callable(by_row) else values[by_row]
+        except Exception as fault:
+            raise UsageError(f"{where} failed: {type(fault).__name__}: {fault}"[:500]) from fault
+        try:
+            return pictures_of(_listed(found))
+        except UsageError as fault:
+            raise UsageError(f"{where}: {fault}") from None
+
+
+def _parsed(text: str) -> tuple[Piece, ...]:
+    try:
+        return parse(text)
+    except UsageError as fault:
+        if isinstance(fault.__cause__, SyntaxError):
+            fault.args = (f'{fault} Write row["…"] for a column whose name is not a Python name.',)
+        raise
+
+
+def _listed(attachments: Any) -> list[Any]:
+    """Return none, one or several attachments as a list; missing ones are left out."""
+    several = isinstance(attachments, Sequence) and not isinstance(
+        attachments, str | bytes | bytearray | memoryview
+    )
+    listed = attachments if several else [attachments]
+    return [found for found in listed if cell_value(found) is not None]
+
+
+def _written(value: Any) -> str:
+    return str(value) if isinstance(value, _AS_STR) else describe(value)
+
+
+def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
+    """Return the words of a fault with the row, and with the columns if a name is unknown."""
+    cause, said = fault.__cause__, str(fault)
+    if isinstance(values, RowValues):
+        said = f"Row {values.place}, counted from 0: {said}"
+        if isinstance(cause, NameError):
+            said += f" {values.hint(cause.name or '')}"
+        elif isinstance(cause, KeyError):
+            said += f" {values.hint(str(cause.args[0]) if cause.args else '')}"
+    if isinstance(cause, NameError | TypeError) and _FILTER.search(said):
+        said += " {{ }} takes Python, not filters: write text.upper() instead of text|upper."
+    return said
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 60 else f"{words[:60]}…"

@@ -1,0 +1,107 @@
+"""Recorded runs of a notebook, a folder or a glob, as a sequence that becomes a DataFrame.
+
+    runs("notebooks/**/*.ipynb").to_frame(RUNS)
+
+Rules
+- Order as in `record.find`. A run found in several places counts once; since ids of imported runs
+  are not ours, its record's hash must be the same too.
+- The runs of a map's rows are read when they are wanted (`map.row_runs`).
+- An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ..agent.run import Run
+from ..events import Event
+from ..events.rows import Place
+from ..record.find import load, notebooks, records
+from ..record.inner_records import read_inner_records
+from ..record.record import log_of
+
+if TYPE_CHECKING:
+    from ..events.frame import EventFrame
+
+
+class Runs(Sequence[Run]):
+    """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
+
+    def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
+        self._runs: Sequence[Run] = found if isinstance(found, Sequence) else list(found)
+        self.problems = list(problems)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
+        return (
+            Runs(self._runs[index], self.problems)
+            if isinstance(index, slice)
+            else self._runs[index]
+        )
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        notebooks = {run.notebook for run in self._runs} if isinstance(self._runs, list) else ()
+        where = f" in {len(notebooks)} notebook{'' if len(notebooks) == 1 else 's'}"
+        count = len(self.problems)
+        broken = f", {count} problem{'' if count == 1 else 's'}" if count else ""
+        return f"<Runs: {len(self)}{where if any(notebooks) or not self else ''}{broken}>"
+
+    @property
+    def rows(self) -> Runs:
+        """The runs of the rows that stand in the records of maps, with cell and notebook of each.
+
+        Those of a map in the order in which they began. The rows of a larger map are in its store:
+        see `runs` of the map.
+        """
+        return Runs(
+            Run(log, cell=run.cell, notebook=run.notebook)
+            for run in self._runs
+            for log in sorted(map(log_of, read_inner_records(run.log).values()), key=_began)
+        )
+
+    def to_frame(self, columns: Any = None) -> EventFrame:
+        """Return one frame of all runs, by default one row per event (see `events.frame`)."""
+        from ..events.frame import to_frame
+
+        events: list[Event] = []
+        places: dict[str, Place] = {}
+        for run in self._runs:
+            events.extend(run.log)
+            places[run.id] = Place(run.cell, run.notebook)
+        return to_frame(events, columns, places=places)
+
+
+def runs(path: str | os.PathLike[str]) -> Runs:
+    """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob."""
+    found: list[Run] = []
+    problems: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    paths = notebooks(path)
+    if not paths:
+        problems.append(f"{path}: no notebook found")
+    for file in paths:
+        try:
+            notebook = load(file)
+        except (OSError, ValueError, RecursionError) as fault:
+            problems.append(f"{file}: {fault}")
+            continue
+        for item in records(notebook):
+            run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
+            if not len(run.log):
+                problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
+            elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
+                seen.add(key)
+                found.append(run)
+    return Runs(found, problems)
+
+
+def _began(log: Sequence[Event]) -> float:
+    return log[0].ts if log else 0.0

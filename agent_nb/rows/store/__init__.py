@@ -1,0 +1,1 @@
+"""The file in which finished rows are kept: claims, records and what replaces it, in SQLite."""

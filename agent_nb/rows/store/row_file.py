@@ -1,0 +1,485 @@
+"""The SQLite file of a store: made, opened, checked, and noticed when it is replaced.
+
+Why apart from `row_store`: everything that a hostile, foreign, damaged, remote or replaced file can
+do is handled here, and every error of SQLite gets words; the store's statements assume a sound
+file.
+
+Rules
+- A file comes into being whole: written under another name with mode 0600, then linked to its
+  place. Nothing that stands there is ever overwritten.
+- It is made, opened for writing and made private at the first transaction. Until then it is only
+  read, and a file that does not exist reads as an empty one.
+- Only files with our application id, a known version and exactly our schema are opened, so that a
+  stranger's file brings no trigger or view. Symbolic links are refused, and so is a rollback
+  journal that names another file, because SQLite may delete that.
+- A file of another user is only read, since its owner could read what is written. What another
+  user put in the place of a companion is refused: a journal or log changes rows when it is opened.
+- At each visit the path is compared with what is open. A file that stands there instead is opened,
+  and `generation` moves on; the former one stays readable (`former`) until `drop_former`.
+- What writes opens the file under a link of its own (`row_link`), with a rollback journal. A
+  write-ahead log would hold rows that are not in the file and cannot be told from another's.
+- Committed rows survive `kill -9` of any process. A power cut or a crash of the system may take the
+  last commits (`synchronous=NORMAL`), never the file.
+- Deleted text is overwritten (`secure_delete`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, TypeVar
+
+from ...errors import UsageError
+from ...host.paths import tilde
+from ...host.private_file import make_private_folder, put
+from . import row_link
+from .row_link import FileState, look
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+APPLICATION = 0x414E4252  # "ANBR"
+VERSION = 1
+BUSY = 10.0  # seconds to wait for another process's transaction
+LARGEST = 16 << 20  # bytes of one value
+MOST = 500  # values of one statement
+TRIES = 5  # replacements that one visit follows
+_T = TypeVar("_T")
+# Claims stand apart from records, so that renewing them reads no record.
+SCHEMA = (
+    "CREATE TABLE maps(map TEXT PRIMARY KEY, said TEXT)",
+    "CREATE TABLE rows(key TEXT PRIMARY KEY, map TEXT, run TEXT, record BLOB)",
+    "CREATE TABLE claims(key TEXT PRIMARY KEY, attempts INTEGER, owner TEXT, since REAL, until REAL) WITHOUT ROWID",
+    "CREATE TABLE payloads(name TEXT PRIMARY KEY, value BLOB)",
+    "CREATE TABLE uses(key TEXT, payload TEXT, PRIMARY KEY(key, payload)) WITHOUT ROWID",
+    "CREATE INDEX held ON claims(owner) WHERE owner != ''",
+    "CREATE INDEX runs ON rows(run)",
+    "CREATE INDEX of_map ON rows(map)",
+)
+
+
+class _Handle:
+    """A connection, the `name` under which its file is open, and the file's `state`."""
+
+    def __init__(
+        self, connection: Connection, name: Path, state: FileState | None, *, writes: bool
+    ) -> None:
+        self.connection, self.name, self.state, self.writes = connection, name, state, writes
+        self._stamp = None if state is None else state.stamp
+
+    def is_of(self, state: FileState | None) -> bool:
+        """Return whether this is the file that another look has found."""
+        mine = None if self.state is None else self.state.identity
+        return mine == (None if state is None else state.identity)
+
+    def refresh(self, state: FileState | None) -> bool:
+        """Read nothing from the cache if the file has changed; return whether it has.
+
+        Why: SQLite compares a counter, which may be equal in a file that was written over this one.
+        """
+        if state is None or self._stamp == state.stamp:
+            return False
+        self.connection.execute("PRAGMA shrink_memory")
+        self._stamp = state.stamp
+        return True
+
+    def keep_stamp(self, state: FileState | None) -> None:
+        """Take the present state for what this connection has written."""
+        if state is not None and self.is_of(state):
+            self._stamp = state.stamp
+
+
+class RowFile:
+    """One open file; a transaction at a time, from any thread.
+
+    Raises UsageError, as every transaction does, with what is wrong with the file and what to do.
+    `generation` counts the files that were opened at the path, also for writing after reading.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.read_only = read_only
+        self.generation = 0
+        self._lock = threading.RLock()
+        self._handle: _Handle | None = None
+        self._former: list[_Handle] = []
+        self._closed = False
+        with self._words():
+            if not read_only:
+                self._refuse_unwritable()
+            self._current(writes=False)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is open for writing."""
+        return self._handle is not None and self._handle.writes
+
+    @property
+    def former(self) -> Sequence[Connection]:
+        """The files that stood at the path before, as far as they may have rows of their own."""
+        return [handle.connection for handle in self._former]
+
+    def _refuse_unwritable(self) -> None:
+        """Raise for what could not be written, before anything is asked."""
+        above = self.path.parent
+        while not os.path.lexists(above) and above != above.parent:
+            above = above.parent
+        if not above.is_dir():
+            raise NotADirectoryError(20, "Not a directory")
+        there = [above, *([self.path] if self.path.is_file() else [])]
+        if not all(os.access(each, os.W_OK) for each in there):
+            raise PermissionError(13, "Permission denied")
+
+    def _current(self, *, writes: bool) -> _Handle:
+        """Return the handle of the file that stands at the path now."""
+        if self._closed:
+            raise UsageError(f"The store {tilde(self.path)} is closed.")
+        for _ in range(TRIES):
+            state = look(self.path)
+            handle = self._handle
+            if handle is not None and self._serves(handle, state, writes=writes):
+                if handle.refresh(state):
+                    self._check(handle.connection)
+                return handle
+            self._turn_to(state, writes=writes)
+        raise self._fault("it is replaced again and again", "Run the cell again later.")
+
+    def _serves(self, handle: _Handle, state: FileState | None, *, writes: bool) -> bool:
+        """Return whether a handle is right for what stands at the path."""
+        if writes:
+            return handle.writes and handle.is_of(state)
+        if state is None:  # what was deleted can still be read
+            return not self.read_only or handle.state is not None
+        right = handle.writes or handle.name == row_link.reading_name(self.path, state)
+        return handle.is_of(state) and right
+
+    def _turn_to(self, state: FileState | None, *, writes: bool) -> None:
+        """Open what stands at the path; keep the file before it open if it was another."""
+        before = self._handle
+        if before is not None and before.state is not None and not before.is_of(state):
+            self._handle, self._former = None, [*self._former, before]
+            before = None
+        self._handle = self._opened(state, writes=writes)
+        if before is not None:
+            before.connection.close()
+        self.generation += 1
+
+    def _opened(self, state: FileState | None, *, writes: bool) -> _Handle:
+        import sqlite3
+
+        if state is None and not (writes or self.read_only):
+            return _Handle(_empty(), self.path, None, writes=False)
+        if state is None and writes:
+            self._make()
+            state = look(self.path)
+        if state is None:
+            raise FileNotFoundError(2, "No such file")
+        if refused := row_link.refusal(self.path, state, read_only=self.read_only):
+            raise self._fault(*refused)
+        if writes or (not self.read_only and self._is_unfinished(state)):
+            return self._for_writing(state)
+        name = row_link.reading_name(self.path, state)
+        try:
+            connection = self._connection(name, writes=False)
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode != _HALF_WRITTEN:
+                raise
+            connection = self._restored(row_link.link_path(self.path, state))
+        return _Handle(connection, name, state, writes=False)
+
+    def _restored(self, link: Path) -> Connection:
+        """Return a copy of a file that a kill left half-written, as it was before.
+
+        Why: what is only read must not change, and so cannot be put right itself.
+        """
+        folder = Path(mkdtemp())  # mode 0700
+        try:
+            copy = folder / self.path.name
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(f"{link}{row_link.JOURNAL}", f"{copy}{row_link.JOURNAL}")
+            return self._connection(copy, writes=True)  # which stays readable without a name
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _is_unfinished(self, state: FileState) -> bool:
+        """Return whether a process was killed while it wrote, which writing puts right."""
+        link = row_link.link_path(self.path, state)
+        return row_link.is_hot(link) or row_link.is_logged(self.path)
+
+    def _make(self) -> None:
+        if self._former and not self.path.parent.is_dir():
+            raise self._fault("its folder is gone", "Run the cell again where the folder is now.")
+        make_private_folder(self.path.parent)
+        _make(self.path)
+
+    def _for_writing(self, state: FileState) -> _Handle:
+        if os.stat(self.path).st_mode & 0o077:
+            with suppress(OSError):  # a file system without modes
+                self.path.chmod(0o600)
+        if row_link.is_logged(self.path):  # the log of an earlier version that was killed
+            merged = self._connection(self.path, writes=True)
+            merged.execute("PRAGMA journal_mode=DELETE")
+            merged.close()
+        name = row_link.make_link(self.path, state)
+        if name != self.path and row_link.is_hot(self.path):
+            journal = f"{self.path.name}{row_link.JOURNAL}"
+            advice = f"Delete {journal} if it is another file's; else open the store with sqlite3."
+            raise self._fault(f"{journal} is there, which would change it", advice)
+        new = _Handle(self._connection(name, writes=True), name, state, writes=True)
+        if not self.writes:
+            self._adopt(state)
+        return new
+
+    def _adopt(self, state: FileState) -> None:
+        """Open what killed processes left of files that stood here before."""
+        import sqlite3
+
+        known = {handle.name for handle in self._former}
+        for link in row_link.stray_links(self.path, state):
+            if link in known:
+                continue
+            with suppress(UsageError, sqlite3.Error, OSError):
+                stray = look(link)
+                connection = self._connection(link, writes=True)
+                self._former.append(_Handle(connection, link, stray, writes=True))
+
+    def _connection(self, name: Path, *, writes: bool) -> Connection:
+        """Return the connection; wait while others hold the file, as SQLite does not."""
+        import sqlite3
+
+        until = time.monotonic() + BUSY
+        mode = "rw" if writes else "ro"
+        while True:
+            try:
+                return self._checked(name, mode)
+            except sqlite3.OperationalError as fault:
+                code = _code(fault)
+                if code in _UNWRITABLE and mode == "ro" and not os.access(name.parent, os.W_OK):
+                    mode = "ro&immutable=1"  # there can be no shared memory, so no log either
+                elif code not in _LOCKED or time.monotonic() >= until:
+                    raise
+                else:
+                    time.sleep(0.01)
+
+    def _checked(self, name: Path, mode: str) -> Connection:
+        connection = _connect(name, mode)
+        try:
+            self._check(connection)
+            if mode == "rw":
+                connection.execute("PRAGMA journal_mode=TRUNCATE")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: Connection) -> None:
+        def value(pragma: str) -> int:
+            return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+        if value("application_id") != APPLICATION:
+            raise self._fault("it belongs to another application", "Name another file.")
+        version = value("user_version")
+        if version > VERSION:
+            advice = "Update jupyter-agent-nb, or name another file (store=)."
+            raise self._fault(f"a newer agent_nb wrote it (version {version})", advice)
+        found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        if version < VERSION or {sql for (sql,) in found} != set(SCHEMA):
+            raise self._fault("its tables are not those of a store", "Name another file.")
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Hold the write lock of the file; commit at the end, roll back on an error."""
+        with self._lock, self._words():
+            handle = self._begun()
+            connection = handle.connection
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            handle.keep_stamp(look(self.path))
+
+    def _begun(self) -> _Handle:
+        """Return the handle of the file at the path, with its write lock and its link."""
+        if self.read_only:
+            raise self._fault("it is open readonly", "Run the cell where it may be written.")
+        for _ in range(TRIES):
+            handle = self._current(writes=True)
+            handle.connection.execute("BEGIN IMMEDIATE")
+            # only now: another process may have removed the link, or the file
+            state = look(self.path)
+            if state is not None and handle.is_of(state):
+                linked = handle.name != self.path
+                if not linked or row_link.make_link(self.path, state) == handle.name:
+                    return handle
+            handle.connection.execute("ROLLBACK")
+        raise self._fault("it is replaced again and again", "Run the cell again later.")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give the connection for one statement that only reads."""
+        with self._lock, self._words():
+            handle = self._handle
+            if handle is None or not handle.connection.in_transaction:
+                handle = self._current(writes=self.writes)
+            yield handle.connection
+
+    def shrink(self) -> None:
+        """Rewrite the file without free pages. Raises UsageError if another process reads it."""
+        with self._lock, self._words():
+            handle = self._begun()
+            handle.connection.execute("ROLLBACK")
+            handle.connection.execute("VACUUM")
+            handle.keep_stamp(look(self.path))
+
+    def drop_former(self) -> None:
+        """Close the files that stood at the path before: what they had of value is here now."""
+        former, self._former = self._former, []
+        for handle in former:
+            self._shut(handle, used=False)
+
+    def close(self) -> None:
+        """Close the file, which then is one file without companions.
+
+        A file that stood here before, and was not taken over, keeps its link for the next one.
+        """
+        with self._lock:
+            handle, self._handle = self._handle, None
+            former, self._former = self._former, []
+            self._closed = True
+            for each in former:
+                each.connection.close()
+            if handle is not None:
+                self._shut(handle, used=True)
+
+    def _shut(self, handle: _Handle, *, used: bool) -> None:
+        """Close a connection and remove its link, unless others write or the file was replaced."""
+        import sqlite3
+
+        with suppress(OSError):
+            unneeded = handle.writes and (not used or handle.is_of(look(self.path)))
+            try:
+                if unneeded:
+                    handle.connection.execute("PRAGMA busy_timeout=0")
+                    handle.connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as fault:  # written over, it is no database, and nothing is undone
+                unneeded = _code(fault) == _NO_DATABASE and not row_link.is_hot(handle.name)
+            if unneeded:
+                row_link.remove_link(handle.name, self.path)
+        handle.connection.close()
+
+    @contextmanager
+    def _words(self) -> Iterator[None]:
+        """Raise errors of SQLite and of the system as UsageError."""
+        import sqlite3
+
+        try:
+            yield
+        except sqlite3.DatabaseError as fault:
+            raise self._fault(str(fault), _ADVICE.get(_code(fault), _DAMAGED)) from fault
+        except UnicodeDecodeError as fault:  # in a message of SQLite that quotes the file
+            raise self._fault("it is damaged", _DAMAGED) from fault
+        except OSError as fault:
+            raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
+
+    def _fault(self, why: str, advice: str) -> UsageError:
+        words = f"The store {tilde(self.path)} cannot be used: {why}. {advice}"
+        kept = [handle.name for handle in self._former if handle.name != self.path]
+        if kept and os.path.lexists(kept[-1]):
+            words += f" It was replaced while the map ran: the rows stored before are in {kept[-1].name}, and are taken from there when the map runs again."
+        return UsageError(words)
+
+
+def statement(values: Collection[object], text: str) -> str:
+    """Return a statement with a place for each value where `(*)` stands."""
+    return text.replace("(*)", f"({','.join('?' * len(values))})")
+
+
+def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
+    """Yield the values in lists that one statement takes."""
+    source = iter(values)
+    while some := list(islice(source, MOST)):
+        yield some
+
+
+_WRITABLE = "Make its folder writable and make room there, or name another file (store=)."
+_DAMAGED = "Move it away; the rows in it are asked again."
+_LOCKED = (5, 6)
+_UNWRITABLE = (8, 14)
+_NO_DATABASE = 26
+_HALF_WRITTEN = 776  # SQLITE_READONLY_ROLLBACK
+_ADVICE = {  # by SQLite's primary result codes, https://sqlite.org/rescode.html
+    **dict.fromkeys(_LOCKED, "Another process is writing it: wait, then run the cell again."),
+    **dict.fromkeys((*_UNWRITABLE, 10, 13), _WRITABLE),
+    _NO_DATABASE: "It is not a store: name another file.",
+}
+
+
+def _code(fault: Exception) -> int:
+    """Return the primary result code of an error of SQLite, 0 without one."""
+    return int(getattr(fault, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _connect(path: Path, mode: str) -> Connection:
+    import sqlite3
+
+    uri = f"{path.as_uri()}?mode={mode}"
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=BUSY, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = _text
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + (1 << 20))
+    for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA secure_delete=ON")
+    connection.execute("PRAGMA temp_store=MEMORY")
+    return connection
+
+
+def _text(content: bytes) -> str:
+    """Return text that a file may hold in any form."""
+    return content.decode("utf-8", "replace")
+
+
+def _empty() -> Connection:
+    """Return a connection to a store without rows that is no file."""
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    for statement in SCHEMA:
+        connection.execute(statement)
+    return connection
+
+
+def _make(path: Path) -> None:
+    """Put an empty store at `path`, unless another process has done so first."""
+    folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))  # mode 0700
+    new = folder / "new"
+    try:
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = _connect(new, "rw")
+        try:
+            connection.execute("PRAGMA page_size=8192")
+            connection.execute("BEGIN")
+            for statement in (*SCHEMA, f"PRAGMA application_id={APPLICATION}"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={VERSION}")
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        put(new, path)
+    finally:
+        with suppress(OSError):
+            new.unlink()
+        with suppress(OSError):
+            folder.rmdir()

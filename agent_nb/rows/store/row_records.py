@@ -1,0 +1,178 @@
+"""The records of rows in the file of a store: read with bounds, written with shared payloads once.
+
+Why apart from `row_store`: these are the statements of one transaction, which that file holds.
+
+Rules
+- A record is read back whole, with its payloads. One that is too large, is not JSON, or names
+  another row does not exist.
+- A payload that several rows share is stored once, and goes when the last of them is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...record.packing import Payloads, references
+from ...record.payloads import attach, detach
+from ...record.record import Record
+from ...record.signing import intact, names_signer
+from ...wire.json_text import dumps, lenient_loads
+from .row_file import LARGEST, batches, statement
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+PAGE = 100  # records that `page` reads
+ENOUGH = 1 << 30  # attempts
+_ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
+_FORGET = (
+    "DELETE FROM uses WHERE key IN (SELECT key FROM rows WHERE {})",
+    "DELETE FROM claims WHERE key IN (SELECT key FROM rows WHERE {})",
+    "DELETE FROM rows WHERE {}",
+)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A row: the whole record of its run, and how often it was asked.
+
+    `intact`: the record has its hash. `mine`: it is, and this user signed it.
+    """
+
+    record: Record
+    attempts: int
+    intact: bool
+    mine: bool
+
+    @property
+    def final(self) -> bool:
+        """Whether the row need not be asked again, if its record is trusted."""
+        return self.record.get("status") == "ok"
+
+    @property
+    def over(self) -> bool:
+        """Whether the row is never asked again: it is final, and this user's own."""
+        return self.mine and self.final
+
+
+def find(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, Stored]:
+    """Return the rows of these keys; `secret` is the user's key."""
+    rows = connection.execute(
+        statement(
+            keys,
+            "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
+            "WHERE rows.key IN (*) AND length(record) <= ?",
+        ),
+        (*keys, LARGEST),
+    ).fetchall()
+    found = {}
+    beside = _Beside(connection)
+    for key, content, attempts in rows:
+        record = _whole(beside, content)
+        if record and record.get("row") == key:
+            whole = intact(record)
+            own = whole and names_signer(record, secret)
+            found[key] = Stored(record, times(attempts), whole, own)
+    return found
+
+
+def page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
+    """Return the next records of a map after the place `after`, and the last place; 0: the end."""
+    rows = connection.execute(
+        "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
+        (after, map_id, LARGEST, PAGE),
+    ).fetchall()
+    beside = _Beside(connection)
+    found = [_whole(beside, content) for _, content in rows]
+    return (rows[-1][0] if rows else 0), [record for record in found if record]
+
+
+def name_map(connection: Connection, map_id: str, said: str) -> None:
+    """Remember the words that name a map in a list; the first ones stay."""
+    connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", (map_id, said))
+
+
+def write(
+    connection: Connection, map_id: str, rows: Sequence[tuple[str, Record]], known: Collection[str]
+) -> set[str]:
+    """Write signed records by key; return the names of their payloads.
+
+    known: payloads that were written before. What else stands there under a name may be a
+    stranger's, and wrong; it is replaced.
+    """
+    written: set[str] = set()
+    for key, record in rows:
+        bare, payloads = detach(record)
+        connection.execute("DELETE FROM uses WHERE key = ?", (key,))
+        connection.execute(
+            "INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)",
+            (key, map_id, str(record.get("id", "")), dumps(bare).encode()),
+        )
+        for name, value in payloads.items():
+            adding = _ADD if name in known or name in written else _REPLACE
+            connection.execute(adding, (name, dumps(value).encode()))
+            connection.execute("INSERT OR IGNORE INTO uses VALUES(?, ?)", (key, name))
+            written.add(name)
+    return written
+
+
+def forget(connection: Connection, where: str, values: Sequence[str]) -> int:
+    """Remove the rows that a condition of one column selects; return how many there were."""
+    removed = 0
+    for each in _FORGET:
+        removed = connection.execute(each.format(where), values).rowcount
+    return removed
+
+
+def forget_unused(connection: Connection) -> None:
+    """Remove the payloads and the maps that no row has."""
+    connection.execute("DELETE FROM payloads WHERE name NOT IN (SELECT payload FROM uses)")
+    connection.execute("DELETE FROM maps WHERE map NOT IN (SELECT map FROM rows)")
+
+
+def times(attempts: Any) -> int:
+    """Return a number of attempts within bounds."""
+    return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
+
+
+def _whole(beside: _Beside, content: Any) -> Record:
+    """Return the record of its bytes with its payloads; {} if it is not one."""
+    record = _value(content)
+    return attach(record, beside.payloads(record)) if isinstance(record, dict) else {}
+
+
+class _Beside:
+    """The payloads of some records; each is read, parsed and hashed once, however many share it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known = Payloads()
+        self._seen: set[str] = set()
+
+    def payloads(self, record: Record) -> Payloads:
+        """Return the payloads read so far, which hold those that a record needs."""
+        missing = references(record.get("events")) - self._seen
+        while missing:
+            self._seen |= missing
+            read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
+            self._known.update(read)
+            missing = references(list(read.values())) - self._seen
+        return self._known
+
+    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
+        for some in batches(names):
+            for name, value in self._connection.execute(statement(some, select), (*some, LARGEST)):
+                yield name, _value(value)
+
+
+def _value(content: Any) -> Any:
+    """Return the JSON value of stored bytes; None if they are not JSON."""
+    if not isinstance(content, bytes | str):
+        return None
+    try:
+        return lenient_loads(content)
+    except ValueError:
+        return None

@@ -1,0 +1,259 @@
+"""The rows of maps on disk: what was answered is never asked again, whatever ends the kernel.
+
+Rules
+- A row is stored under its key (`rows.map.keys`) as the signed record of its run. The key stands
+  in the record, so that the signature of one row counts for no other.
+- A row is final if this user signed it and its run ended `ok`. Others are returned too, and may be
+  claimed again; the caller decides whether to trust what a stranger signed.
+- A claim is a lease in wall-clock time (`row_claims`): one owner asks a row.
+- A file may hold the rows of several maps (its user changed a prompt and kept `store=`). Keys are
+  unique over all maps.
+- A file that is deleted or replaced while the store is open gets the rows of the one before it
+  (`row_carry`). In one that is written over they are lost, so that nothing is stored any more.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ...host.paths import tilde
+from ...record.record import Record
+from ...record.signing import sign
+from . import row_carry, row_claims, row_records
+from .row_file import RowFile, batches, statement
+from .row_records import Stored
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+OVERWRITTEN = "The store {} was written over while the map ran: what it stored there is lost. The answers so far are in the map's frame; run the cell again to ask for the rows that are missing in the file."
+
+
+class RowStore:
+    """The store of one map, for one execution of it (`owner`); calls may come from any thread.
+
+    Every call is one short transaction for 500 keys, or part of a `visit`. The file is opened for
+    writing at the first that writes. Raises UsageError if the file cannot be used.
+    """
+
+    def __init__(
+        self,
+        file: RowFile,
+        map_id: str,
+        key: bytes,
+        *,
+        owner: str,
+        said: str = "",
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._file = file
+        self._map = map_id
+        self._said = said
+        self._key = key
+        self._owner = owner
+        self._now = now
+        self._written: set[str] = set()  # payloads that stand in the file as this store wrote them
+        self._name = secrets.token_hex(8)
+        self._lock = threading.RLock()
+        self._open: Connection | None = None  # of the visit that goes on
+        self._generation = 0  # of the file that was entered
+        self._transactions = 0  # in it
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        map_id: str,
+        key: bytes,
+        *,
+        owner: str,
+        said: str = "",
+        read_only: bool = False,
+    ) -> RowStore:
+        """Open the store at `path`, made when something is stored unless it is `read_only`.
+
+        key: the user's (`signing.user_key`). owner: a name that no other execution has. said: the
+        words that name the map in a list. Raises UsageError for a file that is damaged, newer, or
+        not a store.
+        """
+        return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, said=said)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._file.path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be claimed or stored."""
+        return self._file.read_only
+
+    @contextmanager
+    def visit(self) -> Iterator[None]:
+        """Do everything inside in one transaction: all of it is stored, or nothing."""
+        with self._transaction():
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._lock:
+            if self._open is not None:
+                yield self._open
+                return
+            with self._file.transaction() as connection:
+                generation = self._file.generation
+                number = self._enter(connection, new=generation != self._generation)
+                self._open = connection
+                try:
+                    yield connection
+                finally:
+                    self._open = None
+            self._generation, self._transactions = generation, number
+            self._file.drop_former()
+
+    def _enter(self, connection: Connection, *, new: bool) -> int:
+        """Begin a transaction; return its number in the file. `new`: it is the first one there."""
+        if new:
+            self._written.clear()
+            for former in self._file.former:
+                row_carry.carry(former, connection, self._key)
+            row_claims.enter_store(connection, self._name, self._owner, self._now())
+            return 1
+        if not row_claims.count_transaction(connection, self._name, self._transactions):
+            raise UsageError(OVERWRITTEN.format(tilde(self.path)))
+        return self._transactions + 1
+
+    def find(self, keys: Iterable[str]) -> dict[str, Stored]:
+        """Return the rows that are stored under these keys, whatever their status."""
+        found: dict[str, Stored] = {}
+        for some in batches(keys):
+            with self._file.reading() as connection:
+                found |= row_records.find(connection, some, self._key)
+        return found
+
+    def claim(self, keys: Sequence[str], lease: float) -> set[str]:
+        """Claim rows for `lease` seconds; return those that are this owner's now.
+
+        The others are stored and final, or another owner's claim on them holds.
+        """
+        ours: set[str] = set()
+        for some in batches(keys):
+            with self._transaction() as connection:
+                now = self._now()
+                held = row_claims.holders(connection, some, now, lease)
+                stored = row_records.find(connection, some, self._key)
+                free = [key for key in some if key not in held and not _over(stored.get(key))]
+                row_claims.take(connection, free, self._owner, now, lease)
+            ours.update(free, (key for key, owner in held.items() if owner == self._owner))
+        return ours
+
+    def renew(self, lease: float) -> None:
+        """Let every claim of this owner hold for `lease` seconds from now."""
+        if not self._transactions:
+            return  # it has none
+        with self._transaction() as connection:
+            row_claims.extend(connection, self._owner, self._now(), lease)
+
+    def release(self, keys: Sequence[str], *, asked: bool = False) -> None:
+        """Give claims up; they count as attempts only if the rows were `asked`."""
+        for some in batches(keys):
+            with self._transaction() as connection:
+                row_claims.give_up(connection, some, self._owner, asked=asked)
+
+    def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
+        """Store rows as (key, record, how often it was asked since it was claimed).
+
+        They are signed here, and survive the end of the process when this returns. The claims on
+        them end. A row that another owner made final meanwhile stays as it is. Return how often
+        each row was asked, by all owners.
+        """
+        attempts: dict[str, int] = {}
+        ready = [(key, sign({**record, "row": key}, self._key), n) for key, record, n in rows]
+        for some in batches(ready):
+            asked = [(key, times) for key, _, times in some]
+            with self._transaction() as connection:
+                row_records.name_map(connection, self._map, self._said)
+                before = row_records.find(connection, [key for key, _ in asked], self._key)
+                new = [(key, record) for key, record, _ in some if not _over(before.get(key))]
+                payloads = row_records.write(connection, self._map, new, self._written)
+                attempts |= row_claims.settle(connection, asked, self._owner)
+            self._written |= payloads
+        return {key: row_records.times(value) for key, value in attempts.items()}
+
+    def runs(self) -> Iterator[Record]:
+        """Yield the records of this map's rows, in the order in which they were stored."""
+        last, more = 0, True
+        while more:
+            with self._file.reading() as connection:
+                last, found = row_records.page(connection, self._map, last)
+            yield from found
+            more = last > 0
+
+    def maps(self) -> dict[str, tuple[str, int]]:
+        """Return the maps of the file: their words and how many rows they have, by id."""
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT map, substr(said, 1, 200), (SELECT count(*) FROM rows WHERE rows.map = maps.map) FROM maps"
+            ).fetchall()
+        return {str(map_id): (str(said), int(count)) for map_id, said, count in rows}
+
+    def forget(self, runs: Collection[str]) -> int:
+        """Remove the rows of these runs and what they alone used; return how many there were.
+
+        Their text is gone from the file when this returns.
+        """
+        count = 0
+        for some in batches(runs):
+            with self._transaction() as connection:
+                count += row_records.forget(connection, statement(some, "run IN (*)"), some)
+        return self._forgotten(count)
+
+    def forget_map(self) -> int:
+        """Remove all rows of this map as `forget` does."""
+        with self._transaction() as connection:
+            count = row_records.forget(connection, "map = ?", [self._map])
+        return self._forgotten(count)
+
+    def _forgotten(self, count: int) -> int:
+        if count:
+            with self._transaction() as connection:
+                row_records.forget_unused(connection)
+            self._written.clear()
+            self._file.shrink()
+        return count
+
+    @property
+    def idle(self) -> bool:
+        """Whether it holds neither rows nor claims of others."""
+        with self._file.reading() as connection:
+            busy = row_claims.any_held(connection, self._now(), self._owner)
+        return not busy and not len(self)
+
+    def __len__(self) -> int:
+        """Return the number of stored rows, those of other maps in the file included."""
+        with self._file.reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file. Claims that are left run out.
+
+        Raises UsageError if the file was replaced and its rows cannot be carried over.
+        """
+        try:
+            if self._transactions:
+                with self._transaction() as connection:
+                    row_claims.leave_store(connection, self._name)
+                self._transactions = 0
+        finally:
+            self._file.close()
+
+
+def _over(stored: Stored | None) -> bool:
+    return stored is not None and stored.over

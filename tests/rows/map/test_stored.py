@@ -1,0 +1,352 @@
+"""Where the rows of a map are stored, which of them count, and how they are forgotten."""
+
+import stat
+import sys
+
+import anyio
+import pytest
+from helpers.stored_rows import signed_by
+
+from agent_nb import Agent, Scripted
+from agent_nb.errors import RunFailed, UsageError
+from agent_nb.events import RunStart
+from agent_nb.host import launch
+from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.record.inner_records import read_inner_records
+from agent_nb.record.record import events_of
+from agent_nb.record.signing import user_key
+from agent_nb.rows.map.kept import forgetting
+from agent_nb.rows.map.kept.stored import folder, found, map_id, opened
+from agent_nb.rows.map.options import MapOptions
+from agent_nb.rows.map.planning import planned
+from agent_nb.rows.store.row_store import RowStore
+
+TEXTS = ["good", "bad"]
+
+
+def agent(*cases, said="other", **options):
+    model = Scripted([said], cases=[Case(when=w, turns=(turn_of(a, w),)) for w, a in cases])
+    return Agent(model, secrets={}, **options)
+
+
+def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, **options):
+    """Return the stream of a map that has ended."""
+
+    async def main():
+        stream = (by or agent(("good", "yes"))).map(data, prompt, **options)
+        await stream
+        return stream
+
+    return anyio.run(main)
+
+
+def origins(stream):
+    return [r.origin for r in stream.results]
+
+
+def files():
+    return sorted(folder().glob("*")) if folder().exists() else []
+
+
+def test_a_map_is_found_in_the_state_folder_when_it_runs_again():
+    first, second = mapped(), mapped()
+    assert origins(first) == ["live"] * 2
+    assert origins(second) == ["store"] * 2
+    assert [r.answer for r in second.results] == ["yes", "other"]
+    (file,) = files()
+    assert file.suffix == ".sqlite"
+    if sys.platform != "win32":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder().stat().st_mode) == 0o700
+
+
+def test_only_new_and_changed_rows_are_asked():
+    mapped(["good", "bad", "ugly"])
+    again = mapped(["ugly", "new", "good"])
+    assert origins(again) == ["store", "live", "store"]
+
+
+def test_equal_rows_are_rows_of_their_own():
+    assert origins(mapped(["good", "good"])) == ["live"] * 2
+    assert origins(mapped(["good", "good", "good"])) == ["store", "store", "live"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"prompt": "Judge {{ text }}"},
+        {"by": agent(("good", "yes"), system="Be brief.")},
+        {"by": agent(("good", "no"))},
+        {"output": bool},
+    ],
+)
+def test_another_question_is_asked(changed):
+    mapped()
+    assert origins(mapped(**changed)) == ["live"] * 2
+    assert len(files()) == 2
+
+
+def test_a_store_beside_the_notebook_is_used_in_place_of_the_state_folder(tmp_path):
+    store = tmp_path / "rows.sqlite"
+    mapped(store=store)
+    assert files() == []
+    assert origins(mapped(store=str(store))) == ["store"] * 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.sqlite"]
+
+
+def test_one_file_serves_a_prompt_that_was_changed(tmp_path):
+    store = tmp_path / "rows.sqlite"
+    mapped(store=store)
+    mapped(prompt="Judge {{ text }}", store=store)
+    assert origins(mapped(store=store)) == ["store"] * 2
+    assert origins(mapped(prompt="Judge {{ text }}", store=store)) == ["store"] * 2
+
+
+def test_nothing_is_stored_if_the_user_says_so():
+    mapped(store=False)
+    assert origins(mapped(store=False)) == ["live"] * 2
+    assert files() == []
+
+
+def test_a_state_folder_that_cannot_be_used_is_reported_and_the_map_goes_on():
+    folder().parent.mkdir(parents=True)
+    folder().write_text("a file")
+    stream = mapped()
+    assert [r.answer for r in stream.results] == ["yes", "other"]
+    (said,) = [e.message for e in stream.log.of("error")]
+    assert "Rows of this map are not stored" in said
+    assert stream.run.status == "ok"
+
+
+def test_without_a_key_to_sign_with_the_map_says_that_rows_are_asked_again(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "file"))
+    (said,) = [e.message for e in mapped().log.of("error")]
+    assert "asked again" in said
+    assert "notebook_secret cannot be made" in said
+    assert origins(mapped()) == ["live"] * 2
+
+
+def test_a_store_of_the_user_that_cannot_be_used_is_an_error_and_stays(tmp_path):
+    diary = tmp_path / "diary"
+    diary.write_text("Dear diary")
+    with pytest.raises(RunFailed, match="diary cannot be used"):
+        mapped(store=diary)
+    assert diary.read_text() == "Dear diary"
+
+
+def stored_by(key, path):
+    """Store the rows of a map under the signature of another user."""
+    stream = mapped(store=path)
+    rows = stream._plan.job.rows
+    signed_by(key, path, rows)
+    return rows
+
+
+def looked_up(path, rows, **options):
+    store = RowStore.open(path, "m", user_key(), owner="me")
+    try:
+        return [each.usable for each in found(store, rows, **options)]
+    finally:
+        store.close()
+
+
+def test_rows_of_a_stranger_are_asked_and_not_taken(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    rows = stored_by(b"a stranger", path)
+    assert looked_up(path, rows) == [False, False]
+    assert origins(mapped(store=path)) == ["live"] * 2
+    assert origins(mapped(store=path)) == ["store"] * 2
+
+
+def test_rows_of_a_stranger_count_if_the_user_trusts_them(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    rows = stored_by(b"a stranger", path)
+    assert looked_up(path, rows, trust=True) == [True, True]
+    store = RowStore.open(path, "m", user_key(), owner="me")
+    one = store.find([rows[0].key])[rows[0].key].record["hash"]
+    store.close()
+    assert looked_up(path, rows, trust={one}) == [True, False]
+
+
+def test_rows_of_a_stranger_replay_where_nothing_runs_live(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    rows = stored_by(b"a stranger", path)
+    assert looked_up(path, rows, live=False) == [True, True]
+
+
+def test_where_nothing_runs_live_only_a_store_that_the_user_names_is_read(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    mapped(store=path)
+    mapped()
+    before = path.read_bytes()
+    assert opened(None, "m", owner="me", live=False) is None
+    assert opened(tmp_path / "missing.sqlite", "m", owner="me", live=False) is None
+    store = opened(path, "m", owner="me", live=False)
+    assert store is not None
+    assert store.read_only
+    store.close()
+    assert path.read_bytes() == before
+    assert not (tmp_path / "missing.sqlite").exists()
+
+
+def test_the_id_of_a_map_names_what_is_asked_apart_from_the_rows():
+    one = map_id({"prompt": "x", "model": "m"}, "t")
+    assert map_id({"prompt": "y", "model": "m"}, "t") == one
+    assert len({one, map_id({"model": "n"}, "t"), map_id({"model": "m"}, "u")}) == 3
+
+
+def test_secrets_are_not_in_the_file(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    model = Scripted(["the key is hunter2-hunter2"])
+    mapped(
+        [{"text": "hunter2-hunter2"}],
+        by=Agent(model, secrets={"DB_PASSWORD": "hunter2-hunter2"}),
+        store=path,
+    )
+    assert b"hunter2" not in path.read_bytes()
+    assert b"Classify" in path.read_bytes()
+
+
+def test_stores_are_listed_with_their_templates_and_rows():
+    assert forgetting.listed() == []
+    mapped()
+    mapped(["x", "y", "z"], "Judge {{ text }}")
+    listed = {tuple(k.said): k.rows for k in forgetting.listed()}
+    assert listed == {("Classify {{ text }}",): 2, ("Judge {{ text }}",): 3}
+    assert all(k.size and k.used for k in forgetting.listed())
+
+
+def test_a_damaged_store_is_listed_and_kept():
+    mapped()
+    (file,) = files()
+    file.write_bytes(b"broken")
+    (kept,) = forgetting.listed()
+    assert (kept.rows, kept.size) == (None, 6)
+    with pytest.raises(UsageError, match="cannot be used"):
+        forgetting.forget_all()
+    assert file.read_bytes() == b"broken"
+
+
+def test_a_forgotten_map_is_asked_again_and_its_file_is_gone():
+    first = mapped()
+    mapped(prompt="Judge {{ text }}")
+    id_, store = forgetting.stores_of(first.log)
+    assert store == ""
+    assert forgetting.forget(id_, store) == 2
+    assert len(files()) == 1
+    assert origins(mapped()) == ["live"] * 2
+    assert forgetting.forget("0" * 24) == 0
+
+
+def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    first = mapped(store=path)
+    mapped(prompt="Judge {{ text }}", store=path)
+    assert forgetting.forget(*forgetting.stores_of(first.log)) == 2
+    assert b"Classify good" not in path.read_bytes()
+    assert b"Judge good" in path.read_bytes()
+
+
+def test_all_stores_are_forgotten():
+    mapped()
+    mapped(prompt="Judge {{ text }}")
+    assert forgetting.forget_all() == 4
+    assert files() == []
+
+
+def test_a_store_in_use_is_emptied_and_stays():
+    mapped()
+    (file,) = files()
+    running = RowStore.open(file, file.stem, user_key(), owner="running")
+    running.claim(["in flight"], 60)
+    assert forgetting.forget_all() == 2
+    assert files()[0] == file
+    running.close()
+
+
+@pytest.mark.parametrize("id_", ["", "../../etc/passwd", "x" * 24, 7, None])
+def test_a_log_cannot_name_a_file_by_its_id(id_):
+    assert forgetting.stores_of([RunStart(settings={"map": {"id": id_}})]) is None
+    assert forgetting.stores_of([RunStart(settings={"map": "x"})]) is None
+
+
+def test_a_row_is_found_whole_with_its_events(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    rows = mapped(store=path)._plan.job.rows
+    store = RowStore.open(path, "m", user_key(), owner="me")
+    (each, _) = found(store, rows)
+    store.close()
+    assert events_of(each.record)[1].content == "Classify good"
+    assert (each.result.answer, each.result.origin, each.result.place) == ("yes", "store", 0)
+
+
+def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_path, monkeypatch):
+    path = tmp_path / "rows.sqlite"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    by = Agent("openai/none", secrets={})
+    job = planned(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
+    made = [next(iter(read_inner_records(mapped([text]).log).values())) for text in TEXTS]
+    store = RowStore.open(path, "m", b"another user's", owner="a")
+    for row, record in zip(job.rows, made, strict=True):
+        store.put([(row.key, record, 1)])
+    store.close()
+    monkeypatch.setenv(launch.RERUN, launch.REPLAY)
+    assert origins(mapped(by=by, store=path)) == ["store"] * 2
+    with pytest.raises(RunFailed, match="Row 2 has no record here"):
+        mapped([*TEXTS, "new"], by=by, store=path)
+
+
+class Replacing(Scripted):
+    """A model before whose second answer the store of its map is replaced."""
+
+    change = staticmethod(lambda: None)
+    asked = 0
+
+    def start(self):
+        return self
+
+    async def stream(self, request):
+        Replacing.asked += 1
+        if Replacing.asked == 2:
+            self.change()
+        async for batch in Scripted(self.turns).stream(request):
+            yield batch
+
+
+def test_a_store_that_is_replaced_under_a_running_map_has_all_rows_in_the_end(tmp_path):
+    path, other = tmp_path / "rows.sqlite", tmp_path / "other.sqlite"
+    mapped(["old"], by=Agent(Replacing(["yes"]), secrets={}), store=other)
+    model, Replacing.asked = Replacing(["yes"]), 0
+    model.change = lambda: other.replace(path)
+    first = mapped(["a", "b", "c"], by=Agent(model, secrets={}), store=path, concurrency=1)
+    assert first.run.status == "ok"
+    assert Replacing.asked == 3
+    again = mapped(["old", "a", "b", "c"], by=Agent(Replacing(["yes"]), secrets={}), store=path)
+    assert origins(again) == ["store"] * 4
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.sqlite"]
+
+
+def test_a_store_that_cannot_be_followed_ends_the_map_in_words_and_keeps_the_frame(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    model, Replacing.asked = Replacing(["yes"]), 0
+
+    def change():
+        path.unlink()
+        path.mkdir()
+
+    model.change = change
+
+    async def main():
+        stream = Agent(model, secrets={}).map(
+            ["a", "b", "c"], "Classify {{ text }}", store=path, concurrency=1
+        )
+        with pytest.raises(RunFailed, match="not a regular file"):
+            await stream
+        return stream
+
+    stream = anyio.run(main)
+    assert [r.answer for r in stream.results][:2] == ["yes", "yes"]
+    path.rmdir()
+    again = mapped(["a"], by=Agent(Replacing(["yes"]), secrets={}), store=path)
+    assert origins(again) == ["store"]

@@ -1,0 +1,89 @@
+"""The counts of a map: done, rate, time left, cost, forecast."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_nb.models.http.errors import Peer, refusal
+from agent_nb.rows.map.row import RowResult
+from agent_nb.rows.map.tally import LAST, WINDOW, RowLine, Tally
+
+
+def over(tally, now, *, status="ok", cost=None, origin="live", kind="", place=0):
+    if origin == "live":
+        tally.begin()
+    result = RowResult(
+        place=place, key="k", status=status, cost=cost, origin=origin, kind=kind, input=8, written=2
+    )
+    tally.end(result, RowLine(place, status), now)
+
+
+def test_rows_are_counted_by_their_end():
+    tally = Tally(10, 0.0)
+    over(tally, 1.0)
+    over(tally, 1.0, status="error", kind="rate_limit")
+    over(tally, 1.0, status="error", kind="rate_limit")
+    over(tally, 1.0, status="limit")
+    over(tally, 1.0, origin="store")
+    tally.begin()
+    found = tally.snapshot(2.0)
+    assert (found.total, found.done, found.ok, found.found, found.asking) == (10, 5, 2, 1, 1)
+    assert found.failures == {"rate_limit": 2, "limit": 1}
+    assert found.tokens == 40
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+def test_answers_of_a_provider_are_counted_by_their_http_status(status):
+    fault = refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
+    tally = Tally(1, 0.0)
+    tally.begin()
+    result = RowResult(place=0, key="k", status="error", kind=fault.code, error=str(fault))
+    tally.end(result, RowLine(0, "error"), 1.0)
+    assert tally.snapshot(2.0).failures == {str(status): 1}
+
+
+def test_rate_and_time_left_come_from_the_rows_asked_lately():
+    tally = Tally(100, 0.0)
+    for second in range(1, 11):
+        over(tally, float(second))
+    found = tally.snapshot(10.0)
+    assert (found.rate, found.left) == (1.0, 90.0)
+    later = tally.snapshot(10.0 + WINDOW / 2)
+    assert later.rate == 10 / WINDOW
+
+
+def test_rows_of_the_store_have_no_part_in_rate_and_cost():
+    tally = Tally(10, 0.0)
+    for _ in range(5):
+        over(tally, 1.0, origin="store", cost=1.0)
+    found = tally.snapshot(2.0)
+    assert (found.rate, found.left, found.cost, found.forecast) == (None, None, None, None)
+
+
+def test_the_forecast_adds_the_rest_at_the_cost_of_a_row_so_far():
+    tally = Tally(10, 0.0)
+    for _ in range(4):
+        over(tally, 1.0, cost=0.5)
+    found = tally.snapshot(2.0)
+    assert (found.cost, found.forecast) == (2.0, 5.0)
+
+
+def test_a_few_rows_are_not_enough_for_a_forecast():
+    tally = Tally(10, 0.0)
+    over(tally, 1.0, cost=0.5)
+    assert tally.snapshot(2.0).forecast is None
+
+
+def test_a_snapshot_shows_the_last_rows_in_the_order_of_their_ends():
+    tally = Tally(100, 0.0)
+    for place in range(20):
+        over(tally, 1.0, place=place)
+    assert [line.place for line in tally.snapshot(2.0).last] == list(range(20 - LAST, 20))
+
+
+def test_a_row_that_was_cut_off_is_no_failure_of_its_own():
+    tally = Tally(3, 0.0)
+    tally.begin()
+    cut = RowResult(place=0, key="k", status="interrupted", kind="user")
+    tally.end(cut, RowLine(0, "interrupted"), 1.0)
+    assert tally.snapshot(1.0).failures == {"stopped": 1}
