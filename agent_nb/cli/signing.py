@@ -26,7 +26,7 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook.execute.review import listing, review, sign_all
+    from ..notebook.files.review import listing, review_records, sign_all
     from ..record.ipynb import load, save
     from ..record.notebook_file import lift
     from ..record.record import KEY as OURS
@@ -41,7 +41,7 @@ def sign(arguments: Arguments) -> int:
     for path in paths:
         nb = load(path)
         lift(nb)
-        items = review(nb)
+        items = review_records(nb)
         show("\n".join([f"{path}:", *listing(items)]))
         good = [item for item in items if not item.problem]
         if len(good) < len(items):

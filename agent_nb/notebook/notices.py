@@ -1,4 +1,4 @@
-"""Plain text in a cell's output beside the cards: warnings, error lines, tables.
+"""Plain text in a cell's output beside the cards: warnings, error lines, arguments, tables.
 
 Rule: this text is saved with the notebook, so it holds no key and no unprintable character.
 """
@@ -9,9 +9,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..events.text import content_text
 from ..models.keys import secrets
 from ..wire.console import escaped
 from ..wire.redact import redact_text
+from ..wire.text_limits import cut_end
+
+LONGEST = 2000  # characters of an argument or preview
+CLIPPED = "more characters]"
 
 
 def warn(message: str) -> None:
@@ -25,6 +30,16 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
     `hidden`: the values to redact, by name (None: the keys known now).
     """
     return escaped(redact_text(text, secrets(hidden)))
+
+
+def printable_value(value: Any) -> str:
+    """Return an argument of a call as bounded readable text."""
+    return shorten(printable(content_text(value))).replace("\n", "\n    ")
+
+
+def shorten(text: str) -> str:
+    """Return a text of at most `LONGEST` characters, and how many it lacks."""
+    return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:

@@ -18,8 +18,9 @@ from agent_nb.codecs.convert import decode
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
+from agent_nb.notebook.cell.event_file import write_events
 from agent_nb.notebook.cell.identity import Cell
-from agent_nb.notebook.execute.event_relay import Relay, send
+from agent_nb.notebook.execute.event_relay import Relay
 
 SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}}]
 
@@ -47,7 +48,7 @@ def test_what_a_log_gets_comes_out_in_the_format(codec):
     out = io.StringIO()
     with Relay(codec, out.write) as relay:
         log = EventLog("r")
-        send(cell(relay.path), log)
+        write_events(cell(relay.path), log)
         a_run(log)
     back = decode(out.getvalue(), codec.partition(":")[0])
     assert [e.content for e in back if e.type == "respond"] == ["Hello"]
@@ -62,7 +63,7 @@ def test_it_comes_while_the_run_goes_on():
 
     with Relay("canonical", write) as relay:
         log = EventLog("r")
-        send(cell(relay.path), log)
+        write_events(cell(relay.path), log)
         log.append(RunStart())
         assert came.wait(20)
         assert json.loads(said[0])["type"] == "run_start"
@@ -72,7 +73,7 @@ def test_deltas_are_frames_of_their_own():
     out = io.StringIO()
     with Relay("loom", out.write) as relay:
         log = EventLog("r")
-        send(cell(relay.path), log)
+        write_events(cell(relay.path), log)
         a_run(log)
     frames = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [f["content"] for f in frames if f.get("type") == "message_chunk"] == ["Hel", "lo"]
@@ -80,7 +81,7 @@ def test_deltas_are_frames_of_their_own():
 
 def test_a_cell_without_a_follower_writes_nothing(tmp_path):
     log = EventLog("r")
-    send(Cell(key="c"), log)
+    write_events(Cell(key="c"), log)
     a_run(log)
     assert log.faults == []
 
@@ -91,7 +92,7 @@ def test_a_reader_that_goes_away_does_not_stop_the_run():
 
     with Relay("canonical", gone) as relay:
         log = EventLog("r")
-        send(cell(relay.path), log)
+        write_events(cell(relay.path), log)
         a_run(log)
     assert log.faults == []
 

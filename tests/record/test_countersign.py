@@ -371,7 +371,7 @@ class TestSigning:
     def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(
         self,
     ):
-        from agent_nb.notebook.execute.review import harmless
+        from agent_nb.notebook.files.review import harmless
 
         assert harmless(iter(["x = 1"])) >= {"read", "list"}
         assert not {"python", "shell", "write"} & harmless(iter([]))
@@ -380,7 +380,7 @@ class TestSigning:
             assert not harmless(iter([source]))
 
     def test_they_are_counted(self):
-        from agent_nb.notebook.execute.review import Item
+        from agent_nb.notebook.files.review import Item
 
         assert (
             str(Item(1, "cell 1", "run x", {}, "s", ["    python"], 1, 0, 2))

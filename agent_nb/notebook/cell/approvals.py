@@ -22,17 +22,13 @@ from functools import partial
 from typing import Any
 
 from ...agent.registry import Questions, Scope
-from ...events.text import content_text
 from ...tools.base import Asker, Decision, Host, Question
-from ...wire.text_limits import cut_end
-from ..notices import printable
+from ..notices import printable, printable_value, shorten
 from .unseen import Unseen
 
-LONGEST = 2000  # characters of an argument or preview
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
 # to show the question
 PATIENCE = 1.0
-CLIPPED = "more characters]"
 ATTEMPTS = 3
 ANSWERS = {
     "y": Decision(True, by="stdin"),
@@ -179,21 +175,14 @@ def put(question: Question) -> Decision | None:
 def wording(question: Question) -> str:
     """Return the question as text."""
     lines = [f"The agent wants to call {printable(question.name)}:"]
-    lines += [f"  {printable(name)} = {shown(value)}" for name, value in question.args.items()]
+    lines += [
+        f"  {printable(name)} = {printable_value(value)}" for name, value in question.args.items()
+    ]
     if question.preview:
-        lines.append(_clip(printable(question.preview)))
+        lines.append(shorten(printable(question.preview)))
     always = (
         ""
         if question.exact
         else f", [a]lways {printable(question.name)} in this run, [k]eep allowing it in this notebook"
     )
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
-
-
-def shown(value: Any) -> str:
-    """Return an argument as bounded readable text."""
-    return _clip(printable(content_text(value))).replace("\n", "\n    ")
-
-
-def _clip(text: str) -> str:
-    return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")

@@ -30,13 +30,13 @@ from ...events.log import EventLog
 from ...models.keys import secrets
 from ...tools.base import Asker
 from ...wire.redact import redact_value
-from ..execute.event_relay import send
 from ..notices import warn
 from ..options import Options
 from . import executions
 from .approvals import Clicks, either_asker, run_actions, stdin_asker
 from .capture import active, bars
 from .display import Display, show_unrecorded
+from .event_file import write_events
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
 from .kernel_interrupts import Waiting, waiting
@@ -125,7 +125,7 @@ class AwaitedRun(Waiting):
         self._unseen = Unseen(lambda: self._display.views)
         self._unseen.end(stream)
         stream.questions.fall_back_to(self._asker())
-        send(self._cell, stream.log)
+        write_events(self._cell, stream.log)
         self._display.open(stream.log)
         self._held = ExitStack()
         self._held.enter_context(bars(shell))

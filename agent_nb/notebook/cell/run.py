@@ -40,7 +40,6 @@ from ...rows.agent import Agent
 from ...tools.capture import shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
-from ..execute.event_relay import send
 from ..notices import warn
 from ..options import Options
 from ..session import Session
@@ -50,6 +49,7 @@ from .controls import Controls
 from .display import Display, UntilDrift
 from .driver import Driver, Work
 from .ending import UNDECIDED, Ending, Replaced, ended_log
+from .event_file import write_events
 from .failure import AgentCellError
 from .frontend import unshown
 from .identity import RERUN, Cell
@@ -236,7 +236,7 @@ class CellRun:
             questions=stream.questions,
             cancel=partial(driver.stop, "from elsewhere"),
         )
-        send(self.cell, stream.log)
+        write_events(self.cell, stream.log)
         replay = self._choice.tape is not None
         heard = UntilDrift(stream) if replay else stream.log
         journaled = self._journal is not None

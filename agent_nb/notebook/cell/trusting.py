@@ -24,9 +24,8 @@ from ...host.paths import tilde
 from ...host.trust import Offer
 from ...models import config, keys
 from ...tools import policy_file
-from ..notices import printable
+from ..notices import LONGEST, printable
 from ..yes_no import NO, confirmed
-from .approvals import LONGEST
 
 NOT_KEPT = "It could not be saved and holds until this process ends."
 

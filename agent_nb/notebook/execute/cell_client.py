@@ -30,9 +30,9 @@ from ...record.signers import Signer
 from ...wire.json_text import nearest
 from ..cell.identity import OURS, PROOF
 from ..files.library import SENT, SIGNED
+from ..files.review import countersigned
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
-from .review import countersigned
 
 STARTS = 3  # attempts to start a kernel
 OnCell = Callable[[int, int, str], None]  # index, number of cells, source

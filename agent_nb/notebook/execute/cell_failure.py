@@ -14,12 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...record.agent_cells import agent_cell
-from ...record.ipynb import cell_id, place_id, source_of
-from ...wire.text_limits import cut_end
+from ..files.cell_titles import name_cell
 from ..notices import printable
 
-LONGEST = 60  # characters of a prompt in the name of a cell
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
 
@@ -39,16 +36,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}{f'{self.error}: ' if self.error else ''}{self.message}"
 
 
-def title(number: int, cell: Mapping[str, Any]) -> str:
-    """Return the name of a cell: number, id and, for an agent cell, the start of its prompt."""
-    parts = agent_cell(source_of(cell))
-    first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
-    said = f' "{cut_end(first, LONGEST)}"' if first else ""
-    name = cell_id(cell)
-    place = f" ({name})" if name not in ("", place_id(number)) else ""
-    return f"cell {number}{place}{said}"
-
-
 def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> Failure:
     """Return the failure of a cell that raised an exception."""
     tracebacks = [
@@ -62,7 +49,7 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
     line = int(found[1]) if found else 0
     return Failure(
         cell=number,
-        title=title(number, cell),
+        title=name_cell(number, cell),
         line=line,
         error=printable(error),
         message=printable(message),
@@ -71,7 +58,7 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
 
 def of_kernel(number: int, cell: Mapping[str, Any] | None, said: str) -> Failure:
     """Return the failure of a kernel that died; `said` is the end of its output."""
-    name = title(number, cell) if cell is not None else ""
+    name = name_cell(number, cell) if cell is not None else ""
     words = "the kernel died" if cell is not None else "The kernel did not start"
     return Failure(
         kind="kernel",
@@ -83,6 +70,6 @@ def of_kernel(number: int, cell: Mapping[str, Any] | None, said: str) -> Failure
 
 def of_time(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
     """Return the failure of a cell that took longer than `seconds`."""
-    name = title(number, cell) if cell is not None else ""
+    name = name_cell(number, cell) if cell is not None else ""
     words = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."
     return Failure(kind="timeout", cell=number, title=name, message=words)

@@ -24,9 +24,10 @@ from ...record.signers import Signer
 from ...record.verify import check
 from ...view.format import plural
 from ..cell.recording import begun_by
-from .cell_failure import Failure, title
+from ..files.cell_titles import name_cell
+from ..files.review import countersigned, remarks
+from .cell_failure import Failure
 from .report import Problem
-from .review import countersigned, remarks
 from .shown_pictures import differences, uncompared_kinds
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def problems(
             []
             if found
             else [
-                Problem(text=f"{title(number, cell)}: {words}", kind="picture")
+                Problem(text=f"{name_cell(number, cell)}: {words}", kind="picture")
                 for words in _pictures(cell, executed, runs)
             ]
         )
@@ -73,7 +74,9 @@ def problems(
             said = dict.fromkeys(
                 words for r in recorded.listed for words in remarks(nb, cell, r, signers)
             )
-            found += [Problem(text=f"{title(number, cell)}: {w}", kind="untrusted") for w in said]
+            found += [
+                Problem(text=f"{name_cell(number, cell)}: {w}", kind="untrusted") for w in said
+            ]
         yield from (_placed(problem, number) for problem in found)
 
 
@@ -183,7 +186,7 @@ def _agent_cell(
     must: bool,
 ) -> Iterator[Problem]:
     """Yield what is wrong with the run of an agent cell (None: it did not run)."""
-    name = title(number, cell)
+    name = name_cell(number, cell)
     if not listed:
         yield Problem(text=f"{name}: there is no record", kind="unrecorded")
         return
@@ -236,7 +239,7 @@ def _code(
 
     `listed` are the records of the cell's newest execution.
     """
-    name = title(number, cell)
+    name = name_cell(number, cell)
     for run in runs:
         if drift := run.get("drift"):
             yield _drifted(name, drift)

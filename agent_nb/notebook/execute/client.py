@@ -33,12 +33,12 @@ from ...record.masks import Rule
 from ...record.notebook_file import drop_unbegun, lift
 from ...record.outputs import Numbers, summaries
 from ...record.signers import Signer
+from ..cell.event_file import STREAM
 from ..cell.identity import HEADLESS, RERUN, UNSHOWN
 from ..cell.rerun import RULES
 from ..notices import printable
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
-from .event_relay import STREAM
 from .kernels import Ahead, say, wanted
 from .quiet import keep
 from .stopping import stoppable

@@ -1,7 +1,7 @@
 """`jupyter agent-nb run --stream CODEC`: events of the runs on stdout, as they happen.
 
 How: the runner names a file in the metadata of each execution request. The cell's runs append their
-events to it, deltas included; a thread of the runner reads it, translates and writes. A file
+events to it (`cell.event_file`); a thread of the runner reads it, translates and writes. A file
 because messages of a kernel end up in the notebook, and because not every system has named pipes.
 
 Rules
@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import threading
@@ -20,38 +19,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...events import Event
-from ...events.event_json import encode_event
-from ...events.log import EventLog
-from ..cell.identity import Cell
-
 if TYPE_CHECKING:
     from ...codecs.base import Codec
     from ...codecs.losses import Losses
 
-STREAM = "stream"  # key in what the runner sends
 BEAT = 0.03  # seconds between two reads of the file
 CHUNK = 1 << 20  # bytes
-
-
-class Writer:
-    """Subscriber that appends the events of one log to a file; the log reports its OSError."""
-
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def __call__(self, event: Event) -> None:
-        """Write one event; the end of the run closes the file."""
-        os.write(self._file, encode_event(event) + b"\n")
-        if event.type == "end" and not event.span:
-            os.close(self._file)
-
-
-def send(cell: Cell, log: EventLog) -> None:
-    """Let the runner that executes this cell follow a log, if it asked for it."""
-    path = cell.sent.get(STREAM)
-    if isinstance(path, str) and path:
-        log.subscribe(Writer(path))
 
 
 class Relay:

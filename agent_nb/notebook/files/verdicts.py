@@ -16,7 +16,7 @@ from ...record.signing import signed_by, user_key
 from ...record.verify import check, secrets_in
 from ...wire.hidden_characters import escape_line
 from ...wire.redact import redact_text
-from ..execute import review
+from . import review
 
 
 def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:

@@ -25,9 +25,9 @@ from ...events.log import EventLog
 from ...record.agent_cells import content_hash
 from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
+from ..cell.event_file import write_events
 from ..cell.identity import Cell
 from ..cell.summary import LONGEST, summary
-from ..execute.event_relay import send
 from ..notices import warn
 from ..options import Options
 
@@ -78,7 +78,7 @@ class Cards:
 
     def opened(self, log: EventLog) -> None:
         """Show a run that begins."""
-        send(self._cell, log)
+        write_events(self._cell, log)
         if len(self._displays) >= MOST:
             self._more += 1
             return

@@ -37,10 +37,9 @@ from ...record.ssh_signature import PrivateKey
 from ...tools.base import QUIET
 from ...tools.toolset import ROOM, of_plugin
 from ...wire.text_limits import cut_end
-from ..cell.approvals import CLIPPED, LONGEST, shown
-from ..files.tool_names import tool_names
-from ..notices import printable
-from .cell_failure import title
+from ..notices import CLIPPED, LONGEST, printable, printable_value
+from .cell_titles import name_cell
+from .tool_names import tool_names
 
 SHORT = 300  # characters of the arguments of a call on one line
 # code that may define any name
@@ -75,7 +74,7 @@ class Item(msgspec.Struct, frozen=True):
         return "\n".join([f"  {self.run}: {count}{more}", *self.calls])
 
 
-def review(nb: Mapping[str, Any]) -> list[Item]:
+def review_records(nb: Mapping[str, Any]) -> list[Item]:
     """Return the records of a notebook in the order of its cells, newest first."""
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
@@ -161,7 +160,7 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
     by = "recorded by you" if mine(record, user_key()) else "not recorded by you"
     run = f"run {_line(str(record.get('id', '?')))[:60]}{when}, {by}"
-    item = Item(number, _line(title(number, cell)), run, record, source_hash(source_of(cell)))
+    item = Item(number, _line(name_cell(number, cell)), run, record, source_hash(source_of(cell)))
     if not intact(record):
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
@@ -185,7 +184,7 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
 def _call(call: RecordedCall, count: int) -> str:
     """Return a call as text; only lines of arguments are indented so deep."""
     named = (
-        f"      {_line(name)} = {shown(value)}".replace("\n", "\n      ")
+        f"      {_line(name)} = {printable_value(value)}".replace("\n", "\n      ")
         for name, value in call.args.items()
     )
     return "\n".join([f"    {_head(call, count)}", *named])

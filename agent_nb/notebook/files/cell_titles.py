@@ -1,0 +1,22 @@
+"""How a cell of a notebook file is called in failures, reports and reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...record.agent_cells import agent_cell
+from ...record.ipynb import cell_id, place_id, source_of
+from ...wire.text_limits import cut_end
+
+LONGEST = 60  # characters of a prompt in the name of a cell
+
+
+def name_cell(number: int, cell: Mapping[str, Any]) -> str:
+    """Return the name of a cell: number, id and, for an agent cell, the start of its prompt."""
+    parts = agent_cell(source_of(cell))
+    first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
+    said = f' "{cut_end(first, LONGEST)}"' if first else ""
+    name = cell_id(cell)
+    place = f" ({name})" if name not in ("", place_id(number)) else ""
+    return f"cell {number}{place}{said}"
