@@ -27,9 +27,9 @@ from .terminal import complain, out, show, show_json, stream_json, written
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from ..notebook.execute.kernels import Ahead, Wanted, wanted
-    from ..notebook.execute.parameters import inject, parameters
     from ..record.ipynb import load
+    from ..runner.kernels import Ahead, Wanted, wanted
+    from ..runner.parameters import inject, parameters
 
     values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
     streaming = _streaming(arguments)
@@ -62,7 +62,7 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
-        from ..notebook.execute.client import execute, write
+        from ..runner.client import execute, write
 
         with streaming() as relay:
             outcome = execute(
@@ -142,10 +142,10 @@ def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..notebook.execute.kernels import Ahead
-    from ..notebook.execute.replay_test import Options, check_notebook, wants
-    from ..notebook.execute.report import Problem, Report, builtins, junit, summary
     from ..record.signers import known
+    from ..runner.kernels import Ahead
+    from ..runner.notebook_check import Options, check_notebook, wants
+    from ..runner.report import Problem, Report, builtins, junit, summary
 
     signers = known(arguments.signers)
     for signer in signers:
@@ -267,7 +267,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..notebook.execute.event_relay import Relay, overlapping
+    from ..runner.event_relay import Relay, overlapping
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")

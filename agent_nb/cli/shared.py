@@ -58,8 +58,8 @@ def in_parallel(
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-    from ..notebook.execute.progress import Progress
-    from ..notebook.execute.stopping import signals, stop_all
+    from ..runner.progress import Progress
+    from ..runner.stopping import signals, stop_all
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:

@@ -1,1 +1,1 @@
-"""The notebook edge: magics, cells, the session of a kernel, records in files, execution."""
+"""The notebook edge: magics, cells, the session of a kernel, records in files."""

@@ -384,7 +384,7 @@ def replay() -> None:
     """Print seconds to execute notebooks. The kernels may write byte code, as an installed package
     has it; one execution warms up.
     """
-    from agent_nb.notebook.execute.client import execute, write
+    from agent_nb.runner.client import execute, write
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     batch = json.dumps([{"name": "work", "args": {"n": n}} for n in range(CALLS)])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.agent.tape import FOREIGN
-from agent_nb.notebook.execute.replay_test import Options, check_notebook
+from agent_nb.runner.notebook_check import Options, check_notebook
 
 BEFORE = Path(__file__).with_name("before")
 RUNS = {

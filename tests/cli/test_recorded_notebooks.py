@@ -199,7 +199,7 @@ class TestReplaying:
         edit(notebook, 1, "base = 40", "base = 41")
         installed = entry_points(group="pytest11", name="agent_nb")
         plugin = (
-            *(() if installed else ("-p", "agent_nb.notebook.execute.pytest_plugin")),
+            *(() if installed else ("-p", "agent_nb.runner.pytest_plugin")),
             "-p",
             "no:cacheprovider",
         )
@@ -287,7 +287,7 @@ class TestAnExtraThatIsNotInstalled:
         path = serving()
         installed = entry_points(group="pytest11", name="agent_nb")
         plugin = (
-            *(() if installed else ("-p", "agent_nb.notebook.execute.pytest_plugin")),
+            *(() if installed else ("-p", "agent_nb.runner.pytest_plugin")),
             "-p",
             "no:cacheprovider",
         )

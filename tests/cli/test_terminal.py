@@ -144,7 +144,7 @@ def test_a_converted_stream_on_stdout_is_escaped_and_the_same(tmp_path, capsys):
 
 
 def test_progress_lines_name_no_control_sequence():
-    from agent_nb.notebook.execute.progress import Progress
+    from agent_nb.runner.progress import Progress
 
     stream = io.StringIO()
     with Progress(EVIL, stream, lines=True) as progress:

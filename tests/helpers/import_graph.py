@@ -26,6 +26,7 @@ FLOORS = (
     ("external",),
     ("server",),
     ("notebook",),
+    ("runner",),
     ("cli",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

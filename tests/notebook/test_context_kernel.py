@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
-from agent_nb.notebook.execute.cell_client import Client
+from agent_nb.runner.cell_client import Client
 
 pytestmark = pytest.mark.kernel
 

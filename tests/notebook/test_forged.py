@@ -50,7 +50,7 @@ def by_pytest(path, patch):
     plugin = (
         ()
         if entry_points(group="pytest11", name="agent_nb")
-        else ("-p", "agent_nb.notebook.execute.pytest_plugin")
+        else ("-p", "agent_nb.runner.pytest_plugin")
     )
     command = [
         sys.executable,

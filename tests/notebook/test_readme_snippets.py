@@ -10,7 +10,7 @@ from helpers.lacking import needed
 from helpers.paths import CHECKOUT
 from helpers.typed_servers import Chat
 
-from agent_nb.notebook.execute.client import execute
+from agent_nb.runner.client import execute
 
 pytestmark = [
     pytest.mark.kernel,

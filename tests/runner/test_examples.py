@@ -6,8 +6,8 @@ import re
 import pytest
 from helpers.paths import EXAMPLES
 
-from agent_nb.notebook.execute.replay_test import Options, check_notebook
 from agent_nb.rows.recorded_runs import runs
+from agent_nb.runner.notebook_check import Options, check_notebook
 
 EXAMPLES = sorted(EXAMPLES.glob("[!.]*.ipynb"))
 NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...errors import UsageError
-from ...record.ipynb import metadata_of
+from ..errors import UsageError
+from ..record.ipynb import metadata_of
 
 
 def parameters(texts: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from ..notices import printable
+from ..notebook.notices import printable
 
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

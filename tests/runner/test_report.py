@@ -9,8 +9,8 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.cli.run import shard
 from agent_nb.errors import UsageError
-from agent_nb.notebook.execute import project
-from agent_nb.notebook.execute.report import Problem, Report, builtins, junit, summary
+from agent_nb.runner import project
+from agent_nb.runner.report import Problem, Report, builtins, junit, summary
 
 GOOD = Report(
     notebook="a.ipynb",

@@ -27,16 +27,16 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from ...record import journal
-from ...record.ipynb import cell_id, load, save, with_ids
-from ...record.masks import Rule
-from ...record.notebook_file import drop_unbegun, lift
-from ...record.outputs import Numbers, summaries
-from ...record.signers import Signer
-from ..cell.event_file import STREAM
-from ..cell.identity import HEADLESS, RERUN, UNSHOWN
-from ..cell.rerun import RULES
-from ..notices import printable
+from ..notebook.cell.event_file import STREAM
+from ..notebook.cell.identity import HEADLESS, RERUN, UNSHOWN
+from ..notebook.cell.rerun import RULES
+from ..notebook.notices import printable
+from ..record import journal
+from ..record.ipynb import cell_id, load, save, with_ids
+from ..record.masks import Rule
+from ..record.notebook_file import drop_unbegun, lift
+from ..record.outputs import Numbers, summaries
+from ..record.signers import Signer
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
 from .kernels import Ahead, say, wanted

@@ -22,15 +22,15 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
-from ...host import launch
-from ...record.ipynb import cell_id
-from ...record.notebook_file import records
-from ...record.record import MIME
-from ...record.signers import Signer
-from ...wire.json_text import nearest
-from ..cell.identity import OURS, PROOF
-from ..files.library import SENT, SIGNED
-from ..files.review import countersigned
+from ..host import launch
+from ..notebook.cell.identity import OURS, PROOF
+from ..notebook.files.library import SENT, SIGNED
+from ..notebook.files.review import countersigned
+from ..record.ipynb import cell_id
+from ..record.notebook_file import records
+from ..record.record import MIME
+from ..record.signers import Signer
+from ..wire.json_text import nearest
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..files.cell_titles import name_cell
-from ..notices import printable
+from ..notebook.files.cell_titles import name_cell
+from ..notebook.notices import printable
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"Cell In\[\d+\], line (\d+)")

@@ -14,10 +14,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.host import launch
-from agent_nb.notebook.execute import cell_client, kernels
-from agent_nb.notebook.execute.cell_client import Client
 from agent_nb.record.notebook_file import records
 from agent_nb.record.record import MIME, log_of
+from agent_nb.runner import cell_client, kernels
+from agent_nb.runner.cell_client import Client
 
 pytestmark = pytest.mark.kernel
 

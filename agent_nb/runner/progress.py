@@ -11,8 +11,8 @@ import threading
 import time
 from typing import TextIO
 
-from ...models.keys import secrets
-from ..notices import printable
+from ..models.keys import secrets
+from ..notebook.notices import printable
 
 WIDTH = 20
 LONGEST = 50  # characters of a cell's first line

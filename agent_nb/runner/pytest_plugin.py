@@ -58,7 +58,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFi
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Name the notebook in the environment of the kernels that its test starts."""
-    from ..files.notebook_path import VARIABLE
+    from ..notebook.files.notebook_path import VARIABLE
 
     if item.path.suffix != ENDING or VARIABLE in os.environ:
         return (yield)
@@ -82,8 +82,8 @@ class NotebookItem(pytest.Item):
 
     def runtest(self) -> None:
         """Replay the notebook. Raises ReplayFailed."""
-        from ...errors import UsageError
-        from .replay_test import Options, check_notebook
+        from ..errors import UsageError
+        from .notebook_check import Options, check_notebook
 
         option = self.config.getoption
         options = Options(

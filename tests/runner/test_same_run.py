@@ -8,10 +8,10 @@ import pytest
 from agent_nb import events as e
 from agent_nb.cli.main import main
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.execute.same_run import same_run
 from agent_nb.record import journal
 from agent_nb.record.ipynb import load
 from agent_nb.record.record import run_record
+from agent_nb.runner.same_run import same_run
 
 
 def record(run="r1", call="call_9f2c", start=100.0, answer="Done.", tokens=7, cost=0.01, **more):

@@ -2,7 +2,7 @@
 
 import io
 
-from agent_nb.notebook.execute.progress import Progress
+from agent_nb.runner.progress import Progress
 
 
 class Terminal(io.StringIO):

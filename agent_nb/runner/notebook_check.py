@@ -25,20 +25,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...errors import MissingExtra
-from ...events import RunStart
-from ...host import launch
-from ...host.imports import find
-from ...record.agent_cells import agent_cell
-from ...record.clock import is_zone
-from ...record.ipynb import cell_id, load, source_of, with_ids
-from ...record.masks import PATTERN
-from ...record.notebook_file import records
-from ...record.outputs import Numbers
-from ...record.ranking import started
-from ...record.record import Record, events_of
-from ...record.signers import Signer, known
-from ...record.signing import user_key
+from ..errors import MissingExtra
+from ..events import RunStart
+from ..host import launch
+from ..host.imports import find
+from ..record.agent_cells import agent_cell
+from ..record.clock import is_zone
+from ..record.ipynb import cell_id, load, source_of, with_ids
+from ..record.masks import PATTERN
+from ..record.notebook_file import records
+from ..record.outputs import Numbers
+from ..record.ranking import started
+from ..record.record import Record, events_of
+from ..record.signers import Signer, known
+from ..record.signing import user_key
 from . import project
 from .cell_failure import Failure
 from .cell_problems import checked_records, problems, unseen_displays
@@ -181,7 +181,7 @@ def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
 
 def _needed(failures: Sequence[Failure]) -> str:
     """Return which missing extra ended the notebook, "" if none did or it is installed here."""
-    from ..doctor import EXTRAS
+    from ..notebook.doctor import EXTRAS
 
     last = failures[-1] if failures else Failure()
     command = last.message.rpartition("Install it with: ")[2].strip()

@@ -28,12 +28,12 @@ import msgspec
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
-from ...errors import UsageError
-from ...host import launch
-from ...host.trust import OPTION, SERVERS, VARIABLE
-from ...wire.json_text import as_dict
-from ..files.notebook_path import SESSION
-from ..notices import warn
+from ..errors import UsageError
+from ..host import launch
+from ..host.trust import OPTION, SERVERS, VARIABLE
+from ..notebook.files.notebook_path import SESSION
+from ..notebook.notices import warn
+from ..wire.json_text import as_dict
 
 DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...record.displays import compare_displays, kind_name, uncompared
-from ...record.ipynb import metadata_of, outputs
-from ...record.normalize import normal
-from ...record.outputs import numbers_of
-from ...record.pictures import TYPES, compare
-from ...record.record import KEY
+from ..record.displays import compare_displays, kind_name, uncompared
+from ..record.ipynb import metadata_of, outputs
+from ..record.normalize import normal
+from ..record.outputs import numbers_of
+from ..record.pictures import TYPES, compare
+from ..record.record import KEY
 
 Cell = Mapping[str, Any]
 Bundle = Mapping[str, Any]

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agent.tape import FOREIGN
-from ...record.agent_cells import agent_cell
-from ...record.given import lines
-from ...record.ipynb import Notebook, source_of
-from ...record.outputs import Numbers
-from ...record.ranking import ranked
-from ...record.record import NONE, Record
-from ...record.signers import Signer
-from ...record.verify import check
-from ...view.format import plural
-from ..cell.recording import begun_by
-from ..files.cell_titles import name_cell
-from ..files.review import countersigned, remarks
+from ..agent.tape import FOREIGN
+from ..notebook.cell.recording import begun_by
+from ..notebook.files.cell_titles import name_cell
+from ..notebook.files.review import countersigned, remarks
+from ..record.agent_cells import agent_cell
+from ..record.given import lines
+from ..record.ipynb import Notebook, source_of
+from ..record.outputs import Numbers
+from ..record.ranking import ranked
+from ..record.record import NONE, Record
+from ..record.signers import Signer
+from ..record.verify import check
+from ..view.format import plural
 from .cell_failure import Failure
 from .report import Problem
 from .shown_pictures import differences, uncompared_kinds

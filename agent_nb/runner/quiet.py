@@ -18,14 +18,14 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...record import notebook_file
-from ...record.agent_cells import agent_cell, content_hash
-from ...record.ipynb import Cell, Notebook, Output, cell_id, cells, metadata_of, outputs, source_of
-from ...record.metadata import Runs
-from ...record.outputs import Numbers, numbers_of
-from ...record.ranking import execution, newest, oldest, ordinal
-from ...record.record import Record
-from ...record.signing import mine, user_key
+from ..record import notebook_file
+from ..record.agent_cells import agent_cell, content_hash
+from ..record.ipynb import Cell, Notebook, Output, cell_id, cells, metadata_of, outputs, source_of
+from ..record.metadata import Runs
+from ..record.outputs import Numbers, numbers_of
+from ..record.ranking import execution, newest, oldest, ordinal
+from ..record.record import Record
+from ..record.signing import mine, user_key
 from .same_run import same_run
 
 LANGUAGE = "language_info"

@@ -12,8 +12,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
-from agent_nb.notebook.execute import kernels
-from agent_nb.notebook.execute.kernels import Ahead, kernel_of, wanted
+from agent_nb.runner import kernels
+from agent_nb.runner.kernels import Ahead, kernel_of, wanted
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
