@@ -255,9 +255,10 @@ def hide_package():
 
 def age_package():
     """Make this process one that has an older version of the package."""
-    import agent_nb.rows.map.spread.dask_rows
+    import agent_nb
 
-    agent_nb.rows.map.spread.dask_rows.__version__ = "0.0.9"
+    agent_nb.__version__ = "0.0.9"
+    sys.modules["agent_nb.rows"] = None  # which that version did not have
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ LOOK = 0.5  # s between two looks for workers
 MOST = 5  # attempts of a row whose workers go away
 PATIENCE = 10.0  # s without an answer of the scheduler after which the rows end
 NAME = "agent_nb_row"  # how the dashboard calls a row
-VERSION = f"{__name__}:__version__"  # what a worker is asked for
+# What a worker is asked for: the name that all versions have, whichever modules they consist of.
+VERSION = "agent_nb:__version__"
 ANSWERS = (str, ImportError, AttributeError)  # to it; anything else is a broken connection
 
 
