@@ -121,7 +121,6 @@ def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
         for room in ("models", "dialects", "tools", "codecs")
         for m in plugins.builtin(room).values()
     }
-    concrete -= {"agent_nb.dialects.native"}  # its assembler of call fragments is shared machinery
     seen = ours(ROOT / f"agent/{name}.py", top_only=False)
     assert not seen & concrete
     if name != "run":  # a run shows itself

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..events import Event, State, User
-from ..tools.describe import Described, tokens
+from ..tools.variable_facts import Described, count_tokens
 from ..wire.redact import Redaction
 
 KIND = "context"  # of the event
@@ -94,7 +94,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tokens(self) -> int:
         """About how many tokens the text costs."""
-        return sum(map(tokens, self.text.splitlines()))
+        return sum(map(count_tokens, self.text.splitlines()))
 
     def fitted(self, size: int) -> Context:
         """Return it cut at a line to its part of a context of `size` tokens (0: unknown)."""
@@ -103,9 +103,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             return self
         lines = self.text.splitlines()
         kept: list[str] = []
-        left = most - tokens(_left_out(len(lines)))
+        left = most - count_tokens(_left_out(len(lines)))
         for line in lines:
-            left -= tokens(line)
+            left -= count_tokens(line)
             if left < 0:
                 break
             kept.append(line)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ..dialects.base import Dialect, Parser
-from ..dialects.native import CallAssembler
+from ..dialects.call_assembly import CallAssembler
 from ..events import Event
 from ..models import parts
 from ..wire.redact import Redaction, Redactor

@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 
 from ..models.parts import End, Execute, Fault, Text, Thought
+from .call_assembly import cut_calls
 from .calls import Scan, read_call, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
-from .native import cut_calls
 
 LARGEST = 64 * 1024 * 1024  # characters of one call
 EXAMPLE = '{"name": "tool", "args": {"key": "value"}}'

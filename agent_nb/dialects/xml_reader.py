@@ -22,9 +22,9 @@ import re
 
 from ..models.parts import Call, End, Execute, Fault
 from ..wire.scanner import hold
+from .call_assembly import cut_calls
 from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
-from .native import cut_calls
 
 PROSE = 4096  # characters
 LARGEST = 64 * 1024 * 1024  # characters of one block

@@ -25,9 +25,10 @@ from ..agent.context_check import mentioned
 from ..agent.tape import lives
 from ..models import keys
 from ..tools.base import Tool
-from ..tools.describe import TOKENS, Described, describe, listing, preview, tokens, user_variables
+from ..tools.describe import TOKENS, describe, listing, preview, user_variables
 from ..tools.looks import offered
 from ..tools.reads import reads
+from ..tools.variable_facts import Described, count_tokens
 from ..wire.redact import redact_text
 from . import context_cells
 from .cell import executions
@@ -77,7 +78,7 @@ def gather(
     known = {name: describe(name, found[name], clean) for name in _order(found, first)[:LOOKS]}
     text, cells = _variables(found, first, clean, known, rows=mode != "auto"), 0
     if mode == "cells":
-        left = context_cells.TOKENS - sum(map(tokens, text.splitlines()))
+        left = context_cells.TOKENS - sum(map(count_tokens, text.splitlines()))
         more, cells = context_cells.text_of(above(), clean, left)
         text = "\n\n".join(filter(None, (text, more)))
     return Context(
@@ -143,13 +144,13 @@ def _variables(
     text = f"{_VARIABLES}\n{listing(found, first, clean, known)}"
     if not rows:
         return text
-    left = TOKENS - sum(map(tokens, text.splitlines()))
+    left = TOKENS - sum(map(count_tokens, text.splitlines()))
     out: list[str] = []
     for name in _order(found, first):
         if offered(found[name]) not in _FRAMES:
             continue
         shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean, brief=True)}"
-        left -= (cost := sum(map(tokens, shown.splitlines())) + 1)
+        left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
         if left < 0:
             left += cost
             continue

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..record.agent_cells import source_hash
-from ..tools.describe import tokens
+from ..tools.variable_facts import count_tokens
 from ..wire.text_limits import cut_middle
 from .cell import ran_cells
 from .cell.identity import Cell
@@ -49,10 +49,10 @@ def above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
 def text_of(found: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:
     """Return cells as text of at most `left` tokens, and how many they are."""
     parts: list[str] = []
-    left -= tokens(_ABOUT) + tokens(_left_out(len(found)))
+    left -= count_tokens(_ABOUT) + count_tokens(_left_out(len(found)))
     for cell in found:
         part = "\n".join(_lines(cell, clean))
-        left -= sum(map(tokens, part.splitlines())) + 1
+        left -= sum(map(count_tokens, part.splitlines())) + 1
         if left < 0:
             break
         parts.append(part)

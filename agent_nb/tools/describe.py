@@ -26,39 +26,16 @@ from .frames import COLUMNS, Facts, cells, facts
 from .literals import Clean, bare, literal, rounded, same, text_of
 from .looks import NAME, by_type, entries, field, imported, is_a, line, module_of, offered
 from .notes import KINDS, NAMES, SET, class_name, note, taken
+from .variable_facts import Described, count_tokens
 
 VARIABLES = 60
 TOKENS = 2_000
-_PER_TOKEN = 4  # bytes
 _DOTS = "…"  # for a cell that is not plain
 _ROWS = 20  # of a preview at most
 _LABEL = 40  # characters
 _TEXT = 400  # characters of a text that is a variable itself
 _OURS = __name__.partition(".")[0]
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
-
-
-class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a variable. `kind`: its type; `columns`: (label, dtype), `more` of them not
-    listed; `note`: a length, a signature, item types.
-    """
-
-    name: str
-    kind: str
-    shape: tuple[int, ...] = ()
-    dtype: str = ""
-    columns: tuple[tuple[str, str], ...] = ()
-    more: int = 0
-    note: str = ""
-
-    def as_text(self) -> str:
-        """Return it as one line, such as `df: pandas.DataFrame 120×3 (city: object)`."""
-        listed = [f"{label}: {dtype}" for label, dtype in self.columns]
-        listed += [f"… {self.more:,} more"] if self.more else []
-        size = "×".join(map(str, self.shape))
-        parts = [f"{self.name}: {self.kind}", size, self.dtype, self.note]
-        head = " ".join(filter(None, parts))
-        return f"{head} ({', '.join(listed)})" if listed else head
 
 
 def describe(name: str, value: Any, clean: Clean = same) -> Described:
@@ -146,22 +123,19 @@ def listing(
     order = [n for n in dict.fromkeys(first) if n in variables]
     order += sorted(variables.keys() - set(order), key=lambda n: (n.casefold(), n))
     shown: list[str] = []
-    left = TOKENS - tokens(_left_out(len(order)))
+    left = TOKENS - count_tokens(_left_out(len(order)))
     for name in order[:VARIABLES]:
         found = known.get(name) or describe(name, variables[name], clean)
         brief = msgspec.structs.replace(found, columns=(), more=0)
-        text = next((t for t in map(Described.as_text, (found, brief)) if tokens(t) <= left), "")
+        text = next(
+            (t for t in map(Described.as_text, (found, brief)) if count_tokens(t) <= left), ""
+        )
         if not text:
             break
         shown.append(text)
-        left -= tokens(text)
+        left -= count_tokens(text)
     missing = len(order) - len(shown)
     return "\n".join([*shown, *([_left_out(missing)] if missing else [])])
-
-
-def tokens(text: str) -> int:
-    """Return about how many tokens a line costs, its end included."""
-    return len(text.encode("utf-8", "replace")) // _PER_TOKEN + 1
 
 
 def _left_out(count: int) -> str:
@@ -173,7 +147,7 @@ def _fitting(lines: Iterable[str]) -> str:
     left = TOKENS
     kept: list[str] = []
     for text in lines:
-        left -= tokens(text)
+        left -= count_tokens(text)
         if left < 0:
             return "\n".join([*kept, "…"])
         kept.append(text)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_nb.dialects.native import CUT_OFF, NAMELESS, CallAssembler, NativeParser
+from agent_nb.dialects.call_assembly import CUT_OFF, NAMELESS, CallAssembler
+from agent_nb.dialects.native import NativeParser
 from agent_nb.models import parts as p
 from agent_nb.wire.json_text import partial_args
 

@@ -15,7 +15,7 @@ from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
 from ...host.paths import tilde
 from ...host.trust import allowed
-from ...tools.describe import tokens
+from ...tools.variable_facts import count_tokens
 from ...view.format import plural
 from ..notices import printable, table
 from ..options import LIMITS
@@ -150,7 +150,7 @@ def _parts(found: Context) -> list[str]:
     """Return a context as paragraphs."""
     if not (found.system or found.text):
         return ["Nothing about the notebook is sent (--context none)."]
-    size = tokens(found.system)
+    size = count_tokens(found.system)
     parts = [f"In the system message, about {size} tokens:", found.system]
     if found.text:
         size = found.tokens

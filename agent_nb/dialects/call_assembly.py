@@ -1,0 +1,94 @@
+"""Calls of a model joined from the fragments in which they arrive.
+
+Why apart from the dialects: providers send fragments whatever the dialect, and text dialects end a
+cut block with it.
+
+Rules
+- Fragments of arguments (CallDelta) are joined by index. A fragment with another call id at the
+  same index begins a new call. Empty arguments are `{}`; arguments that are not a JSON object make
+  a Call with a `fault`.
+- A call that the stream cut off is `incomplete` and does not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..models.parts import Call, CallDelta, Fault, Part
+from .calls import Scan, read_args
+
+CUT_OFF = "The call was cut off before its arguments were complete."
+NAMELESS = "The call has no tool name."
+CUT_IN_CALL = "The model was stopped while it wrote a call. Nothing of it ran."
+
+
+class _Pending:
+    """One growing call."""
+
+    def __init__(self, delta: CallDelta) -> None:
+        self.index = delta.index
+        self.call_id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+
+    def add(self, delta: CallDelta) -> None:
+        self.call_id = self.call_id or delta.call_id
+        self.name = self.name or delta.name
+        if delta.text:
+            self.pieces.append(delta.text)
+
+    def call(self, *, incomplete: bool) -> Call:
+        raw = "".join(self.pieces)
+        args: Mapping[str, Any] = {}
+        fault = ""
+        try:
+            args = read_args(raw)
+        except ValueError as error:
+            fault = f"The arguments are not a JSON object: {error}."
+        fault = CUT_OFF if incomplete else fault or ("" if self.name else NAMELESS)
+        return Call(self.name, dict(args), raw, self.call_id, self.index, incomplete, fault)
+
+
+class CallAssembler:
+    """Assembles the calls of one response."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Pending] = []
+        self._at: dict[int, _Pending] = {}
+
+    def feed(self, delta: CallDelta) -> None:
+        """Take one fragment."""
+        pending = self._at.get(delta.index)
+        if pending is None or (
+            delta.call_id and pending.call_id and delta.call_id != pending.call_id
+        ):
+            pending = self._at[delta.index] = _Pending(delta)
+            self._calls.append(pending)
+        pending.add(delta)
+
+    def drop(self, index: int) -> None:
+        """Forget the call at `index`, which the provider has sent as a whole."""
+        pending = self._at.pop(index, None)
+        if pending is not None:
+            self._calls.remove(pending)
+
+    def close(self, incomplete: bool = False) -> list[Call]:
+        """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
+        calls, self._calls, self._at = self._calls, [], {}
+        return [pending.call(incomplete=incomplete) for pending in calls]
+
+
+def cut_calls(text: str, scan: Scan, raw: str, position: int) -> list[Call] | list[Fault]:
+    """Return the calls in the JSON `text` of a cut block as incomplete ones, or a Fault.
+
+    `scan` must be fresh. `raw`: the text with its marker. `position`: its offset in the turn.
+    """
+    assembler, out = CallAssembler(), list[Part]()
+    stop, pos = scan.run(text, 0, out)
+    while stop == "sigil":
+        stop, pos = scan.run(text, pos + 1, out)
+    for part in out:
+        if isinstance(part, CallDelta):
+            assembler.feed(part)
+    return assembler.close(incomplete=True) or [Fault("incomplete", CUT_IN_CALL, raw, position)]

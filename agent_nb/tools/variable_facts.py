@@ -1,0 +1,38 @@
+"""What is known of a variable, as plain values, and the line that a model reads.
+
+Why apart from `describe`: a run is given these values and looks at no object itself.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_PER_TOKEN = 4  # bytes
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a variable. `kind`: its type; `columns`: (label, dtype), `more` of them not
+    listed; `note`: a length, a signature, item types.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    more: int = 0
+    note: str = ""
+
+    def as_text(self) -> str:
+        """Return it as one line, such as `df: pandas.DataFrame 120×3 (city: object)`."""
+        listed = [f"{label}: {dtype}" for label, dtype in self.columns]
+        listed += [f"… {self.more:,} more"] if self.more else []
+        size = "×".join(map(str, self.shape))
+        parts = [f"{self.name}: {self.kind}", size, self.dtype, self.note]
+        head = " ".join(filter(None, parts))
+        return f"{head} ({', '.join(listed)})" if listed else head
+
+
+def count_tokens(text: str) -> int:
+    """Return about how many tokens a line costs, its end included."""
+    return len(text.encode("utf-8", "replace")) // _PER_TOKEN + 1
