@@ -29,7 +29,6 @@ from . import config, keys
 from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
-from .http.service import OPENAI_HOST
 from .prices import by_model
 
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
@@ -120,7 +119,7 @@ def _elsewhere() -> tuple[str, str] | None:
     server = Http(url)
     return (
         None
-        if server.host == OPENAI_HOST
+        if server.host == keys.OPENAI_HOST
         else (f"openai/{FIRST}", f"first model of {server.address}")
     )
 

@@ -27,6 +27,7 @@ from ..wire.key_forms import environment_secrets
 from ..wire.unpicklable import Unpicklable
 
 SERVICE = "agent_nb"
+OPENAI_HOST = "api.openai.com"
 VARIABLES: dict[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),

@@ -21,7 +21,8 @@ from ..errors import ModelError
 from .chat.decoder import ChatDecoder
 from .chat.request import encode
 from .http.remote import Remote
-from .http.service import OPENAI_HOST, Service
+from .http.service import Service
+from .keys import OPENAI_HOST
 from .messages import Request
 from .parts import Part
 

@@ -13,7 +13,7 @@ from agent_nb.agent.agent import PromptAgent
 from agent_nb.errors import UsageError
 
 LINKS = import_graph.graph(CHECKOUT)
-LARGEST = 227  # modules that one prompt may need
+LARGEST = 226  # modules that one prompt may need
 
 
 def needed_by(module: str) -> set[str]:

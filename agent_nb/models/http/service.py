@@ -16,8 +16,6 @@ from ..keys import VARIABLES
 from ..prices import Prices
 from .reply import Timeouts
 
-OPENAI_HOST = "api.openai.com"
-
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of one provider.
