@@ -6,6 +6,7 @@ optional libraries are imported inside functions, in one file each.
 """
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -21,7 +22,6 @@ from agent_nb.errors import UsageError
 from agent_nb.host import plugins
 
 ROOT = Path(agent_nb.__file__).parent
-GRAPH = import_graph.graph(ROOT.parent)
 FILES = sorted(ROOT.rglob("*.py"))
 ROOMS = ("models", "dialects", "codecs", "tools", "view/cards")
 
@@ -32,6 +32,13 @@ def module(path: Path) -> str:
 
 
 MODULES = {module(p): p for p in FILES}
+GRAPH = import_graph.graph(ROOT.parent)
+STRINGS = {
+    (text, name): named
+    for name, path in MODULES.items()
+    for text, named in import_graph.named_modules(name, path, MODULES)
+}
+LOGGERS = {("agent_nb.hub", "agent_nb.server.redis.link")}  # names of loggers, not of modules
 
 
 @cache
@@ -89,6 +96,26 @@ def test_imports_only_go_down():
 
 def test_there_are_no_circles():
     assert not import_graph.circles(GRAPH)
+
+
+def test_the_graph_has_what_the_face_and_strings_name():
+    assert GRAPH["agent_nb"] >= {"agent_nb.agent.agent", "agent_nb.notebook.cell.presenter"}
+    assert "agent_nb.tools.mcp.hub" in GRAPH["agent_nb.notebook.magic"]
+    assert "agent_nb.events.types" in GRAPH["agent_nb.agent.run"]  # through the door of events
+
+
+def test_a_module_or_attribute_that_a_string_names_exists():
+    missing = set()
+    for (text, file), named in STRINGS.items():
+        rest = text.removeprefix(named).strip(".:") if text.startswith("agent_nb.") else ""
+        if not named or (rest and not hasattr(importlib.import_module(named), rest)):
+            missing.add((text, file))
+    assert missing == LOGGERS
+    assert len(STRINGS) > 15  # the modules of the face, and more
+
+
+def test_the_rooms_of_plugins_are_packages():
+    assert {f"agent_nb.{room}" for room in plugins.ATTRIBUTE} <= MODULES.keys()
 
 
 def test_there_are_at_most_12_floors_and_100_arrows_between_rooms():

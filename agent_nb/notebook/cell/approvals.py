@@ -28,6 +28,7 @@ from ...wire.text_limits import cut_end
 from ..notices import printable
 from .unseen import Unseen
 
+ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 LONGEST = 2000  # characters of an argument or preview
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
 # to show the question

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ...agent.map.row import Row
     from ...agent.map.stream import MapStream
 
+ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 MAP = "_map"  # the variable of the latest map
 NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
 NOTHING = "Nothing to replay:"

@@ -28,6 +28,7 @@ from ..notices import printable
 from ..yes_no import NO, confirmed
 from .approvals import LONGEST
 
+ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 NOT_KEPT = "It could not be saved and holds until this process ends."
 
 
