@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.runs import Runs
 from ...errors import UsageError
-from ...view.draw.visible import output
+from ...view.visible import output
 from ...wire.text_limits import fit
 
 if TYPE_CHECKING:
