@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .tools.mcp.server import mcp_server as mcp_server
 
 _install()
-_name_presenter("agent_nb.notebook.cell.presenter")
+_name_presenter("agent_nb.notebook.presenter")
 
 _WHERE = {
     "Agent": "agent.agent",

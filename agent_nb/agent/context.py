@@ -1,7 +1,7 @@
 """What a model is given about the notebook beside the prompt: its variables, and the cells above.
 
 Why: a question is about *this* frame, and a model that must run code to see what there is needs an
-approval for it. The notebook gathers (`notebook.context`); here the text is fitted to the model,
+approval for it. The notebook gathers (`notebook.cell.context`); here the text is fitted to the model,
 put beside the prompt and logged.
 
 Rules

@@ -82,7 +82,7 @@ _host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
 
 
 class Presenter(Protocol):
-    """What a notebook implements (`notebook.cell.presenter`)."""
+    """What a notebook implements (`notebook.presenter`)."""
 
     def screen(self, stream: Begun, view: str | None) -> Screen | None:
         """Return the screen of the running cell for our own run that it awaits."""

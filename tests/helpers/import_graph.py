@@ -222,9 +222,14 @@ def circles(links: Links) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
-def node(module: str) -> str:
-    """Return the node of a module inside its room: its folder or file, "" for the room itself."""
-    return ".".join(module.split(".")[2:3])
+def node(module: str, package: str = "") -> str:
+    """Return the file or folder of a package (without one: of its room) that a module is in.
+
+    "" stands for the package itself and for what is outside.
+    """
+    package = package or f"{PACKAGE}.{room(module)}"
+    inside = module.startswith(f"{package}.") and room(module)
+    return module[len(package) + 1 :].split(".", maxsplit=1)[0] if inside else ""
 
 
 def room_nodes(known: Iterable[str]) -> dict[str, set[str]]:
@@ -236,28 +241,27 @@ def room_nodes(known: Iterable[str]) -> dict[str, set[str]]:
     return nodes
 
 
-def node_links(links: Links, of_room: str) -> dict[str, set[str]]:
-    """Return the imports between the nodes of a room: node -> nodes."""
+def node_links(links: Links, package: str) -> dict[str, set[str]]:
+    """Return the imports between the files and folders of a package: node -> nodes."""
     between: dict[str, set[str]] = {}
-    for importer, imported in _inside(links):
-        if room(importer) == of_room:
-            between.setdefault(node(importer), set()).add(node(imported))
+    for importer, others in links.items():
+        for above, below in ((node(importer, package), node(m, package)) for m in others):
+            if "" != above != below != "":
+                between.setdefault(above, set()).add(below)
     return between
 
 
-def _inside(links: Links) -> Iterator[tuple[str, str]]:
-    """Yield the imports from one node of a room to another of the same room."""
-    for importer, others in links.items():
-        for imported in others:
-            same_room = room(importer) == room(imported) != ""
-            if same_room and "" != node(importer) != node(imported) != "":
-                yield importer, imported
+def node_circles(links: Links, known: Mapping[str, Path]) -> dict[str, list[list[str]]]:
+    """Return package -> the circles between its files and folders, where there are any."""
+    packages = [name for name, path in known.items() if is_door(path) and name != PACKAGE]
+    rings = {package: circles(node_links(links, package)) for package in packages}
+    return {package: ring for package, ring in rings.items() if ring}
 
 
 def order(of_room: str, known: Mapping[str, Path]) -> dict[str, int]:
-    """Return node -> its level, read from the line `Order:` of the room's `__init__`.
+    """Return node -> its level, read from the paragraph `Order: …` of the room's `__init__`.
 
-    The line ends at an empty line. A node that stands there twice is an error (ValueError).
+    Raises ValueError for a node that stands there twice.
     """
     doc = ast.get_docstring(parse_file(known[f"{PACKAGE}.{of_room}"])) or ""
     text = re.search(r"^Order: (.+?)\.?(?:\n\n|\Z)", doc, re.MULTILINE | re.DOTALL)
@@ -275,17 +279,20 @@ def against_order(links: Links, known: Mapping[str, Path]) -> set[str]:
     orders = {r: order(r, known) for r in room_nodes(known)}
     return {
         describe_import(n, m)
-        for n, m in _inside(links)
-        if orders[room(n)].get(node(n), -1) <= orders[room(n)].get(node(m), -1)
+        for n, others in links.items()
+        for m in others
+        if room(n) == room(m)
+        and "" != node(n) != node(m) != ""
+        and orders[room(n)].get(node(n), -1) <= orders[room(n)].get(node(m), -1)
     }
 
 
 def possible_order(links: Links, of_room: str, nodes: Iterable[str]) -> str:
-    """Return an order that the imports of a room allow, each node as low as it can stand.
+    """Return an order that the imports of a room allow: each node as low as it can stand.
 
     Nodes of a circle get the same level, so the result shows them beside each other.
     """
-    between = node_links(links, of_room)
+    between = node_links(links, f"{PACKAGE}.{of_room}")
     ring = {name: circle for circle in circles(between) for name in circle}
     level: dict[str, int] = {}
 

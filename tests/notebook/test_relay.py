@@ -18,8 +18,8 @@ from agent_nb.codecs.convert import decode
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.identity import Cell
 from agent_nb.notebook.execute.event_relay import Relay, send
+from agent_nb.notebook.identity import Cell
 
 SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}}]
 

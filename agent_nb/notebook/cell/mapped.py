@@ -29,8 +29,8 @@ from ...record.match import Match
 from ...record.record import Record, events_of
 from ...record.signing import covers, intact, names_signer, user_key
 from ...view.format import clip
-from ..failed_cell import Question
 from ..options import LATEST, Options
+from .failed_cell import Question
 from .rerun import Choice, again
 
 if TYPE_CHECKING:

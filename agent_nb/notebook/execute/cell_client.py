@@ -28,8 +28,8 @@ from ...record.notebook_file import records
 from ...record.record import MIME
 from ...record.signers import Signer
 from ...wire.json_text import nearest
-from ..cell.identity import OURS, PROOF
 from ..files.library import SENT, SIGNED
+from ..identity import OURS, PROOF
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
 from .review import countersigned

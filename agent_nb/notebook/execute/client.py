@@ -33,8 +33,8 @@ from ...record.masks import Rule
 from ...record.notebook_file import drop_unbegun, lift
 from ...record.outputs import Numbers, summaries
 from ...record.signers import Signer
-from ..cell.identity import HEADLESS, RERUN, UNSHOWN
 from ..cell.rerun import RULES
+from ..identity import HEADLESS, RERUN, UNSHOWN
 from ..notices import printable
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ...events import Event
 from ...events.event_json import encode_event
 from ...events.log import EventLog
-from ..cell.identity import Cell
+from ..identity import Cell
 
 if TYPE_CHECKING:
     from ...codecs.base import Codec

@@ -25,9 +25,9 @@ from ...events.log import EventLog
 from ...record.agent_cells import content_hash
 from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
-from ..cell.identity import Cell
 from ..cell.summary import LONGEST, summary
 from ..execute.event_relay import send
+from ..identity import Cell
 from ..notices import warn
 from ..options import Options
 
