@@ -65,8 +65,13 @@ def parse_file(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported_names(name: str, path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the from-imports of a module: (module that is imported from, its name, name here)."""
+@cache
+def imported_names(name: str, path: Path) -> tuple[tuple[str, str, str], ...]:
+    """Return the from-imports of a module: (module that is imported from, its name, name here)."""
+    return tuple(_imported_names(name, path))
+
+
+def _imported_names(name: str, path: Path) -> Iterator[tuple[str, str, str]]:
     package = name.split(".") if is_door(path) else name.split(".")[:-1]
     for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.ImportFrom):
