@@ -140,6 +140,68 @@ def test_the_graph_has_what_the_face_and_strings_name():
     assert "agent_nb.events.types" in GRAPH["agent_nb.agent.run"]  # through the door of events
 
 
+@pytest.fixture
+def small(tmp_path):
+    """Return a function that writes a package of these files and returns its modules and graph."""
+
+    def write(**files: str):
+        for name, text in files.items():
+            file = (
+                tmp_path / "agent_nb" / f"{name.replace('__', '/')}.py".replace("door", "__init__")
+            )
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return import_graph.modules(tmp_path), import_graph.graph(tmp_path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NAME = 'agent_nb.cli.main'",
+        "NAME = 'agent_nb.cli.main.run'",
+        "NAME = 'agent_nb.cli.main:run'",
+        "def f():\n    from ..cli import main",
+        "if TYPE_CHECKING:\n    from ..cli.main import run",
+        "import agent_nb.cli.main",
+        "from .. import name",
+    ],
+)
+def test_an_import_that_goes_up_is_seen(small, text):
+    _, graph = small(door="name = 1", host__door="", host__paths=text, cli__door="", cli__main="")
+    assert import_graph.wrong(graph)
+
+
+@pytest.mark.parametrize(
+    "text", ['"""agent_nb.cli.main"""', "LOG = 'agent_nb.hub'", "TEXT = 'see agent_nb.cli.main'"]
+)
+def test_a_string_that_names_no_module_is_no_import(small, text):
+    _, graph = small(door="", host__door="", host__paths=text, cli__door="", cli__main="")
+    assert not import_graph.wrong(graph)
+
+
+def test_what_a_lazy_door_names_is_imported(small):
+    face = "_WHERE = {'Run': 'agent.run'}\ndef __getattr__(name): ..."
+    _, graph = small(door=face, agent__door="", agent__run="")
+    assert graph["agent_nb"] == {"agent_nb.agent.run"}
+
+
+def test_an_import_against_the_order_of_a_room_is_seen(small):
+    known, graph = small(
+        door="",
+        host__door='"""A room.\n\nOrder: low,\n  beside\n< high\n"""',
+        host__low="from . import beside",
+        host__beside="from .high import top",
+        host__high="from .low import bottom",
+    )
+    assert import_graph.against_order(graph, known) == {
+        "host.low -> host.beside",
+        "host.beside -> host.high",
+    }
+    assert import_graph.node_circles(graph, known) == {"agent_nb.host": [["beside", "high", "low"]]}
+
+
 def test_a_module_or_attribute_that_a_string_names_exists():
     missing = set()
     for (text, file), named in STRINGS.items():
@@ -193,7 +255,7 @@ def test_there_are_at_most_12_floors():
     assert len(import_graph.FLOORS) <= 12
 
 
-def test_the_root_has_at_most_17_entries_and_none_is_named_like_a_public_name():
+def test_root_entries_are_at_most_17_and_not_named_like_public_names():
     entries = import_graph.entries(ROOT.parent)
     assert len(entries) <= 17
     assert not set(entries) & set(agent_nb.__all__)

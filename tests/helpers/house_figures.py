@@ -24,7 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers import import_graph, used_names
-from helpers.import_graph import is_door, modules, parse_file, room
+from helpers.import_graph import all_nodes, is_door, modules, room
 from helpers.used_names import Name
 
 VERBS = frozenset(
@@ -49,6 +49,7 @@ PARTICIPLES = frozenset(
     {"found", "made", "said", "given", "kept", "asked", "told", "words", "place", "thing"}
 )
 LONGEST_TEST_NAME = 70
+_TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 
 
 def lacks_noun(function: str) -> bool:
@@ -62,22 +63,22 @@ def select_one_word(functions: Iterable[Name]) -> list[Name]:
     return sorted(name for name in functions if lacks_noun(name[1]))
 
 
-def find_parameters(tree: ast.Module) -> Iterator[str]:
+def find_parameters(path: Path) -> Iterator[str]:
     """Yield the names of all parameters in a file."""
-    yield from (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
+    yield from (node.arg for node in all_nodes(path) if isinstance(node, ast.arg))
 
 
-def find_bound_names(tree: ast.Module) -> Iterator[str]:
+def find_bound_names(path: Path) -> Iterator[str]:
     """Yield each name that a file binds: parameters, and names that are assigned."""
-    yield from find_parameters(tree)
-    for node in ast.walk(tree):
+    yield from find_parameters(path)
+    for node in all_nodes(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
 
 
-def find_fields(tree: ast.Module) -> Iterator[str]:
+def find_fields(path: Path) -> Iterator[str]:
     """Yield the fields of a file's classes, and the attributes of `self` that are assigned."""
-    for node in ast.walk(tree):
+    for node in all_nodes(path):
         if isinstance(node, ast.ClassDef):
             for line in node.body:
                 targets = line.targets if isinstance(line, ast.Assign) else []
@@ -101,19 +102,17 @@ def count_participles(names: Iterable[str]) -> int:
 def find_long_test_names(checkout: Path) -> list[str]:
     """Return the names of tests that are longer than a line of a report has room for."""
     return sorted(
-        node.name
+        name
         for path in (checkout / "tests").rglob("test_*.py")
-        for node in ast.walk(parse_file(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        and len(node.name) > LONGEST_TEST_NAME
+        for name in _TEST.findall(path.read_text(encoding="utf-8"))
+        if len(name) > LONGEST_TEST_NAME
     )
 
 
 def measure_house(checkout: Path) -> dict[str, str]:
     """Return the figures of a checkout: what is counted -> the number, in words."""
     known = modules(checkout)
-    trees = {module: parse_file(path) for module, path in known.items()}
+    paths = list(known.values())
     links = import_graph.graph(checkout)
     upward = import_graph.wrong(links) | import_graph.against_order(links, known)
     largest = max(map(len, import_graph.circles(links)), default=0)
@@ -121,9 +120,9 @@ def measure_house(checkout: Path) -> dict[str, str]:
     crossing = used_names.select_crossing(users)
     leave_file = used_names.select_functions(users, checkout)
     leave_room = leave_file & crossing
-    bound = [name for tree in trees.values() for name in find_bound_names(tree)]
+    bound = [name for path in paths for name in find_bound_names(path)]
     lines = Counter[bool]()
-    for path in known.values():
+    for path in paths:
         lines[is_door(path)] += len(path.read_text(encoding="utf-8").splitlines())
     return {
         "names that cross rooms": f"{len(crossing)}",
@@ -133,8 +132,8 @@ def measure_house(checkout: Path) -> dict[str, str]:
         "packages with circles of folders": f"{len(import_graph.node_circles(links, known))}",
         "one-word functions that leave their room": _share(leave_room),
         "one-word functions that leave their file": _share(leave_file),
-        "participles among parameters": f"{sum(count_participles(find_parameters(t)) for t in trees.values())}",
-        "participles among fields": f"{sum(count_participles(find_fields(t)) for t in trees.values())}",
+        "participles among parameters": f"{sum(count_participles(find_parameters(p)) for p in paths)}",
+        "participles among fields": f"{sum(count_participles(find_fields(p)) for p in paths)}",
         "participles among modules": f"{count_participles(m.rpartition('.')[2] for m in known)}",
         "participles of 1,000 bound names": f"{1000 * count_participles(bound) / len(bound):.0f}",
         "test names over 70 characters": f"{len(find_long_test_names(checkout))}",

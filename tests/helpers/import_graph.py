@@ -66,6 +66,12 @@ def parse_file(path: Path) -> ast.Module:
 
 
 @cache
+def all_nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's syntax tree: each is looked at more than once."""
+    return tuple(ast.walk(parse_file(path)))
+
+
+@cache
 def imported_names(name: str, path: Path) -> tuple[tuple[str, str, str], ...]:
     """Return the from-imports of a module: (module that is imported from, its name, name here)."""
     return tuple(_imported_names(name, path))
@@ -73,7 +79,7 @@ def imported_names(name: str, path: Path) -> tuple[tuple[str, str, str], ...]:
 
 def _imported_names(name: str, path: Path) -> Iterator[tuple[str, str, str]]:
     package = name.split(".") if is_door(path) else name.split(".")[:-1]
-    for node in ast.walk(parse_file(path)):
+    for node in all_nodes(path):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *(node.module.split(".") if node.module else [])])
@@ -102,14 +108,13 @@ def _defined(
 
 def strings(path: Path) -> Iterator[str]:
     """Yield the string constants of a file, docstrings left out."""
-    tree = parse_file(path)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docs = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in all_nodes(path)
         if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in all_nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
 
@@ -147,7 +152,7 @@ def imports(
     offers: Mapping[tuple[str, str], tuple[str, str]],
 ) -> Iterator[str]:
     """Yield the modules among `known` that a module imports or names, wherever in its text."""
-    for node in ast.walk(parse_file(path)):
+    for node in all_nodes(path):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name in known)
     for module, imported, _ in imported_names(name, path):

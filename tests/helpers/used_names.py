@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from . import import_graph
-from .import_graph import imported_names, modules, offered_names, parse_file, room
+from .import_graph import all_nodes, imported_names, modules, offered_names, parse_file, room
 
 Name = tuple[str, str]
 OUTSIDE = ("", "__main__")
@@ -42,7 +42,7 @@ def _names_in(user: str, path: Path, known: Mapping[str, Path]) -> Iterator[Name
             aliases[here] = f"{module}.{name}"
         elif module in known:
             yield module, name
-    for node in ast.walk(parse_file(path)):
+    for node in all_nodes(path):
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
             continue
         if node.value.id in aliases:
