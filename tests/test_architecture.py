@@ -8,9 +8,11 @@ file each; 7 few names of a room are used in another (`DOORS`).
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -210,6 +212,17 @@ def test_a_module_or_attribute_that_a_string_names_exists():
             missing.add((text, file))
     assert missing == LOGGERS
     assert len(STRINGS) > 15  # the modules of the face, and more
+
+
+def test_a_module_that_the_packaging_names_exists():
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    config = json.loads((ROOT / "notebook" / "jupyter_server_config.json").read_text())
+    named = {
+        *project["scripts"].values(),
+        *project["entry-points"]["pytest11"].values(),
+        *config["ServerApp"]["jpserver_extensions"],
+    }
+    assert {name.partition(":")[0] for name in named} <= MODULES.keys()
 
 
 def test_the_rooms_of_plugins_are_packages():
