@@ -5,8 +5,9 @@ Rules
 - This file holds the public names and the two hooks that IPython calls, nothing else.
 - Everything is imported on first use: `%load_ext agent_nb` must not wait for pandas, httpx or a
   markdown parser.
-- Two things happen at import: `launch` takes out of the environment what must not outlive the
-  import, and the import guard keeps later imports out of the notebook's folder.
+- Three things happen at import: `launch` takes out of the environment what must not outlive the
+  import, the import guard keeps later imports out of the notebook's folder, and the notebook's
+  presenter gets its name, so that agents, which stand below, need not know it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from .host import launch as launch
 from .host.imports import install as _install
+from .host.presenter import name_presenter as _name_presenter
+from .host.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .agent.parse import parse as parse
@@ -42,8 +45,8 @@ if TYPE_CHECKING:
     from .tools.decorator import tool as tool
     from .tools.mcp.server import mcp_server as mcp_server
 
-__version__ = "0.1.0"
 _install()
+_name_presenter("agent_nb.notebook.presenter")
 
 _WHERE = {
     "Agent": "rows.agent",

@@ -23,6 +23,7 @@ from ..models.prices import Tariff
 from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
 from ..record.given import Given
+from ..tools.toolset import Toolset, installed
 from ..wire.redact import Redaction
 from . import display, outgoing
 from .configuration import Configuration
@@ -184,11 +185,13 @@ async def with_servers(
     `status` receives what happens, in words. Raises UsageError and ToolError for a server that
     cannot be used.
     """
-    from ..tools.mcp.opening import opened
+    from ..tools.mcp.opening import open_references
 
-    tools, lists = await opened(agent.tools, agent.folder, status)
+    own = agent.tools
+    taken = {*own.names, *installed()}
+    tools, lists = await open_references(own.late, taken, agent.folder, status)
     listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-    return agent.equipped(tools), listed
+    return agent.equipped(Toolset([*own, *tools])), listed
 
 
 def player(
@@ -196,9 +199,9 @@ def player(
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
     if agent.tools.late:
-        from ..tools.mcp.recorded import equipped
+        from ..tools.mcp.recorded import add_recorded_tools
 
-        agent = agent.equipped(equipped(agent.tools, tape.events))
+        agent = agent.equipped(Toolset(add_recorded_tools(agent.tools, tape.events)))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 

@@ -1,8 +1,8 @@
 """What a model is given about the notebook beside the prompt: its variables, and the cells above.
 
 Why: a question is about *this* frame, and a model that must run code to see what there is needs an
-approval for it. The notebook gathers (`notebook.context`); here the text is fitted to the model,
-put beside the prompt and logged.
+approval for it. The notebook gathers (`notebook.cell.context`); here the text is fitted to the
+model, put beside the prompt and logged.
 
 Rules
 - The text stands before the newest prompt only: not in the cached prefix, not in later history.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import UsageError, unknown_name
 from ..events.log import EventLog
-from ..host import plugins
+from ..host.presenter import load_presenter
 from ..tools.base import Host
 from .context import MODES, Context
 
@@ -82,7 +82,7 @@ _host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
 
 
 class Presenter(Protocol):
-    """What a notebook implements (`notebook.cell.presenter`)."""
+    """What a notebook implements (`notebook.presenter`)."""
 
     def screen(self, stream: Begun, view: str | None) -> Screen | None:
         """Return the screen of the running cell for our own run that it awaits."""
@@ -173,5 +173,5 @@ def show(run: Shown, view: str) -> None:
 
 
 def _presenter() -> Presenter:
-    presenter: Presenter = plugins.presenter()
+    presenter: Presenter = load_presenter()
     return presenter

@@ -28,6 +28,7 @@ from ..tools.pictures import drawn
 from ..wire.picture_size import named
 from ..wire.text_limits import cut_middle
 
+ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
 LIMIT = 4000
 NAME = 40  # characters of a picture's name
 ROWS, COLUMNS, ITEMS = 5, 30, 20

@@ -2,6 +2,14 @@
 frames built from them.
 
 The types are defined in `types` and imported from here: `from agent_nb.events import Call`.
+
+Order: chunks, column_type, field_order, interruption, position, types, usage
+< answer_frame, completion, event_json, mapped, text, tool_events
+< event_columns, rows
+< columns
+< event_frame
+< frame
+< log
 """
 
 from .types import (

@@ -1,1 +1,7 @@
-"""The process and its folder: plug-ins, trust, imports, and how the process was launched."""
+"""The process and its folder: plug-ins, trust, imports, and how the process was launched.
+
+Order: background, file_owner, import_places, launch, nearest, open_files, paths, presenter,
+  private_file, version
+< dotenv, imports
+< plugins, trust
+"""

@@ -62,11 +62,6 @@ def builtin(room: str) -> dict[str, str]:
     return {stem.replace("_", "-"): f"agent_nb.{room}.{stem}" for stem in stems}
 
 
-def presenter() -> Any:
-    """Return the module that shows and records runs in a notebook; agents know only its name."""
-    return importlib.import_module("agent_nb.notebook.cell.presenter")
-
-
 def names(room: str) -> list[str]:
     """Return the names of all plug-ins of `room`, built-in and installed."""
     return sorted({*builtin(room), *(e.name for e in _entries(room))})

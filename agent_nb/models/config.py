@@ -53,8 +53,8 @@ import msgspec
 from ..errors import NotAllowed, UsageError
 from ..host import plugins
 from ..host.trust import Offer, allowed
-from .http.reply import Timeouts
 from .prices import Prices, by_model
+from .timeouts import Timeouts
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

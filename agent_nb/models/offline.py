@@ -7,8 +7,8 @@ quietly calls a provider proves nothing.
 Rules
 - `STRICT` and `AGENT_NB_RERUN=replay` are latched when the package is imported (`host.launch`); the
   latter also counts if it is set later.
-- `Scripted` itself may be asked, as it always says the same; a subclass may call anything and may
-  not be asked.
+- `Scripted` itself may be asked, as it always says the same, and registers its class (`SCRIPTS`); a
+  subclass may call anything and may not be asked.
 - Servers of this process register their ports (`SERVED`); every other connection is refused before
   it is made.
 """
@@ -25,6 +25,7 @@ from ..host import launch
 ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 PORTS = {"http": 80, "https": 443}
 SERVED: set[int] = set()
+SCRIPTS: list[type] = []
 
 
 def barred() -> str:
@@ -46,9 +47,7 @@ def check_model(model: Any) -> None:
 
 def is_script(model: Any) -> bool:
     """Return whether a model is exactly `Scripted`, which only plays its script."""
-    from .scripted import Scripted
-
-    return type(model) is Scripted
+    return any(type(model) is script for script in SCRIPTS)
 
 
 def check_address(url: str) -> None:

@@ -45,6 +45,7 @@ from ..errors import ModelError, UsageError
 from .chat.calls import call_part
 from .http.retry import retryable_status
 from .messages import Request
+from .offline import SCRIPTS
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
 from .prices import Tariff
 from .script_file import read_script
@@ -189,6 +190,9 @@ def _failure(error: ScriptedError) -> ModelError:
         retry_after=error.retry_after,
         code=error.code,
     )
+
+
+SCRIPTS.append(Scripted)
 
 
 def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> Scripted:

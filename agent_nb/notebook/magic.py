@@ -175,7 +175,8 @@ def _load_ahead() -> None:
     """
     with suppress(Exception):  # the cell that needs a module says what is wrong with it
         from ..view.widgets import board  # noqa: F401
-        from .cell import presenter, run  # noqa: F401
+        from . import presenter  # noqa: F401
+        from .cell import run  # noqa: F401
 
 
 def unload(shell: Any) -> None:

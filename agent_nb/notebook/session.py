@@ -17,9 +17,9 @@ from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign, user_key
 from ..view.run_live_button import RunLiveButton
-from .cell.identity import Cell, Cells
 from .conversations import Conversation, Conversations
 from .files.library import Library
+from .identity import Cell, Cells
 from .notices import warn
 from .options import Options
 

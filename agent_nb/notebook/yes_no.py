@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 ATTEMPTS = 3
 YES, NO = ("y", "yes"), ("n", "no")
 

@@ -1,1 +1,14 @@
-"""Runs as JSON in notebooks: writing, signing, finding, comparing and journals."""
+"""Runs as JSON in notebooks: writing, signing, finding, comparing and journals.
+
+Order: agent_cells, clock, durations, figure_data, file_lock, ipynb, normalize, packing, sides,
+  ssh_signature
+< displays, fingerprint, folders, journal, packed_events, pictures, signers, size_limit
+< given, journal_recovery, masks, record
+< inner_records, payloads, schema, split_merge
+< nbdime_conflicts, recorded_calls, signing
+< countersign, diff, match, ranking, verify
+< metadata
+< outputs
+< find, forgotten
+< notebook_file
+"""

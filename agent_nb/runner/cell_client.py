@@ -23,9 +23,9 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
 from ..host import launch
-from ..notebook.cell.identity import OURS, PROOF
 from ..notebook.files.library import SENT, SIGNED
 from ..notebook.files.review import countersigned
+from ..notebook.identity import OURS, PROOF
 from ..record.ipynb import cell_id
 from ..record.notebook_file import records
 from ..record.record import MIME

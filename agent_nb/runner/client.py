@@ -28,8 +28,8 @@ from nbclient.exceptions import (
 )
 
 from ..notebook.cell.event_file import STREAM
-from ..notebook.cell.identity import HEADLESS, RERUN, UNSHOWN
 from ..notebook.cell.rerun import RULES
+from ..notebook.identity import HEADLESS, RERUN, UNSHOWN
 from ..notebook.notices import printable
 from ..record import journal
 from ..record.ipynb import cell_id, load, save, with_ids

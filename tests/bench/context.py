@@ -108,7 +108,7 @@ def hostile(rounds: int) -> None:
     from helpers.hostile_objects import hostile as objects
     from IPython.core.getipython import get_ipython
 
-    from agent_nb.notebook.context import gather
+    from agent_nb.notebook.cell.context import gather
 
     made: Any = get_ipython()
     with tempfile.TemporaryDirectory() as folder:

@@ -20,8 +20,8 @@ from agent_nb.models import parts
 from agent_nb.models.http import client
 from agent_nb.models.http.client import checked_url, is_loopback
 from agent_nb.models.http.network_errors import fault_of
-from agent_nb.models.http.reply import Timeouts
 from agent_nb.models.openai import provider
+from agent_nb.models.timeouts import Timeouts
 
 DONE = "data: [DONE]\n\n"
 SHORT = Timeouts(connect=1, first_byte=0.3, idle=0.3)

@@ -8,6 +8,7 @@ import pytest
 from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
+from agent_nb.models.offline import is_script
 from agent_nb.models.scripted import Scripted, provider
 
 
@@ -241,3 +242,23 @@ def test_a_changed_case_is_another_model():
 
     models = [Scripted(["a"], cases=[Case(when=w, turns=(Turn(text="b"),))]) for w in "xy"]
     assert len({m.identity for m in (*models, Scripted(["a"]))}) == 3
+
+
+def test_only_the_class_itself_counts_as_a_script():
+    class Calls(Scripted):
+        """It may call anything."""
+
+    class Claims(type):
+        """A metaclass whose classes equal every other."""
+
+        def __eq__(cls, other):
+            return True
+
+        def __hash__(cls):
+            return hash(Scripted)
+
+    class Other(metaclass=Claims):
+        pass
+
+    assert is_script(Scripted(["Yes."]))
+    assert not any(is_script(model) for model in (Calls(["Yes."]), Other(), Scripted, None))

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.host import launch
-from agent_nb.notebook.cell.identity import Cells
+from agent_nb.notebook.identity import Cells
 from agent_nb.record.agent_cells import content_hash
 
 SECRET = "5e" * launch.SIZE

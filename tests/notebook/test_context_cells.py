@@ -9,8 +9,8 @@ from helpers.hostile_objects import HITS, hostile
 
 from agent_nb.agent.context import recorded
 from agent_nb.notebook.cell import ran_cells
+from agent_nb.notebook.cell.failed_cell import steady
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.notebook.failed_cell import steady
 from agent_nb.record.record import KEY, MIME
 
 CELLS = "-m model --context cells"

@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from agent_nb.notebook.cell.identity import Cell
 from agent_nb.notebook.files import folder_search as module
 from agent_nb.notebook.files.folder_search import FolderSearch
 from agent_nb.notebook.files.library import NAMELESS, Library
+from agent_nb.notebook.identity import Cell
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.record import KEY
 

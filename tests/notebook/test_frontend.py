@@ -3,7 +3,7 @@
 import pytest
 
 from agent_nb.notebook.cell.frontend import can_click, headless, may_click, view_kind
-from agent_nb.notebook.cell.identity import Cell
+from agent_nb.notebook.identity import Cell
 
 LAB = Cell(key="a", id="a", kernel=True, stdin=True)
 RUNNER = Cell(key="a", id="a", kernel=True, sent={"headless": True})

@@ -1,6 +1,7 @@
 """KeyboardInterrupt reaches the user's synchronous code and nothing else."""
 
 import asyncio
+import importlib
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
+from agent_nb.agent.interpolate import interpolate
 from agent_nb.notebook.cell import approvals, mapped
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
@@ -318,7 +320,7 @@ ASKING = [
 
 @pytest.mark.parametrize("module", ASKING)
 def test_a_question_to_the_user_can_be_interrupted(module):
-    ours = {"__name__": f"agent_nb.notebook.{module}", "press": press}
+    ours = vars(importlib.import_module(f"agent_nb.notebook.{module}")) | {"press": press}
     exec("def put():\n    press()\n    return 'answered'", ours, ours)
     with Interrupts() as interrupts:
         _, fault = interrupts.guard("job", ours["put"])
@@ -339,6 +341,7 @@ def pressed_in_a_library():
         lambda slow: rows_of(map(slow, "ab")),
         lambda slow: Template("Classify", attachments=slow).fill({}),
         lambda slow: Template("{{ slow() }}", {"slow": slow}).fill({}),
+        lambda slow: interpolate("{{ slow() }}", {"slow": slow}),
     ],
 )
 def test_what_reads_the_data_of_a_map_can_be_interrupted(read):

@@ -6,9 +6,9 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.identity import Cell
 from agent_nb.notebook.files import library as module
 from agent_nb.notebook.files.library import Library
+from agent_nb.notebook.identity import Cell
 from agent_nb.record.record import record_hash, run_record
 from agent_nb.record.signing import sign
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.record.record import MIME
-from agent_nb.view.draw.visible import output
+from agent_nb.view.visible import output
 
 SETUP = """
 %load_ext agent_nb

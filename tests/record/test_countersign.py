@@ -518,7 +518,7 @@ class TestKeeping:
 
 
 def test_a_request_without_proof_names_no_signed_records():
-    from agent_nb.notebook.cell.identity import Cell, asked
+    from agent_nb.notebook.identity import Cell, asked
 
     assert trusted(Cell(key="c", sent=asked({"signed": ["sha256:2:x"]}))) == frozenset()
     assert trusted(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}

@@ -19,7 +19,7 @@ from agent_nb.errors import UsageError
 from agent_nb.events import Delta, End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.event_file import write_events
-from agent_nb.notebook.cell.identity import Cell
+from agent_nb.notebook.identity import Cell
 from agent_nb.runner.event_relay import Relay
 
 SCRIPT = [{"text": "Hello, you.", "chunk": 4, "usage": {"input": 5, "output": 3}}]

@@ -13,10 +13,10 @@ from agent_nb.events.log import EventLog
 from agent_nb.view import nodes, theme
 from agent_nb.view.bundle import bundle
 from agent_nb.view.draw import html
-from agent_nb.view.draw.visible import output, prose, visible
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
 from agent_nb.view.state.fold import RunView
+from agent_nb.view.visible import output, prose, visible
 
 
 def test_the_corpus_is_large(hostile):

@@ -33,11 +33,12 @@ import anyio
 from ...errors import ModelError, UsageError
 from ...wire.json_text import lenient_loads
 from ..offline import check_address
+from ..timeouts import Timeouts
 from .connections import Connections
 from .errors import scrub
 from .network_errors import fault_of
 from .patience import within
-from .reply import Reply, Timeouts
+from .reply import Reply
 from .way import Response, Way, way_to
 
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part
 from ..prices import Prices, Tariff, tariff_at
+from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
 from .limiter import limiter_of
-from .reply import Timeouts
 from .stream import Call, StreamDecoder, answer
 
 FIRST = "*"  # in place of a model's name

@@ -9,24 +9,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import anyio
-import msgspec
 
 from ...errors import ModelError, WireError
 from ...wire.compression import decoded
+from ..timeouts import Timeouts
 from .network_errors import fault_of
 from .patience import within
 from .way import Response
 
 ERROR_BODY = 64 * 1024  # bytes of an error body that are read
 LARGEST = 16 * 1024 * 1024  # bytes of a small answer, such as a list of models
-
-
-class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits in seconds: to connect, to the first byte of the answer, and between bytes."""
-
-    connect: float = 10.0
-    first_byte: float = 120.0
-    idle: float = 60.0
 
 
 class Reply:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..keys import VARIABLES
 from ..prices import Prices
-from .reply import Timeouts
+from ..timeouts import Timeouts
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):

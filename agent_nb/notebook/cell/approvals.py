@@ -26,6 +26,7 @@ from ...tools.base import Asker, Decision, Host, Question
 from ..notices import printable, printable_value, shorten
 from .unseen import Unseen
 
+ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 # s; for the front end to get ready for clicks after the first widgets of a kernel, or for the view
 # to show the question
 PATIENCE = 1.0

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...tools.base import Asker
 from ...view.views import Views
+from ..identity import Cell
 from .approvals import Clicks, either_asker, stdin_asker
 from .driver import Driver
 from .frontend import can_click, may_click
-from .identity import Cell
 from .offered_cells import Chosen
 from .unseen import Unseen
 

@@ -27,9 +27,9 @@ from ...view.live import LiveView, open_view
 from ...view.renderer import Source
 from ...view.views import Views
 from ...wire.picture_size import caption
+from ..identity import Cell
 from ..options import Options
 from .frontend import headless, unshown, view_kind
-from .identity import Cell
 from .publish import publish
 
 NOTHING: dict[str, Any] = {"text/plain": ""}  # the content of an output that is dropped

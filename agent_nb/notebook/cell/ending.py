@@ -27,6 +27,7 @@ from ...record.match import Match
 from ...record.record import run_record
 from ...wire.redact import redact_value
 from ..conversations import Conversation, Turn
+from ..identity import Cell
 from ..notices import warn
 from ..options import Options
 from ..session import Session
@@ -35,7 +36,6 @@ from .display import Display, show_unrecorded
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import headless
-from .identity import Cell
 from .rerun import Choice
 from .run_live_button import RunLive, until_next_cell
 from .summary import replayed, summary

@@ -11,7 +11,7 @@ import os
 from ...events import Event
 from ...events.event_json import encode_event
 from ...events.log import EventLog
-from .identity import Cell
+from ..identity import Cell
 
 STREAM = "stream"  # key in what the runner sends
 

@@ -22,8 +22,8 @@ from typing import Any
 from ...events.log import new_run_id
 from ...record.agent_cells import agent_cell, content_hash
 from ..files.library import Library
+from ..identity import Cell, Cells, request
 from .capture import active
-from .identity import Cell, Cells, request
 
 _EVENT = "pre_run_cell"
 

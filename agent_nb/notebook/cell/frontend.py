@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .identity import HEADLESS, UNSHOWN, Cell
+from ..identity import HEADLESS, UNSHOWN, Cell
 
 
 def headless(cell: Cell) -> bool:

@@ -36,20 +36,10 @@ from typing import Any
 
 from .nudge import NUDGER
 
-OURS = "agent_nb.notebook."
-# Modules of this package that act for the user: they wait for answers, evaluate expressions or read
-# data.
-STAND_INS = frozenset(
-    {
-        "agent_nb.notebook.cell.approvals",
-        "agent_nb.agent.interpolate",
-        "agent_nb.rows.map.table.rows",
-        "agent_nb.rows.map.table.template",
-        "agent_nb.notebook.cell.mapped",
-        "agent_nb.notebook.cell.trusting",
-        "agent_nb.notebook.yes_no",
-    }
-)
+OURS = __name__.removesuffix("cell.interrupts")
+# A module of this package that acts for the user (waits for an answer, evaluates expressions, reads
+# data) says so: it sets this name to True.
+STAND_IN = "ACTS_FOR_USER"
 KERNEL = "kernel interrupt"
 DOUBLE = 0.25  # s; presses closer to the first one than this are one press
 
@@ -204,7 +194,7 @@ class Interrupts:
         user = ours = False
         while frame is not None and frame.f_code not in _GUARDS:
             module = str(frame.f_globals.get("__name__", ""))
-            stand_in = module in STAND_INS
+            stand_in = frame.f_globals.get(STAND_IN) is True
             user = user or stand_in or any(frame.f_globals is names for names in self._namespaces)
             ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back

@@ -29,14 +29,15 @@ from ...record.record import Record, events_of
 from ...record.signing import covers, intact, names_signer, user_key
 from ...rows.agent import Agent
 from ...view.format import clip
-from ..failed_cell import Question
 from ..options import LATEST, Options
+from .failed_cell import Question
 from .rerun import Choice, again
 
 if TYPE_CHECKING:
     from ...rows.map.row import Row
     from ...rows.map.stream import MapStream
 
+ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 MAP = "_map"  # the variable of the latest map
 NAMED, LONGEST = 10, 80  # rows that an error names, characters of a prompt in it
 NOTHING = "Nothing to replay:"

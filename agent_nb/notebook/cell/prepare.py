@@ -23,14 +23,14 @@ from ...record.journal import Journal
 from ...record.record import NONE, Record, events_of
 from ...rows.agent import Agent
 from ...tools.base import Asker, Host
-from ..context import gather
-from ..context_cells import above
 from ..conversations import Conversation, Turn, remarks
-from ..failed_cell import Question, question
+from ..identity import Cell
 from ..options import Options
 from ..output_option import wanted
 from ..session import Session
-from .identity import Cell
+from .context import gather
+from .context_cells import above
+from .failed_cell import Question, question
 from .ran_cells import RanCell
 from .rerun import Choice
 

@@ -29,9 +29,9 @@ from ...wire.console import uncoloured
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_middle
 from ..files.library import EXCLUDE
+from ..identity import Cell
 from . import executions
 from .capture import active
-from .identity import Cell
 
 MOST = 200
 LONGEST = 20_000

@@ -40,8 +40,8 @@ from ...rows.agent import Agent
 from ...tools.base import Compare
 from ..conversations import named
 from ..files.library import countersigned
+from ..identity import RERUN, Cell
 from ..options import Options
-from .identity import RERUN, Cell
 
 RULES = "normalize"  # key that our runner sends: the masks of the notebook's project
 MODES = ("auto", "live", "replay")

@@ -40,6 +40,7 @@ from ...rows.agent import Agent
 from ...tools.capture import shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
+from ..identity import RERUN, Cell
 from ..notices import warn
 from ..options import Options
 from ..session import Session
@@ -52,7 +53,6 @@ from .ending import UNDECIDED, Ending, Replaced, ended_log
 from .event_file import write_events
 from .failure import AgentCellError
 from .frontend import unshown
-from .identity import RERUN, Cell
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
 from .prepare import Asking, around, inputs, journal, make_agent, prompt_of, stand_in

@@ -23,11 +23,11 @@ from ...errors import UsageError
 from ...events import Event
 from ...events.log import EventLog
 from ...view.bundle import bundle
+from ..identity import Cells
 from .approvals import Clicks, run_actions
 from .awaited_run import looks
 from .display import Actions, Display
 from .frontend import may_click, view_kind
-from .identity import Cells
 
 
 def show(run: Run, view: str = "auto") -> None:

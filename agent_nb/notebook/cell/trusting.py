@@ -27,6 +27,7 @@ from ...tools import policy_file
 from ..notices import LONGEST, printable
 from ..yes_no import NO, confirmed
 
+ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 NOT_KEPT = "It could not be saved and holds until this process ends."
 
 

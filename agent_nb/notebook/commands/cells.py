@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...view.format import clip, plural
-from ..cell.identity import request
 from ..cell.offered_cells import Offer, offers, place
+from ..identity import request
 from .output import show
 from .runs import the_run
 

@@ -40,8 +40,8 @@ def status(session: Session, _: list[str]) -> None:
 
 
 def _cells(session: Session) -> Rows:
+    from ..cell.staleness import standings
     from ..files.recovery import date
-    from ..files.staleness import standings
 
     found = standings(
         session, session.read_options, lambda o: agent_of(session, o), session.shell.user_ns

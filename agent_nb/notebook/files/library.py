@@ -39,8 +39,8 @@ from ...record.ranking import kept, newest, ranked
 from ...record.record import Record, events_of
 from ...record.signing import intact, mine, user_key
 from ...record.split_merge import renumbered
-from ..cell.identity import Cell
 from ..conversations import Turn
+from ..identity import Cell
 from .folder_search import FolderSearch
 from .notebook_path import VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names

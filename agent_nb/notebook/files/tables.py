@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
 from ...rows.recorded_runs import Runs
-from ...view.draw.visible import output
+from ...view.visible import output
 from ...wire.text_limits import fit
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from ...external.attach import attach
 from ...record.record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
-from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
 from ..cell.rerun import mode
+from ..identity import Cell
 from ..option_table import THOUGHTS, VIEWS
 from ..options import Options
 from ..session import Session

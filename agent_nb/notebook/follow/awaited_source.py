@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from ...events.log import EventLog
 from ..cell.display import Actions
 from ..cell.frontend import can_click
-from ..cell.identity import Cells
 from ..cell.kernel_interrupts import Waiting, waiting
 from ..cell.rerun import mode
 from ..files.library import Library
+from ..identity import Cells
 from ..notices import printable
 from ..options import Options
 from .cards import Cards, same, same_but_for_times

@@ -10,9 +10,9 @@ from ...errors import AgentStopped
 from ...events.log import EventLog
 from ...record.record import NONE, Record, log_of
 from ..cell.frontend import can_click
-from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
+from ..identity import Cell
 from ..options import Options
 from ..session import Session
 from .cards import Cards

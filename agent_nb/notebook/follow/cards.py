@@ -26,8 +26,8 @@ from ...record.agent_cells import content_hash
 from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
-from ..cell.identity import Cell
 from ..cell.summary import LONGEST, summary
+from ..identity import Cell
 from ..notices import warn
 from ..options import Options
 

@@ -24,10 +24,10 @@ from ..cell.display import Display
 from ..cell.driver import Driver, Work
 from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
-from ..cell.identity import Cell
 from ..cell.interrupts import Interrupts
 from ..cell.prepare import prompt_of
 from ..cell.rerun import mode
+from ..identity import Cell
 from ..notices import warn
 from ..options import Options, words
 from ..session import Session

@@ -19,7 +19,6 @@ import msgspec
 from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
-from ..toolset import Toolset, installed
 from . import permissions
 from .described import LARGEST, Offered, as_tool, offered
 from .hub import HUB
@@ -39,15 +38,18 @@ class _Wanted(msgspec.Struct):
     whole: bool
 
 
-async def opened(
-    toolset: Toolset, folder: str, status: Callable[[str], object]
-) -> tuple[Toolset, list[dict[str, Any]]]:
-    """Return the toolset with the tools of its references, and the lists for the record.
+async def open_references(
+    references: Iterable[Reference],
+    taken: Collection[str],
+    folder: str,
+    status: Callable[[str], object],
+) -> tuple[list[Tool], list[dict[str, Any]]]:
+    """Return the tools that the references stand for, and the lists for the record.
 
-    `status` receives what happens, in words. Raises UsageError for a server that is unknown or may
-    not start, and ToolError for one that fails.
+    `taken`: names that no tool of a server gets; `status` receives what happens, in words. Raises
+    UsageError for a server that is unknown or may not start, and ToolError for one that fails.
     """
-    wanted = _wanted(toolset.late, folder)
+    wanted = _wanted(references, folder)
     for one in wanted:
         permissions.check(one.server)
     asleep = [one.server.name for one in wanted if not HUB.running(one.server)]
@@ -63,7 +65,7 @@ async def opened(
         for one, tools in zip(wanted, known, strict=True)
         for said in _chosen(one, tools)
     ]
-    names = _names(chosen, toolset.names)
+    names = _names(chosen, taken)
     tools = [
         as_tool(server, said, name) for (server, said), name in zip(chosen, names, strict=True)
     ]
@@ -84,7 +86,7 @@ async def opened(
         }
         for one, listed, listing in zip(wanted, found, known, strict=True)
     ]
-    return Toolset([*toolset, *tools]), lists
+    return tools, lists
 
 
 def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
@@ -130,10 +132,10 @@ def _chosen(wanted: _Wanted, known: Mapping[str, Offered | None]) -> Iterator[Of
         yield said
 
 
-def _names(chosen: list[tuple[Server, Offered]], own: Collection[str]) -> list[str]:
-    """Return the names of the tools for the model, each different."""
+def _names(chosen: list[tuple[Server, Offered]], taken: Collection[str]) -> list[str]:
+    """Return the names of the tools for the model, each different and none `taken`."""
     plain = [clean_name(said.name) for _, said in chosen]
-    often, taken = Counter(plain), {*own, *installed()}
+    often = Counter(plain)
     names: list[str] = []
     for (server, _), name in zip(chosen, plain, strict=True):
         if name in taken or often[name] > 1:

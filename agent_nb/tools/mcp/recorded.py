@@ -19,19 +19,18 @@ from ...models.messages import ToolSpec
 from ...wire.json_text import as_dict, as_list
 from ..base import Tool
 from ..decorator import clean_name
-from ..toolset import Toolset
 
 KIND = "mcp"  # of the State event that lists the tools of one server
 _MOST = 1_000
 
 
-def equipped(toolset: Toolset, events: Iterable[Event]) -> Toolset:
-    """Return the toolset with the tools that a run's events list, in place of its references."""
-    found = {tool.name: tool for tool in toolset}
+def add_recorded_tools(tools: Iterable[Tool], events: Iterable[Event]) -> list[Tool]:
+    """Return the tools, and those of MCP servers that a run's events list under other names."""
+    found = {tool.name: tool for tool in tools}
     for tool in _tools(events):
         if len(found) < _MOST:
             found.setdefault(tool.name, tool)
-    return Toolset(found.values())
+    return list(found.values())
 
 
 def _tools(events: Iterable[Event]) -> Iterator[Tool]:

@@ -257,6 +257,6 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
 
 
 def _version() -> str:
-    from ... import __version__
+    from ...host.version import __version__
 
     return __version__

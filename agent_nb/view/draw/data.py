@@ -11,9 +11,8 @@ from typing import Any
 
 from ...record.sides import CHANGED
 from ...wire.text_limits import cut_end
-from .. import nodes, theme
+from .. import nodes, theme, visible
 from ..format import plural
-from . import visible
 from .markup import LETTERS, LINES, stop, style, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each

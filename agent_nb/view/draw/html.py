@@ -21,10 +21,9 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any
 
-from .. import nodes, theme
+from .. import nodes, theme, visible
 from ..nodes import Node
 from ..state.text import Text
-from . import visible
 from .data import diff, json_tree, table
 from .markup import run, stop, style, text
 

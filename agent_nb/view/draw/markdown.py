@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from .. import nodes
+from .. import nodes, visible
 from ..markdown import tex
 from ..nodes import Node
-from . import text, visible
+from . import text
 from .walk import Pieces, each, structure
 
 ZERO = "\u200b"

@@ -9,8 +9,7 @@ from html import escape
 
 import msgspec
 
-from .. import nodes, theme
-from . import visible
+from .. import nodes, theme, visible
 
 LINES, LETTERS = 12, theme.SCROLLS  # a text of at most this size fits without scrolling
 

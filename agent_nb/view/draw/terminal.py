@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .. import visible
 from ..cards import map as map_card
 from ..cards import retry
 from ..cards.base import Context, Thoughts, draw
@@ -28,7 +29,7 @@ from ..state.fold import RunView
 from ..state.map import MapCard
 from ..state.plans import PlanCard
 from ..state.text import Text
-from . import text, visible
+from . import text
 from .text import INDENT
 
 Write = Callable[[str], None]

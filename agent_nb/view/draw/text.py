@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 
 from ...wire.picture_size import size_words
-from .. import nodes
+from .. import nodes, visible
 from ..format import plural
 from ..nodes import Node
-from . import visible
 from .walk import Pieces, each, structure
 
 INDENT = "    "

@@ -19,7 +19,7 @@ from contextlib import suppress
 from html import escape, unescape
 from typing import TYPE_CHECKING
 
-from ..draw import visible
+from .. import visible
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -18,7 +18,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from ..draw import visible
+from .. import visible
 
 if TYPE_CHECKING:
     import nh3

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..draw import visible
+from .. import visible
 from ..state.text import Text, in_fence
 from .sanitize import clean
 from .split import Segment, Splitter, parse

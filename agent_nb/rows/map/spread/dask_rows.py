@@ -29,7 +29,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .... import __version__
+from ....host.version import __version__
 from ..asking import Answered
 from ..options import MapOptions
 from ..row import Row

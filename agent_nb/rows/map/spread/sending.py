@@ -14,13 +14,14 @@ from typing import Any
 
 import msgspec
 
-from .... import __version__, events
+from .... import events
 from ....agent.typed.answer_check import CODE
 from ....agent.typed.output_type import InvalidOutput, OutputType
 from ....events import Event
 from ....events.event_json import event_from, to_builtins
 from ....events.log import EventLog
 from ....events.text import typed
+from ....host.version import __version__
 from ....record.record import Record, events_of, run_record
 from ....wire.json_text import loads
 from ....wire.redact import Redaction

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 
-from .... import __version__
+from ....host.version import __version__
 from ..asking import Answered
 from ..row import RowResult
 from .seat import Begun, Seat

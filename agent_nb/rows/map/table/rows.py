@@ -31,6 +31,7 @@ from ....agent.interpolate import class_names
 from ....errors import UsageError, did_you_mean
 from ....wire.plain_values import plain_scalar
 
+ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 Kind = Literal["pandas", "polars", "dicts", "texts"]
 TEXT = "text"  # the column of texts
 NAMED = 30  # columns that a message names

@@ -34,6 +34,7 @@ from ....agent.interpolate import Expression, Piece, describe, parse
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
+ACTS_FOR_USER = True  # fills in their values: ■ interrupts it (notebook/cell/interrupts.py)
 ROW = "row"
 Attachments = str | Callable[[Mapping[Any, Any]], Any] | Sequence[Any]
 _FILTER = re.compile(r"\{\{[^{}|]*\|[^{}|]*\}\}")  # `{{ text|upper }}`, as other templates have it

@@ -19,16 +19,16 @@ from typing import Any
 
 import msgspec
 
-from ..errors import UsageError
-from ..events import User
-from ..models import keys
-from ..record.record import NONE, events_of
-from ..wire.redact import redact_text
-from ..wire.text_limits import cut_end, cut_middle
-from .cell.identity import Cell
-from .cell.ran_cells import RanCell
+from ...errors import UsageError
+from ...events import User
+from ...models import keys
+from ...record.record import NONE, events_of
+from ...wire.redact import redact_text
+from ...wire.text_limits import cut_end, cut_middle
+from ..files.library import Library
+from ..identity import Cell
 from .context_cells import CODE, TRACEBACK, ran
-from .files.library import Library
+from .ran_cells import RanCell
 
 NOTHING = (
     "--fix found no cell that has failed in this session. Run the cell that fails, then this one."

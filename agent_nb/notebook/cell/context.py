@@ -20,19 +20,18 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..agent.context import Context, Look, Mode
-from ..agent.context_check import mentioned
-from ..agent.tape import lives
-from ..models import keys
-from ..tools.base import Tool
-from ..tools.describe import TOKENS, describe, listing, preview, user_variables
-from ..tools.looks import offered
-from ..tools.reads import reads
-from ..tools.variable_facts import Described, count_tokens
-from ..wire.redact import redact_text
-from . import context_cells
-from .cell import executions
-from .cell.ran_cells import RanCell
+from ...agent.context import Context, Look, Mode
+from ...agent.context_check import mentioned
+from ...agent.tape import lives
+from ...models import keys
+from ...tools.base import Tool
+from ...tools.describe import TOKENS, describe, listing, preview, user_variables
+from ...tools.looks import offered
+from ...tools.reads import reads
+from ...tools.variable_facts import Described, count_tokens
+from ...wire.redact import redact_text
+from . import context_cells, executions
+from .ran_cells import RanCell
 
 DEFAULT: Mode = "auto"
 LOOKS = 200  # variables whose looks are kept

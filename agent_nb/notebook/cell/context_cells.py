@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..record.agent_cells import source_hash
-from ..tools.variable_facts import count_tokens
-from ..wire.text_limits import cut_middle
-from .cell import ran_cells
-from .cell.identity import Cell
-from .cell.ran_cells import RanCell
-from .files.library import File
+from ...record.agent_cells import source_hash
+from ...tools.variable_facts import count_tokens
+from ...wire.text_limits import cut_middle
+from ..files.library import File
+from ..identity import Cell
+from . import ran_cells
+from .ran_cells import RanCell
 
 TOKENS = 4_000  # with the variables
 CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters

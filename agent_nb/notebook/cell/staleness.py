@@ -35,12 +35,12 @@ from ...record.signing import intact
 from ...rows.agent import Agent
 from ...rows.map.kept.recorded import failed
 from ...view.format import clip, plural
-from ..cell.identity import Cell
-from ..cell.mapped import Mapped
-from ..failed_cell import Question, question
+from ..files.library import File
+from ..identity import Cell
 from ..options import Options
 from ..session import Session
-from .library import File
+from .failed_cell import Question, question
+from .mapped import Mapped
 
 LONGEST = 50  # characters of a prompt
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from ...host import launch
-from ...record.agent_cells import content_hash
+from ..host import launch
+from ..record.agent_cells import content_hash
 
 OURS = "agent_nb"  # key of the request metadata that our own runner sends
 PROOF = "proof"  # under OURS: the secret of the kernel that receives the request
