@@ -1,9 +1,10 @@
 """Notebooks that earlier versions recorded, kept as data: `test` replays each of them.
 
-Two versions (`VERSIONS`): records of the older one name neither an execution nor an ordinal, those
-of the newer one do. Another user signed them on another machine, so all are foreign here. What runs
-code of the kernel again (`TRUSTED`) replays only for those who trust the records, as with
-`test --trust-record`; all else replays for everybody.
+Three versions (`VERSIONS`): records of the oldest name neither an execution nor an ordinal, those
+of the next do; those of the newest also hold scores of evaluations and the data of figures. Another
+user signed them on another machine, so all are foreign here. What runs code of the kernel again
+(`TRUSTED`) replays only for those who trust the records, as with `test --trust-record`; all else
+replays for everybody.
 """
 
 import shutil
@@ -29,8 +30,14 @@ RUNS = {
     "templates": 2,  # {{ }} of values and of a DataFrame
     "variables": 1,  # a function that uses and changes variables of the notebook
 }
-TRUSTED = ("kernel", "variables")
-VERSIONS = ("unnumbered", "numbered")
+SCORED = {
+    "figure": 1,  # the tool `python`, which draws
+    "rows": 1,  # a map
+    "scores": 2,  # two evaluations and their comparison
+}
+TRUSTED = ("kernel", "variables", "figure")
+VERSIONS = {"unnumbered": RUNS, "numbered": RUNS, "scored": RUNS | SCORED}
+NOTEBOOKS = [(version, name) for version, runs in VERSIONS.items() for name in runs]
 
 
 @pytest.fixture
@@ -40,24 +47,26 @@ def copied(tmp_path):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_notebook_is_in_the_table(version):
-    assert sorted(path.stem for path in (BEFORE / version).glob("*.ipynb")) == sorted(RUNS)
+    assert sorted(path.stem for path in (BEFORE / version).glob("*.ipynb")) == sorted(
+        VERSIONS[version]
+    )
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "name"), NOTEBOOKS)
 def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
     path = copied(version, name)
     before = path.read_bytes()
     report = check_notebook(path, Options(trust=name in TRUSTED, timeout=60))
     assert report.problems == ()
-    assert (report.runs, report.scripted, report.skipped) == (RUNS[name], 0, "")
+    assert (report.runs, report.scripted, report.skipped) == (VERSIONS[version][name], 0, "")
     assert path.read_bytes() == before
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("name", TRUSTED)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "name"), [(version, name) for version, name in NOTEBOOKS if name in TRUSTED]
+)
 def test_its_code_does_not_run_without_trust(copied, version, name):
     report = check_notebook(copied(version, name), Options(timeout=60))
     assert FOREIGN in report.problems[0].text
