@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 
+import msgspec
+
 from .shared import FAILED, OK, Arguments
 from .terminal import show, show_json
 
 
 def doctor(arguments: Arguments) -> int:
     """say what is installed, enabled and missing, and what to do about it"""
-    from ..notebook.doctor import as_json, examine, report, well
+    from ..notebook.doctor import collect_findings, is_sound, render_findings
 
-    findings = examine()
+    findings = collect_findings()
+    sound = is_sound(findings)
     if arguments.json:
-        show_json(as_json(findings))
+        show_json({"ok": sound, "findings": msgspec.to_builtins(findings)})
     else:
-        show(report(findings))
-    return OK if well(findings) else FAILED
+        show(render_findings(findings))
+    return OK if sound else FAILED
 
 
 def doctor_options(sub: argparse.ArgumentParser) -> None:

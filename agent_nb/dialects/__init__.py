@@ -3,5 +3,6 @@
 Order: base, calls, fences, recursion, render
 < call_assembly, grammar, markers
 < examples, native, section_reader, xml_reader
-< section, thinking, xml
+< text_dialect, thinking
+< section, xml
 """

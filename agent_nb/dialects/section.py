@@ -14,96 +14,68 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..models.messages import (
-    CallBlock,
-    Message,
-    OutputSchema,
-    ResultBlock,
-    ToolSpec,
-    text_message,
-)
+from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from ..wire.surrogates import encodable
 from . import grammar, render
 from .base import Parser
-from .examples import shots
 from .markers import ThoughtTags
 from .section_reader import SectionParser
+from .text_dialect import TextDialect
 
-_PROTOCOL = """\
-You answer the user, and you can call tools. The text you write is read by a program that knows these markers:
-
+_MARKERS = """\
 §THINK: short reasoning
 §CALL: {"name": "tool name", "args": {"argument": "value"}}
 §EXECUTE
 §RESPOND: your answer to the user
-§END
+§END"""
 
-Rules
+_PLAIN_MARKERS = """\
+these markers:
+
+§THINK: short reasoning
+§RESPOND: your answer to the user
+§END"""
+
+_RULES = """\
 - To call a tool, write §CALL: and one JSON object. Several calls in a row run together. Then write §EXECUTE and stop.
 - The system answers with one line [SYSTEM: …] per call, in the same order. Only the system writes such lines; never write one yourself
   and never guess what a tool would return.
 - The JSON is strict: double quotes, no comments, no comma after the last member, a line break inside a string as \\n. "args" is
-  always there, {} if a tool needs none.
-- A result with the status "error" says what was wrong: correct the call, or tell the user.
-- When you know the answer, write it after §RESPOND: (Markdown), then §END.
-
-Tools
-"""
-
-_PLAIN = """\
-You answer the user. The text you write is read by a program that knows these markers:
-
-§THINK: short reasoning
-§RESPOND: your answer to the user
-§END
-
-There are no tools. Write your answer after §RESPOND: (Markdown), then §END."""
+  always there, {} if a tool needs none."""
 
 _MARKER = re.compile(r"§(?=(?:think|call|respond|execute|end)\b)", re.IGNORECASE)
 _FORGED = re.compile(r"\[(?=SYSTEM:)")
 
 
-class Section:
+class Section(TextDialect):
     """The § delimiters."""
 
     name = "section"
-    native = False
-
-    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
-        """Return the protocol and the tools as system text."""
-        if small:
-            return render.brief(tools)
-        return _PROTOCOL + render.tool_lines(tools) if tools else _PLAIN
-
-    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """Return example turns for a few tools: a call, its result and the answer."""
-        return shots(self, tools, closing="\n§END")
-
-    def grammar(
-        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
-    ) -> str:
-        """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        return _grammar(tools, grammar.head(tools, small=small, answered=answered))
-
-    def typed_grammar(
-        self,
-        tools: Sequence[ToolSpec],
-        answer: OutputSchema,
-        *,
-        small: bool = False,
-        answered: bool = False,
-    ) -> str:
-        """Return the grammar of a turn whose answer is JSON of the schema."""
-        head = grammar.head(tools, small=small, answered=answered, answer=answer)
-        return _grammar(tools, head)
-
-    def parser(self) -> Parser:
-        """Return a parser for one model turn."""
-        return SectionParser()
+    markers = _MARKERS
+    plain_markers = _PLAIN_MARKERS
+    rules = _RULES
+    answer = "after §RESPOND: (Markdown), then §END."
+    closing = "\n§END"
 
     def tagged_parser(self, tags: ThoughtTags) -> Parser:
         """Return a parser that also reads thought tags."""
         return SectionParser(tags)
+
+    def turn_grammar(self, tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
+        """Return the grammar of a turn: a thought, then calls or the answer."""
+        rules = [*head, 'answer: "§RESPOND: " reply "\\n§END"']
+        if not tools:
+            return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
+        more = "call? " * (grammar.MOST_CALLS - 1)
+        return "\n".join(
+            [
+                *rules,
+                f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
+                'call: "§CALL: " object "\\n"',
+                f"object: {grammar.as_json(grammar.call_schema(tools))}",
+                "",
+            ]
+        )
 
     def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
         """Write a step: `§THINK:`, the answer as `§RESPOND:`, then the calls with `§EXECUTE`."""
@@ -120,25 +92,6 @@ class Section:
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch, one line each."""
         return text_message("user", "\n".join(f"[SYSTEM: {_line(r)}]" for r in results))
-
-
-def _grammar(tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
-    rules = [
-        *head,
-        'answer: "§RESPOND: " reply "\\n§END"',
-    ]
-    if not tools:
-        return "\n".join([*rules, 'start: "§THINK: " thought "\\n" answer', ""])
-    more = "call? " * (grammar.MOST_CALLS - 1)
-    return "\n".join(
-        [
-            *rules,
-            f'start: "§THINK: " ( plan "\\n" call {more}"§EXECUTE" | settled "\\n" answer )',
-            'call: "§CALL: " object "\\n"',
-            f"object: {grammar.as_json(grammar.call_schema(tools))}",
-            "",
-        ]
-    )
 
 
 def _disarmed(text: str) -> str:

@@ -4,7 +4,7 @@ Order: agent_cells, clock, durations, figure_data, file_lock, ipynb, normalize, 
   ssh_signature
 < displays, fingerprint, folders, journal, packed_events, pictures, signers, size_limit
 < given, journal_recovery, masks, record
-< inner_records, payloads, schema, split_merge
+< inner_records, payloads, split_merge
 < nbdime_conflicts, recorded_calls, signing
 < countersign, diff, match, ranking, verify
 < metadata

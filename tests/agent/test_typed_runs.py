@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from helpers.asked_models import Asked
 from helpers.output_types import Order, Row
+from helpers.record_schema import build_schema
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
@@ -21,7 +22,6 @@ from agent_nb.errors import UsageError
 from agent_nb.events import Delta
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import TYPED
-from agent_nb.record import schema as record_schema
 from agent_nb.record.fingerprint import INPUTS, inputs_hash, recorded_inputs
 from agent_nb.record.match import match
 from agent_nb.record.packing import digest
@@ -158,7 +158,7 @@ def test_three_bad_answers_end_the_run_in_an_error_with_a_valid_log(dialect):
     assert codes(done) == ["invalid_output"] * 3
     assert [e.retryable for e in done.log.of("error")] == [True, True, False]
     assert kinds(done) == ["user", *["respond", "error"] * 3, "end"]
-    schema = record_schema.build()
+    schema = build_schema()
     record = run_record(done.log, cell="c")
     jsonschema.validate({"version": 1, "runs": {"c": [record]}}, schema)
 

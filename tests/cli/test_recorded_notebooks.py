@@ -232,11 +232,10 @@ class TestAnExtraThatIsNotInstalled:
     @pytest.fixture
     def without(self, monkeypatch):
         """Hide the extra from this process, too."""
-        from agent_nb.notebook import doctor
+        from agent_nb.notebook.doctor.environment import EXTRAS
 
-        monkeypatch.setitem(
-            doctor.EXTRAS, "serve", (("no_such_module",), *doctor.EXTRAS["serve"][1:])
-        )
+        hidden = EXTRAS["serve"]._replace(modules=("no_such_module",))
+        monkeypatch.setitem(EXTRAS, "serve", hidden)
 
     def test_the_notebook_is_skipped_with_the_extra_it_needs(self, serving, without, capsys):
         path = serving()

@@ -35,6 +35,13 @@ def test_the_instructions_are_as_agreed(load_dialect, tools, name, size, kit):
     )
 
 
+@pytest.mark.parametrize("name", ["xml", "section"])
+def test_braces_in_a_description_reach_the_model_unchanged(load_dialect, name):
+    words = "Fill {name} into {} and {{0}}."
+    tool = ToolSpec("fill", words, {"properties": {"q": {"type": "string", "description": words}}})
+    assert load_dialect(name).instructions([tool]).count(words) == 2
+
+
 EXAMPLES = [
     examples.Example("Thanks!", "No tool.", "You are welcome."),
     examples.Example(

@@ -9,7 +9,14 @@ import pytest
 
 from agent_nb.cli.main import main
 from agent_nb.notebook import doctor
-from agent_nb.notebook.doctor import HOOK, Finding, examine, kernelspecs, packages, report, well
+from agent_nb.notebook.doctor import (
+    Finding,
+    collect_findings,
+    environment,
+    is_sound,
+    render_findings,
+)
+from agent_nb.notebook.doctor.environment import HOOK, KernelPython
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +47,7 @@ def kernel(folder, name, *argv, language="python"):
 
 
 def found(topic, **options):
-    (finding,) = [f for f in examine(**options) if f.topic == topic]
+    (finding,) = [f for f in collect_findings(**options) if f.topic == topic]
     return finding
 
 
@@ -85,13 +92,13 @@ def test_the_model_that_would_be_chosen(monkeypatch, variables, state, words):
         monkeypatch.setenv(name, value)
     finding = found("model")
     assert finding.state == state
-    assert words in finding.said
+    assert words in finding.text
 
 
 def test_a_key_of_the_folder_is_reported_as_unused_with_a_remedy(surroundings, capsys):
     (surroundings / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcdef")
     finding = found("keys of the folder")
-    assert (finding.state, finding.said) == (
+    assert (finding.state, finding.text) == (
         "missing",
         f".env in {surroundings} has OPENAI_API_KEY; not used",
     )
@@ -106,15 +113,15 @@ def test_a_missing_model_is_not_broken(monkeypatch):
 
 
 def test_what_the_notebook_configures_counts():
-    assert "from %config" in found("model", model="ollama/qwen3").said
+    assert "from %config" in found("model", model="ollama/qwen3").text
 
 
 def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(
     surroundings, monkeypatch, capsys
 ):
-    real = packages.installed
+    real = environment.find_version
     monkeypatch.setattr(
-        packages, "installed", lambda name: "2.0" if name == "jupyter_server" else real(name)
+        environment, "find_version", lambda name: "2.0" if name == "jupyter_server" else real(name)
     )
     enable(surroundings, on=False)
     assert main(["doctor"]) == 1
@@ -124,9 +131,9 @@ def test_a_hook_that_is_off_is_a_fault_that_says_how_to_enable_it(
 
 
 def test_without_a_server_the_hook_is_not_missed(surroundings, monkeypatch):
-    real = packages.installed
+    real = environment.find_version
     monkeypatch.setattr(
-        packages, "installed", lambda name: "" if name == "jupyter_server" else real(name)
+        environment, "find_version", lambda name: "" if name == "jupyter_server" else real(name)
     )
     enable(surroundings, on=False)
     assert found("server hook").state == "missing"
@@ -137,7 +144,7 @@ def test_every_python_kernel_is_asked_and_others_are_not(surroundings):
     kernel(surroundings, "own", sys.executable)
     kernel(surroundings, "gone", "/no/such/python")
     kernel(surroundings, "julia", "julia", language="julia")
-    topics = {f.topic: f for f in examine()}
+    topics = {f.topic: f for f in collect_findings()}
     assert topics["kernel own"].state == "ok"
     assert topics["kernel gone"].state == "missing"
     assert "jupyter kernelspec remove gone" in topics["kernel gone"].todo
@@ -145,18 +152,43 @@ def test_every_python_kernel_is_asked_and_others_are_not(surroundings):
 
 
 def test_a_kernel_without_the_package_says_where_to_install_it(surroundings, monkeypatch):
-    answer = {"python": "3.12.0", "ipykernel": "7.4.0", "jupyter-agent-nb": "not installed"}
-    monkeypatch.setattr(kernelspecs, "_ask", lambda python: answer)
+    answer = KernelPython("3.12.0", "7.4.0", "not installed")
+    monkeypatch.setattr(environment, "_probe", lambda python: answer)
     kernel(surroundings, "bare", "/opt/bare/python")
     assert "/opt/bare/python -m pip install jupyter-agent-nb" in found("kernel bare").todo
-    assert not well(examine())
+    assert not is_sound(collect_findings())
+
+
+@pytest.mark.parametrize("output", ["", "Welcome!", "[]", "{}", '{"python": "3.12.0"}'])
+def test_a_kernel_whose_program_is_no_python_says_so(surroundings, monkeypatch, output):
+    monkeypatch.setattr(
+        environment.subprocess,
+        "run",
+        lambda command, **_: subprocess.CompletedProcess(command, 0, stdout=output),
+    )
+    kernel(surroundings, "odd", "/opt/odd/program")
+    assert found("kernel odd").text == "/opt/odd/program: is not a working Python"
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_asked_imports_nothing_from_the_temporary_folder(
+    surroundings, monkeypatch
+):
+    shared = surroundings / "shared"
+    shared.mkdir()
+    (shared / "json.py").write_text("raise SystemExit('a stranger put this here')")
+    monkeypatch.setattr(environment.tempfile, "tempdir", str(shared))
+    kernel(surroundings, "own", sys.executable)
+    assert found("kernel own").state == "ok"
 
 
 @pytest.mark.parametrize("line", ["no-such-package-at-all>=1.0", "msgspec>=9999"])
 def test_a_requirement_that_is_not_met_is_a_fault(monkeypatch, line):
-    monkeypatch.setattr(packages, "requires", lambda _: [line])
+    monkeypatch.setattr(environment, "requires", lambda _: [line])
     # our own is there
-    monkeypatch.setattr(packages, "installed", lambda name: "" if name.startswith("no-") else "1.0")
+    monkeypatch.setattr(
+        environment, "find_version", lambda name: "" if name.startswith("no-") else "1.0"
+    )
     assert found("requirements").state == "broken"
 
 
@@ -164,14 +196,14 @@ def test_folders_that_cannot_be_written_are_faults(surroundings, monkeypatch):
     (surroundings / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(surroundings / "file" / "below"))
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(surroundings / "file"))
-    findings = {f.topic: f for f in examine()}
+    findings = {f.topic: f for f in collect_findings()}
     assert findings["journals"].state == findings["signatures"].state == "broken"
     assert "XDG_STATE_HOME" in findings["journals"].todo
 
 
 def test_nothing_is_written_by_looking(surroundings):
     before = sorted(surroundings.rglob("*"))
-    examine()
+    collect_findings()
     assert sorted(surroundings.rglob("*")) == before
 
 
@@ -180,11 +212,15 @@ def test_a_check_that_fails_is_a_finding(monkeypatch):
         raise RuntimeError("worse")
 
     monkeypatch.setitem(doctor.CHECKS, "state", broken)
-    assert "RuntimeError: worse" in report([f for f in examine() if f.topic == "state"])
+    assert "RuntimeError: worse" in render_findings(
+        [f for f in collect_findings() if f.topic == "state"]
+    )
 
 
 def test_findings_are_aligned_with_the_remedy_below():
-    text = report([Finding("a", "ok", "fine"), Finding("long", "broken", "bad", "mend it")])
+    text = render_findings(
+        [Finding("a", "ok", "fine"), Finding("long", "broken", "bad", "mend it")]
+    )
     assert text == "✓ a     fine\n✗ long  bad\n        → mend it"
 
 

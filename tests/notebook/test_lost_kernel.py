@@ -18,12 +18,13 @@ from collections import Counter
 
 import msgspec
 import pytest
+from helpers.record_schema import build_schema
 from jsonschema import Draft202012Validator
 
 from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.files.recovery import recover
-from agent_nb.record import journal_recovery, schema
+from agent_nb.record import journal_recovery
 from agent_nb.record.record import KEY, MIME, VERSION, log_of
 from agent_nb.record.signing import user_key
 from agent_nb.record.verify import check
@@ -196,7 +197,7 @@ def figures(lost, journals):
 
 
 def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
-    journals, validator = found(), Draft202012Validator(schema.build())
+    journals, validator = found(), Draft202012Validator(build_schema())
     for one in lost:
         assert (journals[one.run].status, journals[one.run].header.cell) == ("lost", one.cell)
         log, record = recover(journals[one.run], Library({}))

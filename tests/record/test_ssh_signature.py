@@ -141,12 +141,12 @@ def test_an_invalid_key_is_refused_with_a_reason():
 def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch):
     import sys
 
-    from agent_nb.notebook.doctor import EXTRAS
+    from agent_nb.notebook.doctor.environment import EXTRAS
 
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra) as missing:
         holds(Signature(encoded(b"\1" * 32), SPACE, "sha512", b"\0" * 64), b"", SPACE)
-    assert missing.value.install == EXTRAS["sign"][2] == "pip install 'jupyter-agent-nb[sign]'"
+    assert missing.value.install == EXTRAS["sign"].install == "pip install 'jupyter-agent-nb[sign]'"
 
 
 def test_public_keys_of_another_kind_are_refused():

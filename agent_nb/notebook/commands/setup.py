@@ -210,7 +210,7 @@ def doctor(session: Session, _: list[str]) -> None:
     to do about it
     """
     from ..cell.frontend import can_click, view_kind
-    from ..doctor import Finding, examine, report
+    from ..doctor import Finding, collect_findings, render_findings
 
     cell = session.cells.current(session.shell, "doctor", "")
     rows = (
@@ -223,14 +223,8 @@ def doctor(session: Session, _: list[str]) -> None:
         ),
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
-    say(
-        report(
-            examine(
-                model=session.defaults()["model"],
-                more={"here": lambda: iter([Finding(topic, "info", said) for topic, said in rows])},
-            )
-        )
-    )
+    here = [Finding(topic, "info", text) for topic, text in rows]
+    say(render_findings([*collect_findings(session.defaults()["model"]), *here]))
 
 
 def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:

@@ -1,71 +1,253 @@
-"""What is installed and what is missing, for `jupyter agent-nb doctor` and `%agent doctor`.
+"""Advice on what is installed and missing, for `jupyter agent-nb doctor` and `%agent doctor`.
 
 Why: most failures before a first run come from the surroundings: a kernel in another environment, a
 disabled hook, a missing key. A program finds each in a second.
 
 Rules
 - A table of small functions; each yields findings and raises nothing. Nothing is changed, and no
-  network is used.
+  network is used. `environment` looks, this file judges.
 - A finding that is not well says what to do. Only what runs cannot do without counts as broken.
 - Of a key only the place is shown, never the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+import msgspec
+
+from ...errors import AgentError
 from ...host import plugins
+from ...host.imports import find
+from ...host.paths import tilde
+from ...host.trust import HOW, allowed
 from ...tools.toolset import of_plugin
 from ..files.git import KEEP_ID, renumbering
-from . import kernelspecs, model_access, packages, user_files
-from .findings import Check, Finding, as_json, report, well
-from .packages import EXTRAS, HOOK
+from . import environment
+from .environment import EXTRAS, HOOK, PACKAGE
 
-__all__ = ("CHECKS", "EXTRAS", "HOOK", "Check", "Finding", "as_json", "examine", "report", "well")
-
+FRONT_ENDS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
+MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info": " "}
 USES = {"tools": of_plugin}  # how the plug-ins of a room are tried, if not just by loading them
-CHECKS: dict[str, Check] = {
-    "python": packages.python,
-    "package": packages.requirements,
-    "front ends": packages.front_ends,
-    "kernels": kernelspecs.kernels,
-    "server hook": packages.server_hook,
-    "signatures": user_files.signing_secret,
-    "journals": user_files.journal_folder,
-    "keys": model_access.keys_found,
-    "extras": packages.extras,
-    "git": lambda: (
-        Finding("nbstripout", "missing", said, f"add {KEEP_ID} to it")
-        for said in renumbering(Path.cwd())
-    ),
-    "plug-ins": lambda: (
-        Finding("plug-in", "missing", fault)
-        for room in plugins.ATTRIBUTE
-        for fault in plugins.faults(room, USES.get(room))
-    ),
-}
 
 
-def examine(*, model: str = "", more: Mapping[str, Check] | None = None) -> list[Finding]:
-    """Return all findings; `model` is the configured model, `more` are checks of the caller."""
-    checks: dict[str, Check] = {
-        **CHECKS,
-        "model": partial(model_access.model, model),
-        **(more or {}),
-    }
+State = Literal["ok", "broken", "missing", "info"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of the report.
+
+    `broken` is what runs cannot do without, `missing` what they can; `todo` is the remedy.
+    """
+
+    topic: str
+    state: State
+    text: str = msgspec.field(name="said")
+    todo: str = ""
+
+
+Check = Callable[[], Iterable[Finding]]
+
+
+def collect_findings(model: str = "") -> list[Finding]:
+    """Return the findings of all checks; `model` is the model that the notebook configures."""
+    checks: dict[str, Check] = {**CHECKS, "model": partial(_check_model, model)}
     with ThreadPoolExecutor(len(checks)) as pool:  # other Pythons take a second each to answer
         return [
-            finding
-            for found in pool.map(lambda item: _quietly(*item), checks.items())
-            for finding in found
+            one for findings in pool.map(_run_check, checks, checks.values()) for one in findings
         ]
 
 
-def _quietly(topic: str, check: Check) -> list[Finding]:
+def is_sound(findings: Sequence[Finding]) -> bool:
+    """Return whether nothing is broken."""
+    return not any(f.state == "broken" for f in findings)
+
+
+def render_findings(findings: Sequence[Finding]) -> str:
+    """Return the findings as lines for people."""
+    width = max((len(f.topic) for f in findings), default=0)
+    lines = []
+    for f in findings:
+        lines.append(f"{MARKS[f.state]} {f.topic:<{width}}  {f.text}".rstrip())
+        if f.todo:
+            lines.append(f"  {'':<{width}}  → {f.todo}")
+    return "\n".join(lines)
+
+
+def _run_check(topic: str, check: Check) -> list[Finding]:
     try:
         return list(check())
     except Exception as fault:  # a broken environment breaks in every way
         return [Finding(topic, "broken", f"could not be examined: {type(fault).__name__}: {fault}")]
+
+
+def _check_package() -> Iterator[Finding]:
+    yield Finding("python", "ok", f"{sys.version.split()[0]} ({tilde(Path(sys.executable))})")
+    ours = f"{environment.find_version(PACKAGE) or 'from a folder'} ({tilde(Path(__file__).parents[2])})"
+    yield Finding("package", "ok", f"{PACKAGE} {ours}")
+    if faults := "; ".join(environment.unmet_requirements()):
+        yield Finding("requirements", "broken", faults, f"pip install --upgrade {PACKAGE}")
+
+
+def _check_front_ends() -> Iterator[Finding]:
+    have = {name: installed for name in FRONT_ENDS if (installed := environment.find_version(name))}
+    if have:
+        yield Finding("front ends", "ok", ", ".join(f"{name} {have[name]}" for name in have))
+    else:
+        yield Finding("front ends", "missing", "none in this environment", "pip install jupyterlab")
+    if {"jupyterlab", "notebook"} & have.keys() and "jupyterlab_widgets" not in have:
+        fault = "JupyterLab cannot show them: jupyterlab_widgets is missing"
+        yield Finding("widgets", "broken", fault, "pip install jupyterlab_widgets")
+
+
+def _check_kernels() -> Iterator[Finding]:
+    kernels = environment.probe_kernels()
+    if not kernels:
+        todo = "pip install ipykernel && python -m ipykernel install --user"
+        yield Finding("kernels", "broken", "there is no Python kernel", todo)
+    one_is_usable = any(kernel.usable for _, kernel in kernels.values())
+    unusable: State = "missing" if one_is_usable else "broken"
+    for name, (path, kernel) in kernels.items():
+        topic, python = f"kernel {name}", tilde(Path(path))
+        if kernel.fault:
+            todo = f"jupyter kernelspec remove {name}"
+            yield Finding(topic, unusable, f"{python}: {kernel.fault}", todo)
+            continue
+        text = f"Python {kernel.python}, ipykernel {kernel.ipykernel}, {PACKAGE} {kernel.ours} ({python})"
+        if not kernel.usable:
+            yield Finding(topic, unusable, text, f"{python} -m pip install {PACKAGE}")
+        elif environment.parse_version(kernel.ipykernel) < (7,):
+            todo = "buttons work while a cell runs from ipykernel 7 on; here the keyboard answers"
+            yield Finding(topic, "ok", text, todo)
+        else:
+            yield Finding(topic, "ok", text)
+
+
+def _check_hook() -> Iterator[Finding]:
+    if not environment.find_version("jupyter_server"):
+        text = "there is no Jupyter server in this environment"
+        yield Finding("server hook", "missing", text, "pip install jupyterlab")
+    elif state := environment.read_hook_state():
+        yield Finding("server hook", "ok", "enabled: saving moves records into the metadata")
+    else:
+        text = "not enabled" if state is None else "disabled"
+        yield Finding("server hook", "broken", text, f"jupyter server extension enable {HOOK}")
+
+
+def _check_signing_secret() -> Iterator[Finding]:
+    from jupyter_core.paths import jupyter_data_dir
+
+    path = Path(jupyter_data_dir()) / "notebook_secret"
+    if path.is_file() and os.access(path, os.R_OK):
+        yield Finding("signatures", "ok", f"records are signed with {tilde(path)}")
+    elif _is_writable(path.parent) and not path.exists():
+        yield Finding("signatures", "ok", f"the first run makes {tilde(path)}")
+    else:
+        text = "records cannot be signed, so that their code must be trusted by hand"
+        todo = f"make {tilde(path)} readable, or set JUPYTER_DATA_DIR"
+        yield Finding("signatures", "broken", text, todo)
+
+
+def _check_journals() -> Iterator[Finding]:
+    from ...record.journal import folder, journals
+
+    path = folder()
+    if _is_writable(path):
+        yield Finding("journals", "ok", f"{tilde(path)}, {len(journals())} kept")
+    else:
+        text = f"{tilde(path)} cannot be written: a killed kernel loses its run"
+        todo = "make the folder writable, or set XDG_STATE_HOME"
+        yield Finding("journals", "broken", text, todo)
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether `folder` can be written, or made."""
+    nearest = next((p for p in (folder, *folder.parents) if p.exists()), None)
+    return nearest is not None and nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+def _check_keys() -> Iterator[Finding]:
+    from ...models import keys
+
+    known = [(provider, source) for provider, _, source in keys.describe() if source]
+    for provider, source in known:
+        yield Finding(f"key {provider}", "ok", f"from {source}")
+    if (offer := keys.offered()) is not None and not allowed(offer):
+        yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
+    if not known:
+        yield Finding("keys", "missing", "none is set; models on this machine need none")
+
+
+def _check_extras() -> Iterator[Finding]:
+    for name, extra in EXTRAS.items():
+        if None in map(find, extra.modules):
+            yield Finding(f"extra {name}", "missing", extra.purpose, extra.install)
+        else:
+            yield Finding(f"extra {name}", "ok", extra.purpose)
+
+
+def _check_git() -> Iterator[Finding]:
+    for fault in renumbering(Path.cwd()):
+        yield Finding("nbstripout", "missing", fault, f"add {KEEP_ID} to it")
+
+
+def _check_plugins() -> Iterator[Finding]:
+    for room in plugins.ATTRIBUTE:
+        for fault in plugins.faults(room, USES.get(room)):
+            yield Finding("plug-in", "missing", fault)
+
+
+def _check_model(configured: str) -> Iterator[Finding]:
+    """Check the model that a run would use, and the ones that would step in for it."""
+    from ...models import choose
+
+    try:
+        names, source = choose.choose("", configured)
+    except AgentError as fault:
+        first, _, rest = str(fault).partition("\n")
+        todo = " · ".join(line.strip() for line in rest.splitlines())
+        yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
+        return
+    for name in choose.each(names):
+        yield _model_access(name, f"{name} ({source})")
+
+
+def _model_access(name: str, text: str) -> Finding:
+    """Return whether the provider of a model is known and its key is there."""
+    from ...models import choose, keys
+
+    provider = name.partition("/")[0]
+    if provider not in choose.providers():
+        todo = f"known: {', '.join(choose.providers())}"
+        return Finding("model", "broken", f"{text}: there is no provider {provider!r}", todo)
+    try:
+        if (
+            provider not in keys.VARIABLES
+            or keys.find(provider) is not None
+            or os.environ.get(f"{provider.upper()}_BASE_URL")
+        ):
+            return Finding("model", "ok", text)
+    except AgentError as fault:
+        return Finding("model", "broken", f"{text}: {fault}")
+    todo = f"set {keys.VARIABLES[provider][0]}, or %agent key {provider}"
+    return Finding("model", "broken", f"{text}: it has no key", todo)
+
+
+CHECKS: dict[str, Check] = {
+    "package": _check_package,
+    "front ends": _check_front_ends,
+    "kernels": _check_kernels,
+    "server hook": _check_hook,
+    "signatures": _check_signing_secret,
+    "journals": _check_journals,
+    "keys": _check_keys,
+    "extras": _check_extras,
+    "git": _check_git,
+    "plug-ins": _check_plugins,
+}

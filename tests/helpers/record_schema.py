@@ -1,13 +1,13 @@
 """The JSON Schema of a record, generated from the event types.
 
-`python -m agent_nb.record.schema` writes `schema.json` again; any validator can check a notebook
-with it, without this package.
+Why: the wheel holds `agent_nb/record/schema.json`, with which any validator can check a notebook.
+When an event type changes, `python tests/helpers/record_schema.py` writes the file again.
 
 Rules
-- `schema.json` describes `nb.metadata["agent_nb"]`; a test compares it with `build()`.
+- `schema.json` describes `nb.metadata["agent_nb"]`; a test compares it with `build_schema()`.
 - It is as tolerant as the reader: unknown fields and event types are allowed; known fields must
   have their type.
-- Strings, lists and objects may be packed (see `packing`).
+- Strings, lists and objects may be packed (see `agent_nb/record/packing.py`).
 - Defaults are left out of a record: `status: "ok"` of a result, `phase: "enter"` of a node, `seq`
   where it is the event's place (from 1), `run` where it is the record's id. The schema names every
   default. Two jq programs fill them in: `COUNT` counts how the calls of a notebook ended, `FILL`
@@ -28,12 +28,13 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from .. import events
-from .packing import MARKS
-from .record import VERSION, RecordFields
-from .size_limit import Cut
+from agent_nb import events
+from agent_nb.record import record
+from agent_nb.record.packing import MARKS
+from agent_nb.record.record import VERSION, RecordFields
+from agent_nb.record.size_limit import Cut
 
-PATH = Path(__file__).with_name("schema.json")
+PATH = Path(record.__file__).with_name("schema.json")
 COUNT = """\
 [.metadata.agent_nb.runs[][].events[] | select(.type == "result") | .status // "ok"] | group_by(.) | map({(.[0]): length}) | add"""
 FILL = """\
@@ -59,7 +60,7 @@ _PACKABLE = ("string", "array")
 _STRUCTS: dict[type[msgspec.Struct], str] = {events.Counts: "counts", Cut: "cut"}
 
 
-def build() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """Return the schema of `nb.metadata["agent_nb"]`."""
     kinds = {name: _event(cls) for name, cls in events.TYPES.items() if name != "delta"}
     return {
@@ -101,13 +102,14 @@ def build() -> dict[str, Any]:
     }
 
 
-def text() -> str:
-    """Return the text of `schema.json`."""
-    return json.dumps(build(), indent=1, ensure_ascii=False, sort_keys=False) + "\n"
+def write_schema(path: Path = PATH) -> None:
+    """Write `schema.json`."""
+    text = json.dumps(build_schema(), indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def load() -> dict[str, Any]:
-    """Return the installed schema. Raises OSError if the file is missing."""
+def load_schema() -> dict[str, Any]:
+    """Return the schema that users have."""
     schema: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
     return schema
 
@@ -121,9 +123,9 @@ def _when(name: str) -> dict[str, Any]:
 
 def _envelope() -> dict[str, Any]:
     schema = _own(_struct(events.Event), ())
-    for name, words in _PLACE.items():
-        found = {k: v for k, v in schema["properties"][name].items() if k != "default"}
-        schema["properties"][name] = {"description": words, **found}
+    for name, description in _PLACE.items():
+        rest = {k: v for k, v in schema["properties"][name].items() if k != "default"}
+        schema["properties"][name] = {"description": description, **rest}
     return schema
 
 
@@ -193,4 +195,4 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    PATH.write_text(text(), encoding="utf-8", newline="\n")
+    write_schema()

