@@ -67,7 +67,6 @@ class Anthropic(Remote):
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        await self.named()
         paused: list[dict[str, Any]] = []
         spent = Usage()
         first_call = 0
@@ -91,7 +90,7 @@ class Anthropic(Remote):
             if number < CONTINUES:
                 yield [Continued()]
 
-    async def _ask(
+    def _ask(
         self,
         request: Request,
         paused: list[dict[str, Any]],
@@ -99,26 +98,19 @@ class Anthropic(Remote):
         prefix: str,
         first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn; repeat it without what the server refuses."""
+        """Make one request of a turn."""
 
         def decoder_of(status: int) -> AnthropicDecoder:
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
             return decoders[-1]
 
-        for last in (False, False, True):
-            try:
-                body = encode(request, self.model, adaptive=self._adaptive, after=paused)
-                body = with_breakpoints(body) if self._cache else body
-                async with aclosing(self._post(body, decoder_of)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
-            except ModelError as fault:
-                if last or fault.status not in (400, 422) or not self._adapt(fault):
-                    raise self._explained(fault, request) from None
+        def body_of() -> dict[str, Any]:
+            body = encode(request, self.model, adaptive=self._adaptive, after=paused)
+            return with_breakpoints(body) if self._cache else body
+
+        return self._send(request, body_of, decoder_of)
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Drop what the server refused; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if not self._adaptive and "adaptive" in words:
             self._adaptive = True
