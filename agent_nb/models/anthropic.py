@@ -18,8 +18,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import msgspec
-
 from ..errors import ModelError
 from .http.remote import Remote
 from .http.service import Service
@@ -78,7 +76,7 @@ class Anthropic(Remote):
             ) as batches:
                 async for batch in batches:
                     yield [
-                        _joined(part, spent)
+                        part.with_tokens_of(spent) if isinstance(part, Usage) else part
                         for part in batch
                         if not _inner(part, number, CONTINUES)
                     ]
@@ -129,20 +127,6 @@ def _inner(part: Part, number: int, most: int) -> bool:
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0
-
-
-def _joined(part: Part, spent: Usage) -> Part:
-    """Add the usage of earlier requests of the turn to a Usage."""
-    if not isinstance(part, Usage) or not (spent.input or spent.output):
-        return part
-    return msgspec.structs.replace(
-        part,
-        input=part.input + spent.input,
-        output=part.output + spent.output,
-        cached=part.cached + spent.cached,
-        cache_written=part.cache_written + spent.cache_written,
-        reasoning=part.reasoning + spent.reasoning,
-    )
 
 
 def provider(name: str, **options: Any) -> Anthropic:
