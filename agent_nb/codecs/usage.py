@@ -33,15 +33,5 @@ def draw_prompt_counts(counts: Counts) -> dict[str, int]:
     return {PROMPT["input"]: counts.input, PROMPT["output"]: counts.output, PROMPT["total"]: total}
 
 
-def added(one: Counts, other: Counts) -> Counts:
-    """Return the sum of the tokens of two usages."""
-    return Counts(
-        **{
-            name: getattr(one, name) + getattr(other, name)
-            for name in ("input", "output", "cached", "cache_written", "reasoning")
-        }
-    )
-
-
 def _count(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0
