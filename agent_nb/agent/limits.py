@@ -16,7 +16,7 @@ import msgspec
 from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
-from ..models.prices import PLACES, dollars
+from ..models.prices import dollars
 from ..wire.plain_values import plain
 
 
@@ -85,18 +85,7 @@ class Meter:
 
     def add(self, step: Counts) -> None:
         """Add the usage of one model request."""
-        t = self.total
-        costs = [cost for cost in (t.cost, step.cost) if cost is not None]
-        self.total = Counts(
-            input=t.input + step.input,
-            output=t.output + step.output,
-            cached=t.cached + step.cached,
-            cache_written=t.cache_written + step.cache_written,
-            reasoning=t.reasoning + step.reasoning,
-            duration=round(t.duration + step.duration, 3),
-            ttft=t.ttft if t.ttft is not None else step.ttft,
-            cost=round(sum(costs), PLACES) if costs else None,
-        )
+        self.total += step
 
     def outcome(self, ok: bool) -> None:
         """Count how a call ended: only consecutive failures add up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..events import Approval, Error, Metric, Result
+from ..events import Approval, Error, Event, Metric, Result
 from .losses import Losses
 
 TWO_STATUSES = "only ok and error are distinguished"
@@ -45,6 +45,15 @@ def is_question(losses: Losses, event: Approval, word: str) -> bool:
     if not event.decision:  # the encoder has counted one with a decision
         losses.add("approval.decision", f"only the question has {word}")
     return False
+
+
+def is_nested(losses: Losses, event: Event, why: str) -> bool:
+    """Return whether an event is of a run inside the run; count it, if the format has no place for
+    it.
+    """
+    if event.span:
+        losses.add(f"nested {event.type}", why)
+    return bool(event.span)
 
 
 class LastError:

@@ -27,14 +27,10 @@ def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
     )
 
 
-def added(one: Counts, other: Counts) -> Counts:
-    """Return the sum of the tokens of two usages."""
-    return Counts(
-        **{
-            name: getattr(one, name) + getattr(other, name)
-            for name in ("input", "output", "cached", "cache_written", "reasoning")
-        }
-    )
+def draw_prompt_counts(counts: Counts) -> dict[str, int]:
+    """Return the input, the output and their sum under the names of chat completions."""
+    total = counts.input + counts.output
+    return {PROMPT["input"]: counts.input, PROMPT["output"]: counts.output, PROMPT["total"]: total}
 
 
 def _count(value: Any) -> int:

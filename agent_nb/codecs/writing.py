@@ -75,6 +75,22 @@ def imported_line(
     return [restore(drawn(event), note)] if drawn is not None and not note.get("derived") else []
 
 
+def restore_block(
+    event: Block,
+    note: Mapping[str, Any],
+    shifts: Mapping[str, Shift],
+    live: Live,
+    draw: Callable[[str], Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Write the delta lines of an imported block as they came; nothing if `live` has them already.
+
+    `draw`: returns the line of a piece of text.
+    """
+    if live.take(event):
+        return []
+    return [restore(draw(text), n) for text, n in noted_pieces(event, note, shifts)]
+
+
 class Live:
     """The blocks whose deltas have been written and that are still open."""
 

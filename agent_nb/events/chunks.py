@@ -19,12 +19,21 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_VALUE = {c: i for i, c in enumerate(ALPHABET)}
-_MORE = 32
-_BYTE_MORE = 128
+_BITS, _BYTE_BITS = 5, 7  # of a digit, of a byte in the packed form
+_MORE, _BYTE_MORE = 1 << _BITS, 1 << _BYTE_BITS
 PACKED = "~"
 LARGEST = 1 << 26  # bytes
 _LONGEST = 64  # bits of a number
+
+
+class _Values(dict[str, int]):
+    """The values of the digits; a character that is not one is refused."""
+
+    def __missing__(self, c: str) -> int:
+        raise ValueError(f"chunks hold a character that is not a base64 digit: {c!r}")
+
+
+_VALUE = _Values((c, i) for i, c in enumerate(ALPHABET))
 
 
 def _digits(n: int) -> str:
@@ -84,19 +93,21 @@ def _unpacked(text: str) -> Iterator[tuple[int, int]]:
         raise ValueError(f"packed chunks cannot be unfolded: {fault}") from None
     if not unfold.eof:
         raise ValueError("packed chunks are cut off or too large")
-    numbers = list(_byte_numbers(data))
+    numbers = list(_numbers(data, _BYTE_BITS))
     if len(numbers) % 2:
         raise ValueError("chunks end in the middle of a pair")
     half = len(numbers) // 2
     return zip(numbers[:half], numbers[half:], strict=True)
 
 
-def _byte_numbers(data: bytes) -> Iterator[int]:
+def _numbers(digits: Iterable[int], bits: int) -> Iterator[int]:
+    """Yield the numbers that digits of so many bits make, before the bit for "more follows"."""
+    more = 1 << bits
     n = shift = 0
-    for byte in data:
-        n |= (byte & 127) << shift
-        shift += 7
-        if byte < _BYTE_MORE:
+    for digit in digits:
+        n |= (digit & (more - 1)) << shift
+        shift += bits
+        if digit < more:
             yield n
             n = shift = 0
         elif shift > _LONGEST:
@@ -110,26 +121,9 @@ def decode_chunks(text: str) -> Iterator[tuple[int, int]]:
     if text.startswith(PACKED):
         yield from _unpacked(text)
         return
-    numbers = _numbers(text)
+    numbers = _numbers(map(_VALUE.__getitem__, text), _BITS)
     for length in numbers:
         gap = next(numbers, None)
         if gap is None:
             raise ValueError("chunks end in the middle of a pair")
         yield length, gap
-
-
-def _numbers(text: str) -> Iterator[int]:
-    n = shift = 0
-    for c in text:
-        digit = _VALUE.get(c)
-        if digit is None:
-            raise ValueError(f"chunks hold a character that is not a base64 digit: {c!r}")
-        n |= (digit & 31) << shift
-        shift += 5
-        if digit < _MORE:
-            yield n
-            n = shift = 0
-        elif shift > _LONGEST:
-            raise ValueError("chunks hold a number that is too large")
-    if shift:
-        raise ValueError("chunks end in the middle of a number")

@@ -25,6 +25,8 @@ ResultStatus = Literal["ok", "error", "denied", "cancelled", "timeout"]
 EndStatus = Literal["ok", "error", "interrupted", "limit", "awaiting"]
 #: Extensions of this name go back to their provider unchanged (see `agent.history`).
 RESEND = "resend"
+#: Decimal places of a cost: a tenth of a token of the cheapest model is still visible.
+COST_PLACES = 10
 
 
 class Event(
@@ -201,6 +203,23 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration: float = 0.0
     ttft: float | None = None
     cost: float | None = None
+
+    def __add__(self, later: Counts) -> Counts:
+        """Return the sum of two usages; costs that are unknown are left out.
+
+        The time to the first token is that of the first usage that has one.
+        """
+        costs = [cost for cost in (self.cost, later.cost) if cost is not None]
+        return Counts(
+            input=self.input + later.input,
+            output=self.output + later.output,
+            cached=self.cached + later.cached,
+            cache_written=self.cache_written + later.cache_written,
+            reasoning=self.reasoning + later.reasoning,
+            duration=round(self.duration + later.duration, 3),
+            ttft=self.ttft if self.ttft is not None else later.ttft,
+            cost=round(sum(costs), COST_PLACES) if costs else None,
+        )
 
 
 class Metric(Event, frozen=True, tag="metric"):

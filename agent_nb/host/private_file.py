@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 
 def write_private(target: Path, data: bytes) -> None:
     """Write a file atomically, with mode 0600 in a folder of mode 0700. Raises OSError."""
-    make_private_folder(target.parent)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    _write_beside(target, data, lambda new: new.replace(target))
 
 
 def make_private(target: Path, data: bytes) -> None:
@@ -27,12 +19,17 @@ def make_private(target: Path, data: bytes) -> None:
 
     Raises OSError.
     """
+    _write_beside(target, data, lambda new: put(new, target))
+
+
+def _write_beside(target: Path, data: bytes, move: Callable[[Path], object]) -> None:
+    """Write a file beside `target`, and let `move` put it there; leave nothing if that fails."""
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        put(Path(name), target)
+        move(Path(name))
     finally:
         with suppress(OSError):
             Path(name).unlink()

@@ -18,8 +18,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import msgspec
-
 from ..errors import ModelError
 from .http.remote import Remote
 from .http.service import Service
@@ -67,7 +65,6 @@ class Anthropic(Remote):
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        await self.named()
         paused: list[dict[str, Any]] = []
         spent = Usage()
         first_call = 0
@@ -79,7 +76,7 @@ class Anthropic(Remote):
             ) as batches:
                 async for batch in batches:
                     yield [
-                        _joined(part, spent)
+                        part.with_tokens_of(spent) if isinstance(part, Usage) else part
                         for part in batch
                         if not _inner(part, number, CONTINUES)
                     ]
@@ -91,7 +88,7 @@ class Anthropic(Remote):
             if number < CONTINUES:
                 yield [Continued()]
 
-    async def _ask(
+    def _ask(
         self,
         request: Request,
         paused: list[dict[str, Any]],
@@ -99,26 +96,19 @@ class Anthropic(Remote):
         prefix: str,
         first_call: int,
     ) -> AsyncGenerator[Sequence[Part], None]:
-        """Make one request of a turn; repeat it without what the server refuses."""
+        """Make one request of a turn."""
 
         def decoder_of(status: int) -> AnthropicDecoder:
             decoders.append(AnthropicDecoder(status, prefix=prefix, first_call=first_call))
             return decoders[-1]
 
-        for last in (False, False, True):
-            try:
-                body = encode(request, self.model, adaptive=self._adaptive, after=paused)
-                body = with_breakpoints(body) if self._cache else body
-                async with aclosing(self._post(body, decoder_of)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
-            except ModelError as fault:
-                if last or fault.status not in (400, 422) or not self._adapt(fault):
-                    raise self._explained(fault, request) from None
+        def body_of() -> dict[str, Any]:
+            body = encode(request, self.model, adaptive=self._adaptive, after=paused)
+            return with_breakpoints(body) if self._cache else body
+
+        return self._send(request, body_of, decoder_of)
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Drop what the server refused; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if not self._adaptive and "adaptive" in words:
             self._adaptive = True
@@ -137,20 +127,6 @@ def _inner(part: Part, number: int, most: int) -> bool:
     if isinstance(part, Finish):
         return part.reason == "pause_turn" and number < most
     return isinstance(part, Head) and number > 0
-
-
-def _joined(part: Part, spent: Usage) -> Part:
-    """Add the usage of earlier requests of the turn to a Usage."""
-    if not isinstance(part, Usage) or not (spent.input or spent.output):
-        return part
-    return msgspec.structs.replace(
-        part,
-        input=part.input + spent.input,
-        output=part.output + spent.output,
-        cached=part.cached + spent.cached,
-        cache_written=part.cache_written + spent.cache_written,
-        reasoning=part.reasoning + spent.reasoning,
-    )
 
 
 def provider(name: str, **options: Any) -> Anthropic:

@@ -1,7 +1,8 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
 `agent.history` builds messages from events; a dialect writes them in its own form; a model encodes
-them for its provider. Frozen values without behaviour. This file imports nothing of ours.
+them for its provider. Frozen values; what they offer beside their fields is read from these, for
+all providers alike. This file imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ class ThoughtBlock(Block, frozen=True, tag="thought"):
 
     text: str
     opaque: Any = None
+
+    def opaque_of(self, provider: str) -> dict[str, Any] | None:
+        """Return `opaque` if it came from this provider, else None."""
+        opaque = self.opaque
+        own = isinstance(opaque, dict) and opaque.get("provider") == provider
+        return opaque if own else None
 
 
 class CallBlock(Block, frozen=True, tag="call"):
@@ -62,12 +69,22 @@ class ImageBlock(Block, frozen=True, tag="image"):
     media_type: str
     data: str
 
+    @property
+    def data_url(self) -> str:
+        """The image as a URL that holds it."""
+        return f"data:{self.media_type};base64,{self.data}"
+
 
 class OpaqueBlock(Block, frozen=True, tag="opaque"):
     """A provider's own block, sent back unchanged; other providers leave it out."""
 
     provider: str
     payload: Any
+
+    def payload_of(self, provider: str) -> dict[str, Any] | None:
+        """Return the payload if it is an object that came from this provider, else None."""
+        own = self.provider == provider and isinstance(self.payload, dict)
+        return self.payload if own else None
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -86,6 +103,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
             elif isinstance(block, CallBlock | OpaqueBlock) and texts[-1].strip():
                 texts.append("")
         return "\n\n".join(t for t in texts if t)
+
+    def payloads_of(self, provider: str) -> list[dict[str, Any]]:
+        """Return the objects in its opaque blocks that came from this provider, in order."""
+        opaque = (b.payload_of(provider) for b in self.blocks if isinstance(b, OpaqueBlock))
+        return [payload for payload in opaque if payload is not None]
 
 
 def text_message(role: Role, text: str) -> Message:
@@ -123,3 +145,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     grammar: str = ""
     output: OutputSchema | None = None
     settings: dict[str, Any] = {}
+
+    @property
+    def system(self) -> str:
+        """The text of the system messages, for APIs that take it apart from the others."""
+        return "\n\n".join(m.text for m in self.messages if m.role == "system" and m.text)

@@ -5,8 +5,7 @@ Why one class: servers differ only in a few fields, and report the ones they do 
 
 Rules
 - OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
-- If a server refuses a field that the user did not ask for (`stream_options`, the name of the token
-  limit), the request is repeated without it, and the model object remembers.
+- What a server may refuse: `stream_options`, and the name of the token limit.
 - If a server refuses `tools`, ModelError has the code `no_tools`; the loop decides what to do.
 """
 
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError
@@ -33,7 +32,6 @@ SERVICE = Service(
     variable="OPENAI_BASE_URL",
     keyed=True,
 )
-_REFUSED = (400, 422)
 
 
 class OpenAIChat(Remote):
@@ -50,21 +48,12 @@ class OpenAIChat(Remote):
         self._usage = True
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
-    async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+    def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        await self.named()
-        for last in (False, False, True):
-            try:
-                async with aclosing(self._post(self._body(request), ChatDecoder)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
-            except ModelError as fault:
-                if last or fault.status not in _REFUSED or not self._adapt(fault):
-                    raise self._explained(fault, request) from None
+        return self._send(request, partial(self._body, request), ChatDecoder)
 
     def _body(self, request: Request) -> dict[str, Any]:
         return encode(
@@ -77,7 +66,6 @@ class OpenAIChat(Remote):
         )
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Drop the refused field; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if self._usage and re.search("stream_options|include_usage", words):
             self._usage = False

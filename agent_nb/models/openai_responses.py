@@ -1,15 +1,14 @@
 """`openai-responses/NAME`: models behind OpenAI's Responses API, at OpenAI or a compatible server
 (OPENAI_BASE_URL).
 
-Rules: if a server refuses fields that the user did not ask for (encrypted reasoning, summaries,
-pictures in results), the request is repeated without them, and the model object remembers.
+Rules: what a server may refuse is encrypted reasoning, summaries, and pictures in results.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError
@@ -37,6 +36,7 @@ class OpenAIResponses(Remote):
     """A model behind the Responses API."""
 
     path = "/responses"
+    refusals = (400, 403, 422)
 
     def __init__(self, model: str, **options: Any) -> None:
         super().__init__(model, **options)
@@ -44,31 +44,23 @@ class OpenAIResponses(Remote):
         self._summary = True
         self._pictured = True
 
-    async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
+    def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
 
         Raises ModelError, and UsageError for a wrong setting.
         """
-        await self.named()
-        for last in (False, False, True):
-            body = encode(
-                request,
-                self.model,
-                encrypted=self._encrypted,
-                summary=self._summary,
-                pictured=self._pictured,
-            )
-            try:
-                async with aclosing(self._post(body, ResponsesDecoder)) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
-            except ModelError as fault:
-                if last or fault.status not in (400, 403, 422) or not self._adapt(fault):
-                    raise self._explained(fault, request) from None
+        return self._send(request, partial(self._body, request), ResponsesDecoder)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        return encode(
+            request,
+            self.model,
+            encrypted=self._encrypted,
+            summary=self._summary,
+            pictured=self._pictured,
+        )
 
     def _adapt(self, fault: ModelError) -> bool:
-        """Drop the refused field; return whether to repeat the request."""
         words = f"{fault} {fault.raw}"
         if self._encrypted and re.search(r"encrypted|\binclude\b", words, re.IGNORECASE):
             self._encrypted = False

@@ -122,6 +122,17 @@ class Usage(Part, frozen=True, tag="usage"):
     estimated: bool = False
     raw: Any = None
 
+    def with_tokens_of(self, earlier: Usage) -> Usage:
+        """Return it with the tokens of an earlier request of the same answer added."""
+        return msgspec.structs.replace(
+            self,
+            input=self.input + earlier.input,
+            output=self.output + earlier.output,
+            cached=self.cached + earlier.cached,
+            cache_written=self.cache_written + earlier.cache_written,
+            reasoning=self.reasoning + earlier.reasoning,
+        )
+
 
 class Finish(Part, frozen=True, tag="finish"):
     """Why the provider stopped, in its own words (`stop`, `tool_calls`, `length`, `end_turn` …)."""

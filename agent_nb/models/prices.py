@@ -21,10 +21,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ..events.types import COST_PLACES
 from ..host.imports import find, library
 
 MILLION = 1_000_000
-PLACES = 10  # decimal places of a cost: a tenth of a token of the cheapest model is still visible
 EXTRA = "pip install 'jupyter-agent-nb[prices]'"
 # official hosts and what genai-prices calls their providers
 LISTED = {
@@ -91,7 +91,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         wrote = self.input if self.cache_written is None else self.cache_written
         fresh = max(used.input - used.cached - used.cache_written, 0)
         dollars = fresh * self.input + used.cached * read + used.cache_written * wrote
-        return round((dollars + used.output * self.output) / MILLION, PLACES)
+        return round((dollars + used.output * self.output) / MILLION, COST_PLACES)
 
 
 FREE = Prices(input=0.0, output=0.0)
@@ -193,4 +193,4 @@ def _listed(provider: str, model: str, used: Used) -> float | None:
         found = package.calc_price(usage, model, provider_id=provider)
     except Exception:  # an unknown model, or a fault there, which must not cost the answer
         return None
-    return round(float(found.total_price), PLACES)
+    return round(float(found.total_price), COST_PLACES)

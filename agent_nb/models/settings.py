@@ -75,12 +75,16 @@ def budget(reasoning: str | int | bool) -> int:
     return max(0, reasoning)
 
 
-def joined(body: Mapping[str, Any], extra: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the object `name` of a request and of `extra_body` merged, {} if one lacks it."""
-    ours, theirs = body.get(name), extra.get(name)
-    if not isinstance(ours, Mapping) or not isinstance(theirs, Mapping):
-        return {}
-    return {name: {**ours, **theirs}}
+def add_extra_body(body: dict[str, Any], settings: Mapping[str, Any], shared: str = "") -> None:
+    """Put the fields of `extra_body` into a request, where they win.
+
+    `shared`: the field that is an object which both fill; its members are merged.
+    """
+    extra = settings.get("extra_body", {})
+    ours, theirs = body.get(shared), extra.get(shared)
+    body |= extra
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        body[shared] = {**ours, **theirs}
 
 
 def stops(value: str | list[str] | tuple[str, ...]) -> list[str]:

@@ -4,6 +4,7 @@ that did not arrive.
 
 import pytest
 
+from agent_nb import events as ev
 from agent_nb.codecs.convert import decode, encode
 from agent_nb.codecs.losses import Losses
 from agent_nb.errors import WireError
@@ -140,3 +141,17 @@ def test_a_field_that_nothing_carries_is_one(source, target, field):
 def test_a_format_written_as_itself_loses_nothing_at_all(source):
     objs = [{**obj, "vendor": {"deep": [1, None]}} for obj in STREAMS[source]]
     assert losses(objs, source, source) == {}
+
+
+@pytest.mark.parametrize("codec", ["loom", "looopy"])
+def test_a_sub_agents_start_prompt_and_end_are_counted_and_not_written(codec):
+    own = [ev.RunStart(run="r"), ev.User(run="r", content="Hi"), ev.End(run="r")]
+    theirs = [
+        ev.RunStart(run="r", span="c1", agent="helper"),
+        ev.User(run="r", span="c1", content="Write."),
+        ev.End(run="r", span="c1"),
+    ]
+    found = Losses()
+    alone = encode(own, codec)
+    assert encode([*own[:2], *theirs, own[2]], codec, losses=found) == alone
+    assert {f"nested {event.type}" for event in theirs} <= found.counts().keys()

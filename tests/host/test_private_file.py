@@ -3,10 +3,12 @@
 import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
-from agent_nb.host.private_file import make_private_folder, write_private
+from agent_nb.host import private_file
+from agent_nb.host.private_file import make_private, make_private_folder, write_private
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 
@@ -35,3 +37,25 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):
         make_private_folder(tmp_path / "a")
     with pytest.raises(OSError):
         make_private_folder(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize("write", [write_private, make_private])
+def test_nothing_but_the_file_is_left_also_where_the_move_fails(tmp_path, monkeypatch, write):
+    write(tmp_path / "file", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def fails(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(private_file, "put", fails)
+    with pytest.raises(PermissionError):
+        write(tmp_path / "other", b"y")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_private_file_of_another_process_stays(tmp_path):
+    make_private(tmp_path / "file", b"theirs")
+    make_private(tmp_path / "file", b"ours")
+    assert (tmp_path / "file").read_bytes() == b"theirs"
+    assert len([*tmp_path.iterdir()]) == 1

@@ -387,6 +387,7 @@ def test_what_belongs_to_others_and_empty_texts_are_left_out():
         ThoughtBlock("hm"),
         ThoughtBlock("hm", {"provider": "openai", "field": "x"}),
         OpaqueBlock("openai", {"type": "x"}),
+        OpaqueBlock("anthropic", "no object"),
     )
     body = encode(
         request(

@@ -22,6 +22,7 @@ from agent_nb.models.anthropic import provider as anthropic
 from agent_nb.models.http import retry
 from agent_nb.models.http.retry import is_outage
 from agent_nb.models.openai import provider as openai
+from agent_nb.models.openai_responses import provider as responses
 from agent_nb.record.record import run_record
 from agent_nb.view.cards import header, model
 from agent_nb.view.cards.base import Context as View
@@ -99,6 +100,22 @@ def test_a_server_that_asks_for_a_long_pause_is_replaced_at_once(serve):
     a = serve(refusing(503, "down", retry_after="60"))
     run = asking([openai("a", base_url=a.url), Scripted(["from b"])])
     assert (run.answer, len(a.asked)) == ("from b", 1)
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "asked"),
+    [
+        (openai, 400, 3),
+        (openai, 403, 1),
+        (responses, 403, 2),
+        (anthropic, 422, 2),
+        (anthropic, 403, 1),
+    ],
+)
+def test_a_request_is_repeated_without_what_a_server_refuses(serve, provider, status, asked):
+    a = serve(refusing(status, "include_usage, max_tokens, cache_control, summary: unsupported"))
+    run = asking(provider("a", base_url=a.url), settings={"max_tokens": 9})
+    assert (run.status, len(a.asked)) == ("error", asked)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

@@ -366,7 +366,8 @@ def test_only_items_that_the_server_can_understand_go_back(item, sent):
 
 
 def test_what_belongs_to_others_is_left_out():
-    foreign = Message("assistant", (OpaqueBlock("anthropic", {"type": "x"}), TextBlock("")))
+    blocks = (OpaqueBlock("anthropic", {"type": "x"}), OpaqueBlock("openai-responses", "no object"))
+    foreign = Message("assistant", (*blocks, TextBlock("")))
     assert encode(request(foreign), "gpt")["input"] == []
 
 

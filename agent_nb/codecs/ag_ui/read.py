@@ -8,7 +8,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, ClassVar
 
 from ...events import (
@@ -34,7 +33,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from ..times import epoch
-from ..usage import added, counts_of
+from ..usage import counts_of
 from .incoming import camel, content_text, this_turn
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
 
@@ -169,7 +168,7 @@ class AgUiReader:
         totals = [u for u in given if isinstance(u, dict)] if isinstance(given, list) else []
         if not totals:
             return []
-        total = reduce(added, (counts_of(u, _USAGE) for u in totals), Counts())
+        total = sum((counts_of(u, _USAGE) for u in totals), Counts())
         return [self._run.derived(Metric, step=total, total=total)]
 
     # Blocks.

@@ -36,7 +36,7 @@ from ..framing import Item
 from ..losses import Losses
 from ..passthrough import restore
 from ..provenance import note_of
-from ..writing import Live, imported_line, noted_pieces, pieces
+from ..writing import Live, imported_line, pieces, restore_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
 from .nested import unwrap
 
@@ -77,11 +77,7 @@ class AgentEventWriter:
             self._live.add(event)
             return [restore(draw_stream(event.text), note)]
         if isinstance(event, Respond):
-            return (
-                []
-                if self._live.take(event)
-                else [restore(draw_stream(t), n) for t, n in noted_pieces(event, note, SHIFTS)]
-            )
+            return restore_block(event, note, SHIFTS, self._live, draw_stream)
         return imported_line(event, note, DRAW)
 
     def _tool(self, call_id: str, name: str = "") -> Obj:

@@ -6,34 +6,12 @@ envelope included.
 
 from __future__ import annotations
 
-from ...events import (
-    Approval,
-    Call,
-    Delta,
-    End,
-    Error,
-    Event,
-    Extension,
-    Interrupt,
-    Metric,
-    Node,
-    Progress,
-    Respond,
-    Result,
-    RunStart,
-    Started,
-    State,
-    Think,
-)
+from ...events import Call, Delta, End, Event, Interrupt, Respond, Think
 from ...events.text import Answer
 from ..foreign_values import text_of
 from ..passthrough import restore
-from ..writing import Block, Live, noted_pieces
-from .lines import CANCELS, SHIFTS, Obj, draw, draw_chunk, draw_reply
-
-_DRAWN = frozenset(
-    {RunStart, Node, Metric, State, Extension, Result, Started, Progress, Approval, Error}
-)
+from ..writing import Block, Live, imported_line, restore_block
+from .lines import CANCELS, DRAW, SHIFTS, Obj, draw, draw_chunk, draw_reply
 
 
 class ImportedFrames:
@@ -63,15 +41,12 @@ class ImportedFrames:
             return self._block(event, note)
         if isinstance(event, Call):
             return self._call(event, note)
-        return [restore(draw(event), note)] if type(event) in _DRAWN else []
+        return imported_line(event, note, DRAW)
 
     def _block(self, event: Block, note: Obj) -> list[Obj]:
-        if self._live.take(event):
-            return []
-        return [
-            restore(draw_chunk(event.type, text), n)
-            for text, n in noted_pieces(event, note, SHIFTS)
-        ]
+        return restore_block(
+            event, note, SHIFTS, self._live, lambda text: draw_chunk(event.type, text)
+        )
 
     def _call(self, event: Call, note: Obj) -> list[Obj]:
         whole = note.get("call")

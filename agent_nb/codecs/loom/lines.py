@@ -31,6 +31,7 @@ from ...events import (
 )
 from ..passthrough import count_on
 from ..provenance import note_of
+from ..usage import draw_prompt_counts
 from ..writing import as_text
 
 NAME = "loom"
@@ -92,12 +93,7 @@ def _node(event: Node) -> Obj:
 def _metric(event: Metric) -> Obj:
     step = event.step
     more = {"cached_tokens": step.cached} if step.cached else {}
-    counts = {
-        "prompt_tokens": step.input,
-        "completion_tokens": step.output,
-        "total_tokens": step.input + step.output,
-    }
-    return {"type": "usage", **counts, **more}
+    return {"type": "usage", **draw_prompt_counts(step), **more}
 
 
 def _state(event: State) -> Obj:

@@ -35,13 +35,13 @@ from ...events import (
     User,
 )
 from ...events.text import Answer, repeats
-from ..checks import check_result, check_step, is_question
+from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..stream_encoder import NO_KIND
 from ..writing import Live, pieces
 from .imported import ImportedFrames
-from .lines import NAME, STOPS, Obj, draw, draw_chunk
+from .lines import NAME, STOPS, Obj, draw, draw_chunk, draw_reply
 
 _STATES = ("values", "updates", "checkpoint")
 
@@ -141,23 +141,19 @@ class RunWriter:
         return ([], event.span) if event.span else (self._enter(name), None)
 
     def _start_run(self, event: RunStart) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
+        if is_nested(self._losses, event, NO_KIND):
+            return []
         self._start = event
         return []
 
     def _user(self, event: User) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
+        if is_nested(self._losses, event, NO_KIND):
+            return []
         start, self._start = self._start, None
         drawn = draw(start) if start is not None else {"type": "run_start"}
         return [
             self._frame({"type": "run_start", **self._run_id(), "message": event.content, **drawn})
         ]
-
-    def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(f"nested {event.type}", NO_KIND)
-        return []
 
     def _on_node(self, event: Node) -> list[Obj]:
         if event.name == "llm":
@@ -255,15 +251,12 @@ class RunWriter:
         return self._plain(event) if event.namespace == NAME else []
 
     def _end(self, event: End) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
+        if is_nested(self._losses, event, NO_KIND):
+            return []
         stop = STOPS.get(event.status, event.finish_reason)
         if event.status in STOPS and event.finish_reason not in ("", stop):
             self._losses.add("end.finish_reason", "the stop reason has to say how the run ended")
-        return [
-            *self._leave(),
-            self._frame({"reply": self._answer.text, **({"stop_reason": stop} if stop else {})}),
-        ]
+        return [*self._leave(), self._frame(draw_reply(self._answer.text, event.status, stop))]
 
     HANDLERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Obj]]]] = {
         RunStart: _start_run,

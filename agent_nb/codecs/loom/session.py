@@ -41,7 +41,7 @@ from ..foreign_values import object_of, run_id, text_of
 from ..passthrough import diff
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, Spans, handler_of
-from ..usage import PROMPT, added, counts_of
+from ..usage import PROMPT, counts_of
 from .lines import (
     CANCELS,
     NAME,
@@ -254,7 +254,7 @@ class Session:
 
     def _usage(self, frame: Obj) -> list[Event]:
         step = counts_of(frame, _COUNTS)
-        self._total = added(self._total, step)
+        self._total += step
         return [self._run.line(Metric, frame, step=step, total=self._total)]
 
     def _state(self, frame: Obj) -> list[Event]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
 from ..passthrough import restore
-from ..writing import Live, imported_line, noted_pieces
+from ..writing import Live, imported_line, restore_block
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
 
@@ -40,9 +40,8 @@ class Imported:
                     draw_complete(event.content), complete if isinstance(complete, dict) else {}
                 )
             ]
-        out: list[Obj] = []
-        if not self._live.take(event):
-            out = [restore(draw_delta(text), n) for text, n in noted_pieces(event, note, SHIFTS)]
+        out = restore_block(event, note, SHIFTS, self._live, draw_delta)
+        if out:  # else its deltas were written, and counted, live
             self._said[event.span] = self._said.get(event.span, "") + event.content
         if isinstance(complete, dict):
             out.append(restore(draw_complete(self._said.pop(event.span, "")), complete))

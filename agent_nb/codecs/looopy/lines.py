@@ -34,7 +34,7 @@ from ...events import (
 from ..foreign_values import object_of
 from ..passthrough import Shift, count_on
 from ..times import later_iso
-from ..usage import PROMPT, counts_of
+from ..usage import PROMPT, counts_of, draw_prompt_counts
 from ..writing import as_text
 
 NAME = "looopy"
@@ -178,14 +178,9 @@ def plain_prompt(name: str) -> str:
 
 def _metric(event: Metric) -> Obj:
     step = event.step
-    tokens = {
-        "prompt_tokens": step.input,
-        "completion_tokens": step.output,
-        "total_tokens": step.input + step.output,
-    }
     return {
         "kind": "llm-usage",
-        **tokens,
+        **draw_prompt_counts(step),
         **({"cache_read_input_tokens": step.cached} if step.cached else {}),
         **({"cache_creation_input_tokens": step.cache_written} if step.cache_written else {}),
         **(

@@ -35,7 +35,7 @@ from ...events import (
     User,
 )
 from ...events.text import Answer, repeats
-from ..checks import LastError, check_result, check_step, is_question
+from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..times import iso
@@ -44,6 +44,7 @@ from .imported import Imported
 from .lines import DRAW, NAME, Obj, bare, draw_complete, draw_delta, plain_prompt
 
 _TWO_STATUSES = "only success and failure are distinguished"
+_NO_NESTED = "of a sub-agent's run only the start is written, as a subtask"
 
 
 class RunWriter:
@@ -123,8 +124,8 @@ class RunWriter:
         ]
 
     def _start(self, event: RunStart) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
+        if is_nested(self._losses, event, _NO_NESTED):
+            return []
         statuses = [
             {"kind": "task-status", "status": {"state": state}}
             for state in ("submitted", "working")
@@ -132,13 +133,7 @@ class RunWriter:
         return [DRAW[RunStart](event), *statuses]
 
     def _user(self, event: User) -> list[Obj]:
-        return self._no_place(event) if event.span else [DRAW[User](event)]
-
-    def _no_place(self, event: Event) -> list[Obj]:
-        self._losses.add(
-            f"nested {event.type}", "of a sub-agent's run only the start is written, as a subtask"
-        )
-        return []
+        return [] if is_nested(self._losses, event, _NO_NESTED) else [DRAW[User](event)]
 
     def _delta(self, event: Delta) -> list[Obj]:
         if event.of != "respond":
@@ -255,8 +250,8 @@ class RunWriter:
         return []
 
     def _end(self, event: End) -> list[Obj]:
-        if event.span:
-            return self._no_place(event)
+        if is_nested(self._losses, event, _NO_NESTED):
+            return []
         if event.status != "error":
             self._last_error.drop()
         if event.status == "ok":

@@ -35,7 +35,6 @@ from ..passthrough import diff
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, drawn_by
 from ..times import epoch
-from ..usage import added
 from .lines import (
     DRAW,
     ENDED,
@@ -253,7 +252,7 @@ class Task:
 
     def _usage(self, obj: Obj) -> list[Event]:
         step = counts(obj)
-        self._total = added(self._total, step)
+        self._total += step
         return [self._run.line(Metric, obj, step=step, total=self._total)]
 
     def _request(self, obj: Obj) -> list[Event]:

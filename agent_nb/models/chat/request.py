@@ -25,7 +25,6 @@ from ..messages import (
     CallBlock,
     ImageBlock,
     Message,
-    OpaqueBlock,
     OutputSchema,
     Request,
     ResultBlock,
@@ -33,7 +32,7 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..settings import checked, effort, stops
+from ..settings import add_extra_body, checked, effort, stops
 from ..strict_schema import OPENAI, strict
 from .decoder import PROVIDER
 
@@ -76,7 +75,7 @@ def encode(
     if request.output is not None:
         schema = output_format(request.output)
         body["response_format"] = {"type": schema.pop("type"), "json_schema": schema}
-    body |= settings.get("extra_body", {})
+    add_extra_body(body, settings)
     return body
 
 
@@ -155,7 +154,7 @@ def _piece(block: Block) -> dict[str, Any] | None:
     if isinstance(block, ImageBlock):
         return {
             "type": "image_url",
-            "image_url": {"url": f"data:{block.media_type};base64,{block.data}"},
+            "image_url": {"url": block.data_url},
         }
     return None
 
@@ -165,11 +164,7 @@ def _assistant(message: Message) -> dict[str, Any]:
     made: dict[str, Any] = {"role": "assistant", "content": message.text or (None if calls else "")}
     if not calls:
         return made
-    opaque = [
-        b.payload
-        for b in message.blocks
-        if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)
-    ]
+    opaque = message.payloads_of(PROVIDER)
     extras = {
         key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()
     }
@@ -185,10 +180,8 @@ def _assistant(message: Message) -> dict[str, Any]:
 
 def _field(block: Block) -> str:
     """Return the field that the reasoning of a block came in, "" if it must not be sent."""
-    opaque = block.opaque if isinstance(block, ThoughtBlock) else None
-    if not isinstance(opaque, dict) or opaque.get("provider") != PROVIDER:
-        return ""
-    field = opaque.get("field")
+    opaque = block.opaque_of(PROVIDER) if isinstance(block, ThoughtBlock) else None
+    field = opaque.get("field") if opaque is not None else ""
     return field if field in ("reasoning", "reasoning_content") else ""
 
 

@@ -1,12 +1,14 @@
 """The base of all models behind HTTP: key, headers, connection, list of models, wording of faults.
 
 Why: providers differ in how requests and answers are written, and in little else. A provider's
-class adds `stream`.
+class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 
 Rules
 - The key is looked up for each request, so one set later is found; a missing key where one is
   required is a ModelError `no_key`.
 - One connection per model object; the object holds no state of a stream.
+- If a server refuses what the user did not ask for, the request is repeated without it, and the
+  object remembers.
 - A refusal of the schema of an answer is a ModelError `no_schema`; the object remembers it.
 - An unknown model (404) is answered with close names.
 - The model `*` is the first that the server lists and that can chat; the server is asked for its
@@ -67,6 +69,7 @@ class Remote(Unpicklable):
     shots = False
     path = ""
     models_path = "/models"
+    refusals: tuple[int, ...] = (400, 422)  # the statuses of a request with a field too many
     _instead = "Send its name, provider/name, and make the model where it is asked."
 
     def __init__(
@@ -227,6 +230,30 @@ class Remote(Unpicklable):
             withheld=offer.refusal if offer is not None else "",
             secrets=(key.value,) if key else (),
         )
+
+    async def _send(
+        self,
+        request: Request,
+        body_of: Callable[[], Mapping[str, Any]],
+        decoder_of: Callable[[int], StreamDecoder],
+    ) -> AsyncGenerator[Sequence[Part], None]:
+        """Send a request and yield the parts of its answer; repeat it, twice at most, without what
+        the server refuses. Raises ModelError.
+        """
+        await self.named()
+        for last in (False, False, True):
+            try:
+                async with aclosing(self._post(body_of(), decoder_of)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except ModelError as fault:
+                if last or fault.status not in self.refusals or not self._adapt(fault):
+                    raise self._explained(fault, request) from None
+
+    def _adapt(self, fault: ModelError) -> bool:
+        """Drop what the server refused; return whether to repeat the request."""
+        return False
 
     async def _post(
         self, body: Mapping[str, Any], decoder_of: Callable[[int], StreamDecoder]

@@ -50,14 +50,7 @@ class AnthropicDecoder(EventDecoder):
 
     def usage_after(self, spent: Usage) -> Usage:
         """Return the usage of this response on top of `spent`."""
-        used = usage_part(self._usage)
-        return Usage(
-            input=used.input + spent.input,
-            output=used.output + spent.output,
-            cached=used.cached + spent.cached,
-            cache_written=used.cache_written + spent.cache_written,
-            reasoning=used.reasoning + spent.reasoning,
-        )
+        return usage_part(self._usage).with_tokens_of(spent)
 
     @property
     def complete(self) -> bool:

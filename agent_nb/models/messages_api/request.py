@@ -28,7 +28,7 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..settings import budget, checked, effort, joined, stops
+from ..settings import add_extra_body, budget, checked, effort, stops
 from ..strict_schema import ANTHROPIC, strict
 from .decoder import PROVIDER
 
@@ -57,9 +57,8 @@ def encode(
         "max_tokens": settings.get("max_tokens", MAX_TOKENS),
         "stream": True,
     }
-    system = "\n\n".join(m.text for m in request.messages if m.role == "system" and m.text)
-    if system:
-        body["system"] = system
+    if request.system:
+        body["system"] = request.system
     body["messages"] = messages(request.messages)
     if after:
         body["messages"] = _joined(body["messages"], "assistant", after)
@@ -73,8 +72,7 @@ def encode(
     if request.output is not None:
         form = {"type": "json_schema", "schema": strict(request.output.schema, ANTHROPIC)}
         body["output_config"] = {**body.get("output_config", {}), "format": form}
-    extra = settings.get("extra_body", {})
-    body |= extra | joined(body, extra, "output_config")
+    add_extra_body(body, settings, "output_config")
     return body
 
 
@@ -143,8 +141,8 @@ def _text(block: TextBlock) -> dict[str, Any] | None:
 
 
 def _thought(block: ThoughtBlock) -> dict[str, Any] | None:
-    opaque = block.opaque
-    if not isinstance(opaque, dict) or opaque.get("provider") != PROVIDER:
+    opaque = block.opaque_of(PROVIDER)
+    if opaque is None:
         return None
     if "block" in opaque:
         whole: dict[str, Any] = opaque["block"]
@@ -177,10 +175,6 @@ def _image(block: ImageBlock) -> dict[str, Any]:
     }
 
 
-def _opaque(block: OpaqueBlock) -> dict[str, Any] | None:
-    return block.payload if block.provider == PROVIDER and isinstance(block.payload, dict) else None
-
-
 def _id(call_id: str) -> str:
     """Return a call id in the characters that the API accepts."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
@@ -192,5 +186,5 @@ _PIECES: dict[type[Block], Callable[[Any], dict[str, Any] | None]] = {
     CallBlock: _call,
     ResultBlock: _result,
     ImageBlock: _image,
-    OpaqueBlock: _opaque,
+    OpaqueBlock: lambda block: block.payload_of(PROVIDER),
 }

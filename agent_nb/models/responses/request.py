@@ -28,7 +28,7 @@ from ..messages import (
     TextBlock,
     ToolSpec,
 )
-from ..settings import checked, effort, joined
+from ..settings import add_extra_body, checked, effort
 from .decoder import PROVIDER
 
 
@@ -54,9 +54,8 @@ def encode(
     body: dict[str, Any] = {"model": model, "stream": True, "store": False}
     if encrypted:
         body["include"] = ["reasoning.encrypted_content"]
-    system = "\n\n".join(m.text for m in request.messages if m.role == "system" and m.text)
-    if system:
-        body["instructions"] = system
+    if request.system:
+        body["instructions"] = request.system
     body["input"] = [
         item
         for message in request.messages
@@ -75,8 +74,7 @@ def encode(
         }
     if request.output is not None:
         body["text"] = {"format": output_format(request.output)}
-    extra = settings.get("extra_body", {})
-    body |= extra | joined(body, extra, "text")
+    add_extra_body(body, settings, "text")
     return body
 
 
@@ -103,11 +101,7 @@ def _apart(message: Message) -> Message:
 
 def items(message: Message) -> Iterable[dict[str, Any]]:
     """Yield the input items of a message, in order."""
-    opaque = [
-        b.payload
-        for b in message.blocks
-        if isinstance(b, OpaqueBlock) and b.provider == PROVIDER and isinstance(b.payload, dict)
-    ]
+    opaque = message.payloads_of(PROVIDER)
     phase = next((payload["phase"] for payload in opaque if payload.keys() == {"phase"}), "")
     content: list[dict[str, Any]] = []
     for block in message.blocks:
@@ -134,9 +128,7 @@ def _message(role: str, content: list[dict[str, Any]], phase: str) -> Iterable[d
 
 def _content(block: Block, role: str) -> list[dict[str, Any]]:
     if isinstance(block, ImageBlock):
-        return [
-            {"type": "input_image", "image_url": f"data:{block.media_type};base64,{block.data}"}
-        ]
+        return [{"type": "input_image", "image_url": block.data_url}]
     if isinstance(block, TextBlock) and block.text:
         return [
             {"type": "output_text" if role == "assistant" else "input_text", "text": block.text}
@@ -158,13 +150,8 @@ def _item(block: Block) -> dict[str, Any] | None:
             "call_id": block.call_id,
             "output": _output(block),
         }
-    if (
-        isinstance(block, OpaqueBlock)
-        and block.provider == PROVIDER
-        and isinstance(block.payload, dict)
-    ):
-        return _resent(block.payload)
-    return None
+    payload = block.payload_of(PROVIDER) if isinstance(block, OpaqueBlock) else None
+    return _resent(payload) if payload is not None else None
 
 
 def _output(block: ResultBlock) -> str | list[dict[str, Any]]:

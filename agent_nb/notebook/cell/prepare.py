@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -34,46 +34,12 @@ from .failed_cell import Question, question
 from .ran_cells import RanCell
 from .rerun import Choice
 
+if TYPE_CHECKING:
+    from .mapped import Mapped
 
-class Asking(Protocol):
-    """What a cell asks: a prompt in a conversation, or a prompt for each row of its data."""
-
-    @property
-    def question(self) -> Question:
-        """What the user says."""
-
-    @property
-    def foreign(self) -> int:
-        """How many of the runs that the model sees come from records of others."""
-
-    def given(self, agent: Agent) -> Given:
-        """Return the inputs, as records are matched with them. Raises UsageError."""
-
-    def settle(
-        self,
-        make: Callable[[], Choice],
-        records: Sequence[Record],
-        *,
-        wanted: str,
-        trust: bool | frozenset[str],
-    ) -> Choice:
-        """Return the choice between model and record, which `make` makes. Raises UsageError."""
-
-    def ask(
-        self,
-        agent: Agent,
-        *,
-        notes: Sequence[str | State],
-        resume: Resume | None,
-        context: Context,
-    ) -> Stream:
-        """Return the stream of a live run, which goes on where a replay drifted (`resume`)."""
-
-    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
-        """Return the stream of a recorded run."""
-
-    def leave(self, namespace: dict[str, Any], options: Options) -> None:
-        """Leave what the cell gives besides the run."""
+#: What a cell asks: a prompt in a conversation, or a prompt for each row of its data. The cell
+#: treats both alike, by methods of the same names.
+Asking: TypeAlias = "Inputs | Mapped"
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -106,7 +72,7 @@ class Inputs(msgspec.Struct, frozen=True):
         wanted: str,
         trust: bool | frozenset[str],
     ) -> Choice:
-        """Return the choice that `make` makes."""
+        """Return the choice between model and record, which `make` makes. Raises UsageError."""
         return make()
 
     def ask(
@@ -117,7 +83,7 @@ class Inputs(msgspec.Struct, frozen=True):
         resume: Resume | None,
         context: Context,
     ) -> Stream:
-        """Return the stream of a live run."""
+        """Return the stream of a live run, which goes on where a replay drifted (`resume`)."""
         return agent(
             self.prompt,
             attachments=self.attachments,

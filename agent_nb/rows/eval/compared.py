@@ -12,39 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from .evaluated import Evaluated, Spent
-from .intervals import Interval
 from .pairing import Pair
-from .statistic import Statistic
+from .statistic import StatisticResult
 
 CHANGES = ("improved", "worse", "same", "missing")
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
     """Two evaluations of the same rows, `b` compared with `a`."""
 
     a: Evaluated
     b: Evaluated
     names: tuple[str, str]
     pairs: tuple[Pair, ...]
-    statistic: Statistic
 
     @property
     def difference(self) -> float | None:
         """The mean difference, b minus a, over the rows with both scores; None without any."""
         return self.statistic.value
-
-    @property
-    def interval(self) -> Interval | None:
-        """The confidence interval of the difference, or None; `words` says which, or why not."""
-        return self.statistic.interval
-
-    @property
-    def words(self) -> str:
-        """What the difference and its interval are, in words."""
-        return self.statistic.words
 
     @property
     def verdict(self) -> str:

@@ -15,9 +15,8 @@ import msgspec
 
 from ...agent.typed.output_type import OutputType
 from ..map.table.rows import Rows
-from .intervals import Interval
 from .scores import ScoredRow, failures, total
-from .statistic import Statistic, of_rows
+from .statistic import StatisticResult, of_rows
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -30,7 +29,7 @@ class Spent(msgspec.Struct, frozen=True):
         return Spent(self.tokens + other.tokens, total((self.cost, other.cost)))
 
 
-class Evaluated(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     """The scores of one prompt over `len(scored)` rows, each asked `repeats` times.
 
     `scored_by` says what scored, `judged` whether that was a judge. `answering` and `judging` are
@@ -41,7 +40,6 @@ class Evaluated(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     prompt: str
     scored_by: str
     scored: tuple[ScoredRow, ...]
-    statistic: Statistic
     data: Rows
     repeats: int = 1
     level: float = 0.95
@@ -70,16 +68,6 @@ class Evaluated(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def mean(self) -> float | None:
         """The mean score of the rows that have one; None if no row has."""
         return self.statistic.value
-
-    @property
-    def interval(self) -> Interval | None:
-        """The confidence interval of the mean, or None; `words` says which, or why not."""
-        return self.statistic.interval
-
-    @property
-    def words(self) -> str:
-        """What the mean and its interval are, in words."""
-        return self.statistic.words
 
     @property
     def rows(self) -> int:

@@ -25,6 +25,22 @@ class Statistic(msgspec.Struct, frozen=True):
     words: str
 
 
+class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The base of a result whose figure is one statistic: an evaluation, or a comparison."""
+
+    statistic: Statistic
+
+    @property
+    def interval(self) -> Interval | None:
+        """The confidence interval of the figure, or None; `words` says which, or why not."""
+        return self.statistic.interval
+
+    @property
+    def words(self) -> str:
+        """What the figure and its interval are, in words."""
+        return self.statistic.words
+
+
 def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: bool) -> Statistic:
     """Return the mean score of rows. `bounded`: scores are from 0 to 1."""
     share = _single(scores)
