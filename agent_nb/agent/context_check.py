@@ -24,8 +24,8 @@ import msgspec
 from ..events import Event, User
 from ..models import keys
 from ..tools.describe import describe
-from ..tools.looks import ABSENT, entry, is_a, line
 from ..tools.reads import reads
+from ..tools.safe_types import ABSENT, find_entry, is_a, one_line
 from ..tools.toolset import Toolset
 from ..wire.redact import redact_text
 from .code_names import CodeNames
@@ -70,13 +70,13 @@ def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
 
     found: dict[bool, list[str]] = {True: [], False: []}
     for name, was in known.items():
-        value = entry(namespace, name)
+        value = find_entry(namespace, name)
         if value is not ABSENT:
             how = was.change(Look.of(describe(name, value, clean)))
         else:
             how = "is gone" if name in names else ""
         if how:
-            found[name in names].append(line(f"`{name}` {how}", LONGEST))
+            found[name in names].append(one_line(f"`{name}` {how}", LONGEST))
     return Changes(tuple(found[True]), tuple(found[False]))
 
 
@@ -89,7 +89,7 @@ def used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
             before = set(names.read)
             names.code(code)
             for name in [n for n in names.read if n not in before]:
-                names.uses(_function_reads(entry(namespace, name)))
+                names.uses(_function_reads(find_entry(namespace, name)))
         elif isinstance(asked := args.get("name"), str) and call.name == "variables":
             names.uses([asked])
         elif (tool := tape.tool_of(call, toolset)) is not None:

@@ -30,7 +30,7 @@ from ..errors import UsageError
 from ..host.imports import theirs
 from ..models.messages import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
-from .looks import entry, is_a, own
+from .safe_types import find_entry, is_a, own_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
 Thread = Literal["worker", "main"]
@@ -130,8 +130,8 @@ def _declaration(value: Any) -> Declaration | None:
     a search for tools asks every object of the user's namespace.
     """
     value = _inner(value)
-    found = own(value.__func__ if is_a(value, types.MethodType) else value)
-    declared = entry(found, _DECLARED) if found is not None else None
+    found = own_fields(value.__func__ if is_a(value, types.MethodType) else value)
+    declared = find_entry(found, _DECLARED) if found is not None else None
     return declared if is_a(declared, Declaration) else None
 
 

@@ -4,8 +4,8 @@ Why: a model that works with the user's variables should know what there is; fin
 change or cost anything, nor fill its window.
 
 Rules
-- No code of the described objects runs (`looks`): no property, `__repr__`, `__len__` or iteration
-  of anything but exact builtins, and of the fields of tables and arrays (`frames`).
+- No code of the described objects runs (`safe_types`): no property, `__repr__`, `__len__` or
+  iteration of anything but exact builtins, and of the fields of tables and arrays (`frames`).
 - Values of numbers and texts appear in a preview only, never in a line.
 - What a text shows has passed `clean`, the caller's secret filter, before it is cut: half a key
   would not be found.
@@ -16,23 +16,47 @@ Rules
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from .decorator import Declaration
-from .frames import COLUMNS, Facts, cells, facts
-from .literals import Clean, bare, literal, rounded, same, text_of
-from .looks import NAME, by_type, entries, field, imported, is_a, line, module_of, offered
-from .notes import KINDS, NAMES, SET, class_name, note, taken
+from .decorator import is_tool
+from .frames import Table, read_table
+from .plain_values import (
+    KINDS,
+    NAMES,
+    SET,
+    WIDTH,
+    Clean,
+    bare,
+    class_name,
+    clean_text,
+    literal,
+    note,
+    rounded,
+    same,
+    taken,
+)
+from .safe_types import (
+    ABSENT,
+    NAME,
+    find_by_type,
+    is_a,
+    is_exactly,
+    is_imported,
+    module_name,
+    one_line,
+    public_name,
+    read_field,
+    text_entries,
+)
 from .variable_facts import Described, count_tokens
 
 VARIABLES = 60
 TOKENS = 2_000
 _DOTS = "…"  # for a cell that is not plain
 _ROWS = 20  # of a preview at most
-_LABEL = 40  # characters
 _TEXT = 400  # characters of a text that is a variable itself
 _OURS = __name__.partition(".")[0]
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
@@ -40,15 +64,19 @@ _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 def describe(name: str, value: Any, clean: Clean = same) -> Described:
     """Return what is known of a variable. Never raises, runs nothing of the value's."""
-    known = facts(value)
-    if known is not None:
-        return _table(name, value, known, clean)
-    words = note(value, clean)
-    if words is not None:
-        return Described(name=name, kind=_kind(value), note=words)
     if is_a(value, type):
         return Described(name=name, kind=f"class {class_name(value, clean)}")
-    return Described(name=name, kind=_kind(value, clean), note=_figure(value))
+    table = read_table(value) or Table()
+    columns = tuple((_label(label, clean), clean_text(d, clean)) for label, d in table.columns)
+    return Described(
+        name=name,
+        kind=public_name(value) or find_by_type(NAMES, value) or class_name(type(value), clean),
+        shape=table.shape,
+        dtype=clean_text(table.dtype, clean, NAME),
+        columns=columns,
+        more=table.width - len(columns),
+        note=note(value, clean) or _figure(value),
+    )
 
 
 def preview(
@@ -57,27 +85,27 @@ def preview(
     """Return the first rows of a table, items of a container or characters of a text, each cell at
     most 40 characters; "" for anything else.
 
-    `brief`: the floating-point numbers of a table are rounded (`literals.rounded`).
+    `brief`: the floating-point numbers of a table are rounded (`plain_values.rounded`).
     """
-    cut = rounded if brief else _whole
     count = max(0, min(rows, _ROWS))
-    known = facts(value)
-    if known is not None:
-        head = [" | ".join(_label(label, clean) for label, _ in known.columns)]
-        body = (
-            " | ".join(bare(cut(cell), clean) or _DOTS for cell in row)
-            for row in cells(value, count)
-        )
-        lines = [*filter(None, head), *body]
+    table = read_table(value)
+
+    def shown(cell: Any) -> str:
+        return bare(rounded(cell) if brief else cell, clean) or _DOTS
+
+    if table is not None:
+        lines = [" | ".join(map(shown, row)) for row in table.rows(count)]
+        if table.columns:
+            lines.insert(0, " | ".join(_label(label, clean) for label, _ in table.columns))
     elif type(value) is dict:
-        lines = [
-            f"{_item(key, clean)}: {_item(held, clean)}"
-            for key, held in taken(dict.items(value), count)
-        ]
-    elif take := by_type(_ITEMS, value):
-        lines = [_item(item, clean) for item in take(value, count)]
+        pairs = taken(dict.items(value), count)
+        lines = [f"{_item(key, clean)}: {_item(held, clean)}" for key, held in pairs]
+    elif is_exactly(value, (list, tuple, range)):
+        lines = [_item(item, clean) for item in taken(value, count)]
+    elif is_exactly(value, (set, frozenset)):
+        lines = [_item(item, clean) for item in _sorted(value)[:count]]
     else:
-        lines = list(filter(None, [bare(value, clean, _TEXT)]))
+        lines = [bare(value, clean, _TEXT)]
     return _fitting(lines)
 
 
@@ -95,17 +123,23 @@ def user_variables(
     the value it names. `modules` and `imports` (functions and classes of modules) may be left out.
     Objects of this package count only if they are tools made of functions.
     """
-    kept = dict(entries(hidden)) if type(hidden) is dict else dict.fromkeys(hidden, _ANY)
+    pairs = dict(text_entries(namespace))
+    dropped = (
+        dict(text_entries(hidden)) if type(hidden) is dict else {n: pairs.get(n) for n in hidden}
+    )
     return {
         name: value
-        for name, value in entries(namespace)
+        for name, value in pairs.items()
         if not name.startswith("_")
         and name not in _SHELL
         and name.isidentifier()
-        and not any(kept.get(name, _NOWHERE) is gone for gone in (_ANY, value))
+        and dropped.get(name, ABSENT) is not value
         and (modules or not is_a(value, types.ModuleType))
-        and (_is_tool(value) or not _ours(value))
-        and (imports or not imported(name, value))
+        and (
+            module_name(value).partition(".")[0] != _OURS
+            or (type(value) is types.FunctionType and is_tool(value))
+        )
+        and (imports or not is_imported(name, value))
     }
 
 
@@ -120,15 +154,15 @@ def listing(
 
     At most `VARIABLES` lines and about `TOKENS` tokens. `known`: those that are described already.
     """
-    order = [n for n in dict.fromkeys(first) if n in variables]
-    order += sorted(variables.keys() - set(order), key=lambda n: (n.casefold(), n))
+    by_name = sorted(variables, key=lambda name: (name.casefold(), name))
+    order = list(dict.fromkeys([*(name for name in first if name in variables), *by_name]))
     shown: list[str] = []
     left = TOKENS - count_tokens(_left_out(len(order)))
     for name in order[:VARIABLES]:
-        found = known.get(name) or describe(name, variables[name], clean)
-        brief = msgspec.structs.replace(found, columns=(), more=0)
+        whole = known.get(name) or describe(name, variables[name], clean)
+        short = msgspec.structs.replace(whole, columns=(), more=0)
         text = next(
-            (t for t in map(Described.as_text, (found, brief)) if count_tokens(t) <= left), ""
+            (t for t in map(Described.as_text, (whole, short)) if count_tokens(t) <= left), ""
         )
         if not text:
             break
@@ -145,41 +179,19 @@ def _left_out(count: int) -> str:
 def _fitting(lines: Iterable[str]) -> str:
     """Return as many of the lines as `TOKENS` allow."""
     left = TOKENS
-    kept: list[str] = []
+    shown: list[str] = []
     for text in lines:
         left -= count_tokens(text)
         if left < 0:
-            return "\n".join([*kept, "…"])
-        kept.append(text)
-    return "\n".join(kept)
-
-
-def _table(name: str, value: Any, known: Facts, clean: Clean) -> Described:
-    columns = tuple(
-        (_label(label, clean), text_of(dtype, clean, _LABEL)) for label, dtype in known.columns
-    )
-    return Described(
-        name=name,
-        kind=_kind(value),
-        shape=known.shape,
-        dtype=text_of(known.dtype, clean, NAME),
-        columns=columns[:COLUMNS],
-        more=max(0, known.width - len(columns)),
-    )
-
-
-def _whole(value: Any) -> Any:
-    return value
+            return "\n".join([*shown, "…"])
+        shown.append(text)
+    return "\n".join(shown)
 
 
 def _label(label: Any, clean: Clean) -> str:
     """Return a column's label; a tuple, as of several levels, by its parts."""
     parts = label[:KINDS] if type(label) is tuple else (label,)
-    return line("/".join(bare(part, clean, _LABEL) or _DOTS for part in parts), _LABEL)
-
-
-def _kind(value: Any, clean: Clean = same) -> str:
-    return offered(value) or by_type(NAMES, value) or class_name(type(value), clean)
+    return one_line("/".join(bare(part, clean) or _DOTS for part in parts), WIDTH)
 
 
 def _item(value: Any, clean: Clean) -> str:
@@ -187,44 +199,15 @@ def _item(value: Any, clean: Clean) -> str:
     return literal(value, clean) or describe("", value, clean).as_text().removeprefix(": ")
 
 
-def _sorted(items: Iterable[Any], count: int) -> list[Any]:
-    """Return the first items of a set by their text; none of a set that is large or holds more than
-    plain values: its own order differs from process to process.
+def _sorted(items: Iterable[Any]) -> list[Any]:
+    """Return the items of a set by their text; none of a set that is large or holds more than plain
+    values: its own order differs from process to process.
     """
     held = taken(items, SET + 1)
-    texts = [literal(item) for item in held]
-    if len(held) > SET or not all(texts):
-        return []
-    return [item for _, item in sorted(zip(texts, held, strict=True), key=lambda p: p[0])][:count]
-
-
-_ITEMS: dict[type, Callable[[Any, int], list[Any]]] = {
-    list: taken,
-    tuple: taken,
-    range: taken,
-    set: _sorted,
-    frozenset: _sorted,
-}
+    return sorted(held, key=literal) if len(held) <= SET and all(map(literal, held)) else []
 
 
 def _figure(value: Any) -> str:
     """Return how many axes a figure of matplotlib has, if it says so."""
-    axes = field(value, "_localaxes") if offered(value) == "matplotlib.figure.Figure" else None
+    axes = read_field(value, "_localaxes")
     return f"{len(axes)} axes" if type(axes) is list else ""
-
-
-def _is_tool(value: Any) -> bool:
-    if type(value) is not types.FunctionType:
-        return False
-    return any(type(held) is Declaration for _, held in entries(value.__dict__))
-
-
-def _ours(value: Any) -> bool:
-    """Return whether a value is a function, a class or an object of this package."""
-    named: Any = module_of(value if is_a(value, type) else type(value))
-    if type(value) is types.FunctionType:
-        named = value.__module__
-    return type(named) is str and named.partition(".")[0] == _OURS
-
-
-_ANY, _NOWHERE = object(), object()

@@ -27,9 +27,9 @@ from ..host import plugins
 from ..models.messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
-from .looks import defines, is_a
 from .mcp.references import Reference, is_reference, parse
 from .mcp.server import Server
+from .safe_types import defines_name, is_a
 
 ROOM = "tools"
 
@@ -172,7 +172,9 @@ def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
 def _name(name: str, value: Any) -> str:
     try:
         return (
-            as_tool(value).name if is_tool(value) or defines(value, "as_tool") else clean_name(name)
+            as_tool(value).name
+            if is_tool(value) or defines_name(value, "as_tool")
+            else clean_name(name)
         )
     except Exception:  # an object that cannot be a tool as it is
         return clean_name(name)
@@ -204,7 +206,9 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 def _usable(value: Any) -> bool:
     return (
-        is_tool(value) or (callable(value) and not is_a(value, type)) or defines(value, "as_tool")
+        is_tool(value)
+        or (callable(value) and not is_a(value, type))
+        or defines_name(value, "as_tool")
     )
 
 

@@ -29,7 +29,7 @@ from ..wire.redact import redact_text
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .describe import describe, listing, preview, user_variables
-from .looks import library, own
+from .safe_types import module_space, own_fields
 
 _PYTHON = "python"  # under which the tool `python` keeps its namespace outside a notebook
 _NONE = "There are no variables."
@@ -62,7 +62,7 @@ tools = (as_tool(variables),)
 def _own(context: ToolContext) -> dict[str, Any]:
     """Return what a call sees without a notebook. Raises ToolError where there is nothing."""
     kept = context.state.get(_PYTHON)
-    space = kept if type(kept) is dict else own(sys.modules.get("__main__"))
+    space = kept if type(kept) is dict else own_fields(sys.modules.get("__main__"))
     if type(space) is not dict:
         raise ToolError("There are no variables here: no notebook, and no main program.")
     return space
@@ -86,7 +86,7 @@ def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
 
 def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
     """Return what IPython has put into a namespace itself, {} where it is not the shell's."""
-    ask = library("IPython.core.getipython").get("get_ipython")
+    ask = module_space("IPython.core.getipython").get("get_ipython")
     shell = ask() if type(ask) is types.FunctionType else None
     if shell is None or shell.user_ns is not namespace:
         return {}

@@ -125,7 +125,7 @@ def test_a_record_that_lists_what_was_imported_is_played(nb, monkeypatch):
     nb.shell.run_cell("from dataclasses import dataclass")
     model = asked("dataclass.__name__")
     with monkeypatch.context() as earlier:
-        earlier.setattr(describe, "imported", lambda name, value: False)
+        earlier.setattr(describe, "is_imported", lambda name, value: False)
         run = nb.cell("Use dataclass.", LINE, model=model)
     assert "dataclass" in recorded(list(run.log)).payload["variables"]
     nb.cell("Use dataclass.", LINE)

@@ -136,6 +136,32 @@ def test_builtins(value: Any, line: str) -> None:
     )
 
 
+def test_signatures_of_functions_that_python_would_not_write() -> None:
+    free = 1
+
+    def closure(a, /, *, b=2):
+        return free
+
+    assert text(closure) == "function closure(a, /, *, b=…)"
+    assert text(types.FunctionType(parameters.__code__, {}, "f", (1,) * 9)).startswith(
+        "function f("
+    )
+    renamed = parameters.__code__.replace(co_varnames=("a b", "class", "c", "k", "m", "r", "s"))
+    assert text(types.FunctionType(renamed, {}, "f")) == (
+        "function f(a b, class, /, c, *r, k, m, **s)"
+    )
+
+
+def test_a_wrapper_shows_its_own_signature_and_asks_nothing_behind_it() -> None:
+    def wrapper(*args, **kwargs): ...
+
+    wrapper.__wrapped__ = hostile_objects.trap("wrapped")  # type: ignore[attr-defined]
+    wrapper.__signature__ = hostile_objects.trap("signature")  # type: ignore[attr-defined]
+    HITS.clear()
+    assert text(wrapper) == "function wrapper(*args, **kwargs)"
+    assert HITS == []
+
+
 def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> None:
     zone = type("Zone", (datetime.tzinfo,), {"utcoffset": hostile_objects.hook("utcoffset")})()
     HITS.clear()

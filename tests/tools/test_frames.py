@@ -160,6 +160,95 @@ def test_columns_that_were_added_and_moved_stand_in_their_order() -> None:
     assert preview("f", frame) == "c | d | a | b\n2 | x | 1 | 1.5"
 
 
+def foreign() -> Any:
+    """Return an array of somebody's own class; nothing may be asked of it once it is in a frame."""
+    kind = type("Foreign", (pd.arrays.IntegerArray,), {"__module__": "theirs"})
+    return kind(np.array([1, 2]), np.array([False, False]))
+
+
+def forbid(kind: type) -> None:
+    """From now on every use of an array of this class counts."""
+    for name in ("__len__", "__getitem__", "__iter__", "dtype", "shape", "_data", "_mask", "isna"):
+        setattr(kind, name, property(hostile_objects.hook(name)))
+    HITS.clear()
+
+
+def test_the_columns_beside_a_foreign_one_are_described() -> None:
+    array = foreign()
+    frame = pd.DataFrame({"a": [1, 2], "b": array, "c": ["x", "y"]})
+    forbid(type(array))
+    assert text(frame) == "pandas.DataFrame 2×3 (a: int64, b: theirs.Foreign, c: str)"
+    assert preview("f", frame) == "a | b | c\n1 | … | x\n2 | … | y"
+    assert HITS == []
+
+
+def test_of_a_foreign_index_no_length_is_asked() -> None:
+    array = foreign()
+    index = pd.Index(array)
+    frame, series = pd.DataFrame({"a": [1, 2]}, index=index), pd.Series([1, 2], index=index)
+    forbid(type(array))
+    assert (text(frame), preview("f", frame)) == ("pandas.DataFrame", "")
+    assert (text(series), preview("s", series)) == ("pandas.Series int64", "")
+    assert text(index) == "pandas.Index theirs.Foreign"
+    assert HITS == []
+
+
+@pytest.mark.parametrize("name", ["_data", "_mask"])
+def test_a_known_array_with_foreign_storage_is_not_read(name: str) -> None:
+    array = pd.array([1, 2])
+    series = pd.Series(array, copy=False)
+    setattr(series.array, name, hostile_objects.trap("storage"))
+    HITS.clear()
+    assert text(series).startswith("pandas.Series 2 ")
+    preview("s", series)
+    assert HITS == []
+
+
+def test_foreign_categories_are_not_asked() -> None:
+    array = foreign()
+    series = pd.Series(pd.Categorical.from_codes([0, -1, 1], categories=pd.Index(array)))
+    forbid(type(array))
+    assert text(series) == "pandas.Series 3 category"
+    assert preview("s", series) == "…\nNone\n…"
+    assert HITS == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "shown"),
+    [
+        ("int64", 1, "int64[pyarrow]"),
+        ("string", "a", "string[pyarrow]"),
+        ("timestamp[us, tz=UTC]", DAY, "timestamp[us, tz=UTC][pyarrow]"),
+        ("list<item: int64>", [1], "pyarrow.lib.ListType[pyarrow]"),
+    ],
+)
+def test_columns_of_arrow(dtype: str, value: Any, shown: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    kinds = {
+        "list<item: int64>": pa.list_(pa.int64()),
+        "timestamp[us, tz=UTC]": pa.timestamp("us", "UTC"),
+    }
+    kind = kinds.get(dtype) or pa.type_for_alias(dtype)
+    series = pd.Series([value, None], dtype=pd.ArrowDtype(kind))
+    assert text(series) == f"pandas.Series 2 {shown}"
+    assert preview("s", series).splitlines()[1] == ("…" if isinstance(value, list) else "None")
+
+
+def test_labels_of_every_kind_of_index() -> None:
+    day = pd.Timestamp("2024-01-02", tz="UTC")
+    periods = pd.PeriodIndex(["2024-01"], freq="M")
+    columns = [pd.RangeIndex(1), [0.5], [day], pd.Categorical(["x"]), [None], periods]
+    labels = [text(pd.DataFrame([[1]], columns=index)).split("(")[1] for index in columns]
+    shown = ["0", "0.5", "2024-01-02 00:00:00", "x", "None", "…"]
+    assert labels == [f"{label}: int64)" for label in shown]
+
+
+def test_a_time_without_a_unit_is_no_plain_cell() -> None:
+    frame = np.zeros((1, 2), "M8")
+    assert text(frame) == "numpy.ndarray 1×2 datetime64"
+    assert preview("a", frame) == "… | …"
+
+
 @pytest.fixture
 def pl() -> Any:
     return pytest.importorskip("polars")
@@ -182,6 +271,14 @@ def test_the_rows_of_polars_frames(pl: Any) -> None:
         "2 | None | … | None | b",
     ]
     assert preview("s", frame["n"], 1) == "1"
+
+
+def test_wide_and_nested_frames_of_polars(pl: Any) -> None:
+    wide = pl.DataFrame({f"c{n}": [n] for n in range(70)})
+    assert text(wide).endswith("c59: i64, … 10 more)")
+    assert preview("w", wide).splitlines()[1].endswith(" | 59")
+    assert preview("s", pl.Series([[1], [2]])) == ""
+    assert text(pl.DataFrame()) == "polars.DataFrame 0×0"
 
 
 def test_a_registered_type_of_polars_is_not_made(pl: Any) -> None:

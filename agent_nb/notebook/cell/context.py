@@ -26,8 +26,8 @@ from ...agent.tape import lives
 from ...models import keys
 from ...tools.base import Tool
 from ...tools.describe import TOKENS, describe, listing, preview, user_variables
-from ...tools.looks import offered
 from ...tools.reads import reads
+from ...tools.safe_types import public_name
 from ...tools.variable_facts import Described, count_tokens
 from ...wire.redact import redact_text
 from . import context_cells, executions
@@ -146,7 +146,7 @@ def _variables(
     left = TOKENS - sum(map(count_tokens, text.splitlines()))
     out: list[str] = []
     for name in _order(found, first):
-        if offered(found[name]) not in _FRAMES:
+        if public_name(found[name]) not in _FRAMES:
             continue
         shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean, brief=True)}"
         left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)

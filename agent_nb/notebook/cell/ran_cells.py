@@ -24,7 +24,7 @@ import msgspec
 
 from ...models import keys
 from ...record.agent_cells import agent_cell
-from ...tools.looks import type_name
+from ...tools.safe_types import type_name
 from ...wire.console import uncoloured
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_middle

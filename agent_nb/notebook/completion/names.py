@@ -3,7 +3,7 @@
 Rules
 - No network, no key and no import of another package: only what this process, its configuration
   and the folder know.
-- No foreign object is asked for anything: variables are looked at by `tools.looks`.
+- No foreign object is asked for anything: variables are looked at by `tools.safe_types`.
 - Every list is short: `MOST` names, of files those of one folder.
 """
 
@@ -20,10 +20,17 @@ from ...host import plugins
 from ...models import choose, config
 from ...tools.base import Tool
 from ...tools.describe import user_variables
-from ...tools.looks import defines, entries, exactly, is_a, module_of, offered
 from ...tools.mcp import config_file
 from ...tools.mcp.references import PREFIX
 from ...tools.mcp.server import Server
+from ...tools.safe_types import (
+    defines_name,
+    is_a,
+    is_exactly,
+    module_name,
+    public_name,
+    text_entries,
+)
 from ...tools.standing import STANDING
 from ...tools.toolset import of_plugin
 from ..cell.offered_cells import offers
@@ -51,7 +58,7 @@ def models(session: Session, begun: str) -> Iterator[str]:
     """
     file = _config()
     if "/" not in begun:
-        yield from (name for name, value in _named(session) if defines(value, "stream"))
+        yield from (name for name, value in _named(session) if defines_name(value, "stream"))
         chosen = (session.defaults()["model"], os.environ.get("AGENT_NB_MODEL", ""), file.model)
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in providers(session, begun))
@@ -100,16 +107,15 @@ def servers(session: Session, begun: str) -> list[str]:
 
 def _usable(value: Any) -> bool:
     """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
-    if exactly(value, (types.FunctionType,)):
-        named = value.__module__  # which may be any object
-        return type(named) is not str or named.partition(".")[0] != _OURS
-    return exactly(value, (Tool, Server)) or defines(value, "as_tool")
+    if is_exactly(value, (types.FunctionType,)):
+        return module_name(value).partition(".")[0] != _OURS
+    return is_exactly(value, (Tool, Server)) or defines_name(value, "as_tool")
 
 
 def _named(session: Session) -> Iterator[tuple[str, Any]]:
     """Yield the user's variables, ours among them."""
     hidden = session.shell.user_ns_hidden
-    for name, value in entries(session.shell.user_ns):
+    for name, value in text_entries(session.shell.user_ns):
         if name.isidentifier() and not name.startswith("_") and hidden.get(name) is not value:
             yield name, value
 
@@ -118,20 +124,20 @@ def variables(session: Session, begun: str) -> Iterable[str]:
     """Return the variables that hold data."""
     shell = session.shell
     found = user_variables(shell.user_ns, shell.user_ns_hidden)
-    return [n for n, v in found.items() if not exactly(v, (types.FunctionType, type))]
+    return [n for n, v in found.items() if not is_exactly(v, (types.FunctionType, type))]
 
 
 def tables(session: Session, begun: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
     found = list(_named(session))
-    yield from (n for n, v in found if offered(v) in FRAMES)
-    yield from (n for n, v in found if exactly(v, (list, tuple)) and v)
+    yield from (n for n, v in found if public_name(v) in FRAMES)
+    yield from (n for n, v in found if is_exactly(v, (list, tuple)) and v)
 
 
 def types_(session: Session, begun: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
     for name, value in _named(session):
-        if is_a(value, type) and module_of(value).partition(".")[0] != _OURS:
+        if is_a(value, type) and module_name(value).partition(".")[0] != _OURS:
             yield name
     yield from ("str", "int", "float", "bool")
 
@@ -140,7 +146,7 @@ def images(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files of pictures."""
     for name, value in _named(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
-        if exactly(value, (bytes,)) or any(defines(value, method) for method in shows):
+        if is_exactly(value, (bytes,)) or any(defines_name(value, method) for method in shows):
             yield name
     yield from files(*IMAGES)(session, begun)
 
