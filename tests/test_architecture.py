@@ -228,12 +228,12 @@ def test_the_rooms_of_plugins_are_packages():
 DOORS = {
     "record": 162,
     "tools": 91,
-    "events": 80,
-    "models": 77,
+    "events": 81,
+    "models": 76,
     "wire": 57,
     "agent": 69,
     "host": 45,
-    "notebook": 42,
+    "notebook": 41,
     "view": 34,
     "runner": 20,
     "codecs": 19,
@@ -243,8 +243,8 @@ DOORS = {
     "external": 6,
     "dialects": 4,
 }
-CROSSING_IN_ALL = 742
-VISIBLE = 228  # files that are imported from another room, doors aside
+CROSSING_IN_ALL = 741
+VISIBLE = 229  # files that are imported from another room, doors aside
 
 
 @pytest.mark.parametrize("room", import_graph.FLOOR)

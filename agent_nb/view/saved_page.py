@@ -57,7 +57,7 @@ def saved_forms(
         events = [e for e in closed(list(events)) if e.span or e.type not in ("interrupt", "end")]
     context = Context(thoughts=thoughts, alive=fate == "going on")
     said = {
-        "going on": (T(f"Saved while the run went on. Run {recovery.run}", tone="muted"),),
+        "going on": recovery.words("Saved while the run went on. If it has ended since"),
         "gone": recovery.words("The kernel ended before the run did. To have what came"),
         "ended": recovery.words("The run ended, and this page did not hear of it. To have it here"),
         "unknown": recovery.words("It is not known how this run ended. To have it here"),

@@ -24,9 +24,9 @@ from agent_nb.tools.describe import (
     describe,
     listing,
     preview,
-    tokens,
     user_variables,
 )
+from agent_nb.tools.variable_facts import count_tokens
 
 DAY = datetime.datetime.fromisoformat("2024-01-02")
 
@@ -88,7 +88,7 @@ def test_a_namespace_with_hostile_names_is_walked(tmp_path: Path) -> None:
 
 def test_all_of_them_stay_under_the_limit(tmp_path: Path) -> None:
     found = listing(user_variables(hostile(tmp_path), modules=True))
-    assert tokens(found) < TOKENS
+    assert count_tokens(found) < TOKENS
     assert len(found.splitlines()) >= 30
 
 
@@ -220,7 +220,7 @@ def test_a_list_of_variables_is_bounded_and_counts_what_it_leaves_out() -> None:
     assert len(lines) == VARIABLES + 1
     assert (lines[0], lines[-1]) == ("v00000: int", "… and 9,940 more variables")
     few = {f"f{n}": pd.DataFrame(np.zeros((1, 60))) for n in range(30)}
-    assert tokens(listing(few)) <= TOKENS
+    assert count_tokens(listing(few)) <= TOKENS
     assert "f0: pandas.DataFrame 1×60 (0: float64" in listing(few)
     wide = pd.DataFrame({"長" * 99 + str(n): [n] for n in range(60)})
     lines = listing({"v": wide, "w": wide, "x": 1}).splitlines()
