@@ -27,13 +27,13 @@ def small():
 def times(monkeypatch):
     """How often servers were opened."""
     seen = []
-    opened = opening.opened
+    opened = opening.open_references
 
     async def counted(*given):
         seen.append(1)
         return await opened(*given)
 
-    monkeypatch.setattr(opening, "opened", counted)
+    monkeypatch.setattr(opening, "open_references", counted)
     return seen
 
 
