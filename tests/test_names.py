@@ -15,7 +15,7 @@ MODULES = import_graph.modules(CHECKOUT)
 
 ONE_WORD_LEAVES_ROOM = 225
 ONE_WORD_LEAVES_FILE = 652
-PARAMETERS = 273  # that have a participle for a name
+PARAMETERS = 272  # that have a participle for a name
 FIELDS = 127
 MODULES_NAMED_SO = 3
 OF_THOUSAND = 47  # names that are bound

@@ -23,7 +23,7 @@ from .safe_types import ABSENT, is_a, module_space, public_name, read_field, typ
 
 COLUMNS = 60
 _BITS = 8
-_USER_DTYPES = 256  # from this number on a dtype of NumPy is somebody's own
+_USER_DTYPES = 256  # from this number on a dtype of NumPy belongs to a user
 _NUMPY_TEXTS = {"U": "str", "S": "bytes"}
 _STORES = ("_ndarray", "_data", "_pa_array", "_left")
 _ARRAY_NAMES = {
@@ -82,7 +82,7 @@ def _numpy_dtype(dtype: Any) -> str:
     """Return the name of a dtype; its `repr` would show what users put into it."""
     if dtype.num >= _USER_DTYPES:
         return type_name(dtype.type)
-    if dtype.kind == "V":  # its type may be somebody's subclass
+    if dtype.kind == "V":  # its type may be a user's subclass
         size = dtype.itemsize * _BITS
         return f"structured of {len(dtype.names)}" if dtype.names else f"void{size}"
     return _NUMPY_TEXTS.get(dtype.kind) or str(dtype.name)

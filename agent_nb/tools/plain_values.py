@@ -7,7 +7,7 @@ Rules
 - Only exact types are written, for a subclass may have a `__str__` of its own; so may the zone of a
   time, which counts only if it is one of the standard library.
 - A function is read from its code object. Annotations and defaults are not looked at, for their
-  text would be somebody's `__repr__`.
+  text would be a user's `__repr__`.
 - A text passes the caller's secret filter, with as much after it as a key may be long, before it is
   cut.
 - Sets are looked into whole or not at all: their order differs from process to process.

@@ -161,7 +161,7 @@ def test_columns_that_were_added_and_moved_stand_in_their_order() -> None:
 
 
 def foreign() -> Any:
-    """Return an array of somebody's own class; nothing may be asked of it once it is in a frame."""
+    """Return an array of a user's class; nothing may be asked of it once it is in a frame."""
     kind = type("Foreign", (pd.arrays.IntegerArray,), {"__module__": "theirs"})
     return kind(np.array([1, 2]), np.array([False, False]))
 

@@ -83,8 +83,8 @@ class RunReader:
     def _derived(self, cls: type[Event], **fields: Any) -> Event:
         return self._run.derived(cls, **self._where, **fields)
 
-    def _implicit(self, match: Match, given: str, name: str) -> list[Event]:
-        return self._run.implicit_call(match, given, **self._where, name=name)
+    def _implicit(self, match: Match, wire_id: str, name: str) -> list[Event]:
+        return self._run.implicit_call(match, wire_id, **self._where, name=name)
 
     def _nested(self, call_id: str, child_run: str, obj: Obj) -> list[Event]:
         """Return the events of a sub-agent's event."""
