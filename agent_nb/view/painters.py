@@ -53,10 +53,10 @@ class DisplayPainter(Painter, Protocol):
 
 
 class Watched:
-    """The views of a page by a clock; `reopened`: another page was opened after the first."""
+    """The views of a page by a clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.views, self.reopened = Views(), False
+        self.views = Views()
         self._clock = clock
 
     def count(self, number: int) -> None:
@@ -65,7 +65,6 @@ class Watched:
 
     def opened(self) -> None:
         """Note that a page opens."""
-        self.reopened = self.reopened or self.views.counted
         self.views.opened(self._clock())
 
     def act(self) -> Act:
@@ -162,11 +161,11 @@ class WidgetPainter:
         self.board.unwatch()
 
     def close(self) -> None:
-        """Close the widgets, unless a page was opened during the run.
+        """Close the widgets, unless a page was opened or the cell moved during the run.
 
-        That page does not hear what takes the place of the display: it keeps the widgets.
+        What takes the place of the display is not heard there: the widgets stay, and show the end.
         """
-        if not self._watched.reopened:
+        if not self.views.shown_again:
             self.board.close()
 
 

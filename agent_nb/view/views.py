@@ -8,7 +8,8 @@ Rules
 - Where no view was ever counted, nothing is known, and nothing is ever lost.
 - A page that opens replaces another or joins it, and a page that closes sends nothing: counting
   starts again at 0, and the new page has `OPENING` seconds to show the card.
-- A moved cell loses its view for a moment; only a loss of `GONE` seconds counts.
+- A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. From then on its
+  output area does not hear what takes the place of a display (JupyterLab 4.6), so it is noted.
 - Front ends report views on several threads.
 """
 
@@ -23,16 +24,18 @@ OPENING = 30.0  # s for a page that opens to show the card
 #: What to do: draw the page again where it stands, or display it anew.
 Act = Literal["", "redraw", "display"]
 Plan = tuple[tuple[float, Act], ...]  # what to do without a view, each after so many seconds
+MISSED: Plan = ((GONE, "display"), (SHOWN, ""))
 
 
 class Views:
     """The views of one live page. `counted`: there was one; `lost`: there is none, for good.
 
-    A page that is lost is found again if a view appears after all.
+    A page that is lost is found again if a view appears after all. `shown_again`: the front end
+    made a new view of the page by itself, after a page was opened or the cell was moved.
     """
 
     def __init__(self) -> None:
-        self.counted = self.lost = False
+        self.counted = self.lost = self.shown_again = False
         self._number = 0
         self._since = 0.0
         self._plan: Plan = ()
@@ -48,9 +51,10 @@ class Views:
             seen = number > 0 or (self.counted and number > self._number)
             self._number = number
             if seen:
+                self.shown_again = self.shown_again or self._plan == MISSED
                 self.counted, self.lost, self._plan = True, False, ()
             elif self.counted and not self.lost and (self._opening or not self._plan):
-                self._since, self._plan = now, ((GONE, "display"), (SHOWN, ""))
+                self._since, self._plan = now, MISSED
             self._opening = False
 
     def opened(self, now: float) -> None:
@@ -58,6 +62,7 @@ class Views:
         with self._lock:
             self._number = 0
             if self.counted:
+                self.shown_again = True
                 self.lost, self._opening, self._since = False, True, now
                 self._plan = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))
 

@@ -63,9 +63,9 @@ def approve(front):
     front.sees(1, "That is all.")
 
 
-def widgets(nb):
+def widgets(nb, cell=1):
     """Return how often a saved cell has a live view."""
-    return sum(WIDGET in output.get("data", {}) for output in nb.cells[1].outputs)
+    return sum(WIDGET in output.get("data", {}) for output in nb.cells[cell].outputs)
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -157,6 +157,12 @@ def test_a_moved_question_stays_where_it_is(opened):
     front.button(0, "Approve").click()
     front.sees(0, "That is all.")
     assert front.output(0).locator(".jp-OutputArea-child").count() == 1
+    assert front.button(0, "■ Stop").count() == 0
+    front.shot("moved-end")
+    nb = front.save()
+    assert widgets(nb, 0) == 0
+    assert "That is all." in nb.cells[0].outputs[0].data["text/plain"]
+    assert front.value("sent") == ["hello"]
 
 
 def test_a_page_that_opens_without_the_question_denies_it_in_the_end(opened):

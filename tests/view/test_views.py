@@ -43,6 +43,25 @@ def test_a_moved_cell_is_no_loss(seen):
     assert not seen.lost
 
 
+def test_a_moved_cell_and_an_opened_page_are_shown_again_by_the_front_end(seen):
+    assert not seen.shown_again
+    seen.count(0, 10.0)
+    assert not seen.shown_again
+    seen.count(1, 10.2)
+    assert seen.shown_again
+    reloaded = Views()
+    reloaded.count(1, 0.0)
+    reloaded.opened(1.0)
+    assert reloaded.shown_again
+
+
+def test_a_page_that_was_displayed_anew_is_not_shown_again_by_the_front_end(seen):
+    seen.count(0, 10.0)
+    assert seen.act(10 + GONE) == "display"
+    seen.count(1, 11 + GONE)
+    assert not seen.shown_again
+
+
 def test_a_page_without_views_is_displayed_once_more_and_then_lost(seen):
     seen.count(0, 10.0)
     times = (10 + GONE - 0.1, 10 + GONE, 10 + GONE + SHOWN - 0.1)
