@@ -129,9 +129,9 @@ class Agent(PromptAgent):
         the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
         `map`. Raises UsageError before the first request for what cannot be asked or scored.
         """
-        from .eval.evaluate import evaluate
+        from .eval.evaluate import evaluate_prompt
 
-        return await evaluate(
+        return await evaluate_prompt(
             self,
             data,
             prompt,
@@ -154,5 +154,5 @@ class Agent(PromptAgent):
         """
         __tracebackhide__ = True
         instead = "found = await agent.eval(data, prompt, score=…)"
-        found: Evaluation = finished(lambda: self.eval(data, prompt, **options), instead)
-        return found
+        evaluation: Evaluation = finished(lambda: self.eval(data, prompt, **options), instead)
+        return evaluation

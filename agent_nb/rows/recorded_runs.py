@@ -81,7 +81,7 @@ class Runs(Sequence[Run]):
 
 def runs(path: str | os.PathLike[str]) -> Runs:
     """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob."""
-    found: list[Run] = []
+    recorded: list[Run] = []
     problems: list[str] = []
     seen: set[tuple[str, str]] = set()
     paths = notebooks(path)
@@ -99,8 +99,8 @@ def runs(path: str | os.PathLike[str]) -> Runs:
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")
             elif (key := (run.id, str(item.record.get("hash", "")))) not in seen:
                 seen.add(key)
-                found.append(run)
-    return Runs(found, problems)
+                recorded.append(run)
+    return Runs(recorded, problems)
 
 
 def _began(log: Sequence[Event]) -> float:

@@ -7,7 +7,7 @@ import pytest
 from agent_nb import Scripted
 from agent_nb.record.record import KEY
 from agent_nb.record.signing import sign
-from agent_nb.rows.map.kept.stored import folder
+from agent_nb.rows.map.kept.stored import stores_folder
 
 ASK = "Classify {{ text }}"
 TEXTS = ["good", "bad"]
@@ -24,7 +24,7 @@ def mapped(nb, model, line="", **options):
 
 
 def files():
-    return list(folder().glob("*"))
+    return list(stores_folder().glob("*"))
 
 
 def said(nb):

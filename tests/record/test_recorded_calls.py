@@ -13,7 +13,7 @@ from agent_nb.record.diff import items
 from agent_nb.record.inner_records import KIND
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.recorded_calls import count_equal, digest_calls, list_calls
-from agent_nb.rows.map.kept.recorded import folded
+from agent_nb.rows.map.kept.recorded import fold_records
 
 
 def call(name, code, *, span="", status="ok", started=True, approved=None):
@@ -34,7 +34,7 @@ def record(*parts, rows=None):
         for event in part:
             log.append(event)
     if rows:
-        log.append(e.State(kind=KIND, payload=folded(rows)))
+        log.append(e.State(kind=KIND, payload=fold_records(rows)))
     log.append(e.End())
     return run_record(log, cap=10**8)
 

@@ -164,9 +164,9 @@ def unplayable(stream: Stream, tape: Tape) -> str:
 
 def to_finish(tape: Tape) -> bool:
     """Return whether a map of the user's own has rows that failed, which are asked again."""
-    from ...rows.map.kept.recorded import failed
+    from ...rows.map.kept.recorded import count_failed_rows
 
-    return tape.own and failed(tape.events) > 0
+    return tape.own and count_failed_rows(tape.events) > 0
 
 
 def lacking(lost: Sequence[Row], stream: MapStream) -> str:

@@ -33,7 +33,7 @@ from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
 from ...rows.agent import Agent
-from ...rows.map.kept.recorded import failed
+from ...rows.map.kept.recorded import count_failed_rows
 from ...view.format import clip, plural
 from ..files.library import File
 from ..identity import Cell
@@ -136,7 +136,7 @@ def _state(found: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, 
     if found.record is not None:
         tape = Tape.of(found.record, checked=True)
         differs = listed(compare(tape, agent.tools, namespace).used)
-        lost = failed(tape.events)
+        lost = count_failed_rows(tape.events)
         again = f"{plural(lost, 'row')} failed and will be asked again" if lost else ""
         return ("stale", differs) if differs else (found.status, again)
     changed = f"{', '.join(found.changed)} changed" if found.changed else ""

@@ -15,7 +15,7 @@ from ...errors import UsageError
 from ...host.paths import tilde
 from ...record.record import Record, events_of
 from ...rows.map.kept import forgetting
-from ...rows.map.kept.stored import folder
+from ...rows.map.kept.stored import stores_folder
 from ...view.format import clip, plural
 from .recovery import date
 
@@ -32,7 +32,7 @@ def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
 
 def listing(ids: Collection[str]) -> Sequence[Sequence[str]]:
     """Return the stores of the maps with these `ids` as rows of a table; nothing without one."""
-    found = [kept for kept in forgetting.listed() if kept.file.stem in ids]
+    found = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
     rows = [
         (
             clip(" · ".join(kept.said), LONGEST) or "?",
@@ -47,17 +47,17 @@ def listing(ids: Collection[str]) -> Sequence[Sequence[str]]:
 
 def remark() -> str:
     """Return where the stores are and how to remove them, "" if there are none."""
-    found = forgetting.listed()
+    found = forgetting.list_stores()
     if not found:
         return ""
     total = _size(sum(kept.size for kept in found))
     count = plural(len(found), "store")
-    return f"{count} of maps ({total}) in {tilde(folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+    return f"{count} of maps ({total}) in {tilde(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
 def question() -> str:
     """Return what is asked before every stored row is removed, "" if there are none."""
-    found = forgetting.listed()
+    found = forgetting.list_stores()
     rows = sum(kept.rows or 0 for kept in found)
     if not rows:
         return ""
@@ -74,7 +74,7 @@ def forget(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[st
     count, faults = 0, []
     for id_, store in maps:
         try:
-            count += forgetting.forget(id_, store)
+            count += forgetting.forget_map_rows(id_, store)
         except UsageError as fault:
             faults.append(str(fault))
     return count, faults

@@ -52,8 +52,8 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
     @property
     def changes(self) -> dict[str, int]:
         """How many rows improved, got worse, stayed the same, and are missing a score."""
-        found = [pair.change for pair in self.pairs]
-        return {change: found.count(change) for change in CHANGES}
+        changes = [pair.change for pair in self.pairs]
+        return {change: changes.count(change) for change in CHANGES}
 
     @property
     def cost(self) -> float | None:
@@ -76,16 +76,16 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
     def notes(self) -> list[str]:
         """What else differs between the two, in sentences."""
         a, b = self.a, self.b
-        found = []
+        notes = []
         if a.scored_by != b.scored_by:
-            found.append(f"The two are scored differently: {a.scored_by}, and {b.scored_by}.")
+            notes.append(f"The two are scored differently: {a.scored_by}, and {b.scored_by}.")
         if a.failed_as != b.failed_as:
-            found.append("Answers that failed count differently on the two sides.")
+            notes.append("Answers that failed count differently on the two sides.")
         if a.repeats != b.repeats:
-            found.append(
+            notes.append(
                 f"Each row was asked {_times(a.repeats)}, and {_times(b.repeats)}: tokens and cost count all answers."
             )
-        return found
+        return notes
 
 
 def changed_pairs(pairs: Sequence[Pair]) -> list[Pair]:

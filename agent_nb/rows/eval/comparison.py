@@ -10,7 +10,7 @@ from . import plot, score_frame, summary
 from .compared import Compared, changed_pairs
 from .evaluation import Evaluation
 from .intervals import check_level
-from .pairing import paired
+from .pairing import pair_rows
 from .statistic import of_pairs
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def compare(
     `on`: the columns that name a row; by default all its values do. `level`: of the interval; by
     default that of `a`. Raises UsageError if the two are not evaluations of the same rows.
     """
-    for side, given in (("a", a), ("b", b)):
-        if not isinstance(given, Evaluation):
+    for side, evaluation in (("a", a), ("b", b)):
+        if not isinstance(evaluation, Evaluation):
             raise UsageError(
-                f"compare takes two evaluations; {side} is a {type(given).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
+                f"compare takes two evaluations; {side} is a {type(evaluation).__name__}. Write compare(await agent.eval(…), await other.eval(…))."
             )
-    pairs = paired(a, b, (on,) if isinstance(on, str) else on)
+    pairs = pair_rows(a, b, (on,) if isinstance(on, str) else on)
     both = [p for p in pairs if p.difference is not None]
     statistic = of_pairs(
         [_known(p.a.score) for p in both],

@@ -42,7 +42,7 @@ _OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "lat
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
 
-async def evaluate(
+async def evaluate_prompt(
     agent: Configuration,
     data: Any,
     prompt: str,
@@ -65,7 +65,7 @@ async def evaluate(
     asking = MapOptions(
         repeats=repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
     ).checked()
-    rows = sampled(rows_of(data, limit), sample, seed)
+    rows = sample_rows(rows_of(data, limit), sample, seed)
     kind = agent.output if output is None else OutputType(output)
     beside = {name: options[name] for name in _SHARED if name in options}
     scorer = scorer_of(
@@ -112,7 +112,7 @@ class Scoring:
             candidates = candidates_of(
                 self._rows, stream.rows, stream.results, self._output, stream.pictures
             )
-            self._found = candidates, await scored(self._scorer, candidates)
+            self._found = candidates, await score_candidates(self._scorer, candidates)
         return self._found
 
     async def finish(self, stream: MapStream) -> Finished:
@@ -140,8 +140,8 @@ def scorer_of(
     if expected is not None and expected not in rows:
         raise UsageError(f"expected={expected!r} names no column. {rows.hint(expected)}")
     if isinstance(score, Configuration):
-        found = EXPECTED if expected is None and EXPECTED in rows else expected
-        return JudgeScore(score, found, msgspec.structs.replace(options, repeats=1), beside)
+        column = EXPECTED if expected is None and EXPECTED in rows else expected
+        return JudgeScore(score, column, msgspec.structs.replace(options, repeats=1), beside)
     if isinstance(score, str):
         return ColumnScore(score, rows.names, output)
     if callable(score):
@@ -151,7 +151,7 @@ def scorer_of(
     )
 
 
-def sampled(rows: Rows, sample: int | None, seed: int) -> Rows:
+def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     """Return `sample` rows at random, in the order of the data; None, or few rows: all."""
     if sample is None:
         return rows
@@ -176,7 +176,7 @@ def _items(items: Sequence[Any], places: list[int]) -> list[Any]:
 
 def candidates_of(
     rows: Rows,
-    asked: Sequence[Row],
+    asked_rows: Sequence[Row],
     results: Sequence[RowResult],
     output: OutputType | None,
     pictures: Callable[[Row], Sequence[Any]],
@@ -197,7 +197,7 @@ def candidates_of(
             if output is None or result.status != "ok"
             else typed_output(result, output),
         )
-        for row, result in zip(asked, results, strict=True)
+        for row, result in zip(asked_rows, results, strict=True)
     ]
 
 
@@ -210,16 +210,16 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise UsageError(unknown_name("option", unknown, known, hint=hint))
 
 
-async def scored(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
+async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:
     """Return a score for each candidate; an answer that failed keeps the error of its run."""
     good = [c for c in candidates if c.result.status == "ok"]
-    found = await scorer.score(good)
-    each = iter(found.each)
+    scores = await scorer.score(good)
+    each = iter(scores.each)
     return Scores(
         [next(each) if c.result.status == "ok" else _failed(c) for c in candidates],
-        found.bounded,
-        found.tokens,
-        found.cost,
+        scores.bounded,
+        scores.tokens,
+        scores.cost,
     )
 
 

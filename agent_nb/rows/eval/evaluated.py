@@ -15,7 +15,7 @@ import msgspec
 
 from ...agent.typed.output_type import OutputType
 from ..map.table.rows import Rows
-from .scores import ScoredRow, failures, total
+from .scores import ScoredRow, count_failures, sum_costs
 from .statistic import StatisticResult, of_rows
 
 
@@ -26,7 +26,7 @@ class Spent(msgspec.Struct, frozen=True):
     cost: float | None = None
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(self.tokens + other.tokens, total((self.cost, other.cost)))
+        return Spent(self.tokens + other.tokens, sum_costs((self.cost, other.cost)))
 
 
 class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
@@ -61,7 +61,9 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
             level=about.get("level", 0.95),
             bounded=about.get("bounded", False) and _possible(about.get("failed_as")),
         )
-        answering = Spent(sum(r.input + r.written for r in results), total(r.cost for r in results))
+        answering = Spent(
+            sum(r.input + r.written for r in results), sum_costs(r.cost for r in results)
+        )
         return cls(scored=tuple(scored), statistic=statistic, answering=answering, **about)
 
     @property
@@ -82,7 +84,7 @@ class Evaluated(StatisticResult, frozen=True, kw_only=True, eq=False):
     @property
     def failures(self) -> dict[str, int]:
         """How many answers have no score, by kind of error."""
-        return failures(self.scored)
+        return count_failures(self.scored)
 
     @property
     def unsteady(self) -> int:

@@ -40,7 +40,7 @@ class Evaluation(Evaluated, frozen=True, kw_only=True, eq=False):
         return plot.plot_scores(self, ax)
 
     def __repr__(self) -> str:
-        return f"<Evaluation {summary.line(self)}>"
+        return f"<Evaluation {summary.evaluation_line(self)}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return summary.of_evaluation(self)

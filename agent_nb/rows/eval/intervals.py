@@ -51,14 +51,14 @@ def check_level(level: float) -> float:
     return level
 
 
-def mean(values: Sequence[float]) -> float:
+def exact_mean(values: Sequence[float]) -> float:
     """Return the mean, correctly rounded whatever the order of the values."""
     return fsum(values) / len(values)
 
 
 def deviation(values: Sequence[float]) -> float:
     """Return the standard deviation of a sample (n - 1); 0.0 for one value."""
-    middle = mean(values)
+    middle = exact_mean(values)
     return sqrt(fsum((v - middle) ** 2 for v in values) / max(len(values) - 1, 1))
 
 
@@ -67,18 +67,18 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | N
     if len(values) < FEWEST or min(values) == max(values):
         return None
     half = t_critical(level, len(values) - 1) * deviation(values) / sqrt(len(values))
-    middle = mean(values)
+    middle = exact_mean(values)
     return Interval(middle - half, middle + half, level, "t")
 
 
-def wilson(yes: int, of: int, level: float = LEVEL) -> Interval | None:
+def wilson_interval(yes: int, of: int, level: float = LEVEL) -> Interval | None:
     """Return Wilson's interval of the share `yes / of`; None for few rows."""
     if of < FEWEST:
         return None
     return Interval(*_wilson(yes, of, _normal(level)), level, "Wilson")
 
 
-def newcombe(
+def newcombe_interval(
     both: int, only_a: int, only_b: int, neither: int, level: float = LEVEL
 ) -> Interval | None:
     """Return Newcombe's interval of the share of b minus that of a over the same rows.

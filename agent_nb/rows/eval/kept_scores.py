@@ -22,7 +22,7 @@ from typing import Any
 from ...agent.replay_check import Change, Checked
 from ...record.packing import digest
 from ...view.format import plural
-from .intervals import mean
+from .intervals import exact_mean
 from .scores import Candidate, Score
 
 KIND = "map.scores"  # of the state that holds them
@@ -39,12 +39,12 @@ def scores_payload(
     """Return the scores as the payload of the state; `inputs`: what the scorer depends on."""
     values = [score.value for score in scores]
     known = [value for value in values if value is not None]
-    kept: dict[str, Any] = {"by": scored_by, **inputs}
+    head: dict[str, Any] = {"by": scored_by, **inputs}
     if len(values) > MOST:
-        kept = {k: digest(v) if isinstance(v, list) else v for k, v in kept.items()}
-        return {**kept, "count": len(values), "mean": mean(known), "digest": digest(values)}
+        head = {k: digest(v) if isinstance(v, list) else v for k, v in head.items()}
+        return {**head, "count": len(values), "mean": exact_mean(known), "digest": digest(values)}
     rows = [[c.place, c.repeat] for c in candidates]
-    return {**kept, "rows": rows, "scores": values}
+    return {**head, "rows": rows, "scores": values}
 
 
 def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
@@ -57,8 +57,8 @@ def compare_scores(recorded: Any, fresh: Mapping[str, Any]) -> Checked:
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     head = f"the evaluation ({new['by']}) changed since the recording"
-    if words := _scores(old, new):
-        yield Change(text=f"{head}: {words}")
+    if difference := _scores(old, new):
+        yield Change(text=f"{head}: {difference}")
     elif old.get("code", "") != new.get("code", ""):
         yield Change(text=f"{head}: its code, but no score", warning=True)
     if old.get("by") != new["by"]:
@@ -95,8 +95,8 @@ def _named(new: Mapping[str, Any], at: Sequence[int]) -> str:
     rows = new.get("rows") or []
     if not at or at[0] >= len(rows):
         return ""
-    place, repeat = rows[at[0]]
-    return f", first of row {place}" + (f", repeat {repeat}" if repeat else "")
+    position, repeat = rows[at[0]]
+    return f", first of row {position}" + (f", repeat {repeat}" if repeat else "")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -52,7 +52,7 @@ def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> 
     return digest([[str(name), _plain(values[name])] for name in names], 32)
 
 
-def paired(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
+def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:
     """Return the rows of a, each with the same row of b. Raises UsageError."""
     _check(a, on, "a")
     _check(b, on, "b")
@@ -103,5 +103,5 @@ def _different(
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON; one that JSON cannot hold is named with its type."""
-    found, changed = nearest(value)
-    return {type(value).__qualname__: found} if changed else found
+    plain, changed = nearest(value)
+    return {type(value).__qualname__: plain} if changed else plain

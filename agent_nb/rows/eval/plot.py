@@ -19,7 +19,7 @@ from ...view.format import clip
 from .compared import Compared
 from .evaluated import Evaluated
 from .intervals import Interval
-from .summary import number, span
+from .summary import format_interval, format_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,10 +109,10 @@ def _interval(ax: Axes, mean: float, interval: Interval | None, height: float) -
 
 
 def _figure(mean: float | None, interval: Interval | None, *, signed: bool = False) -> str:
-    said = f"{'mean difference' if signed else 'mean'} {number(mean, signed=signed)}"
+    text = f"{'mean difference' if signed else 'mean'} {format_score(mean, signed=signed)}"
     if interval is None:
-        return f"{said}, no interval"
-    return f"{said}, {interval.level * 100:g} % interval {span(interval, signed=signed)}"
+        return f"{text}, no interval"
+    return f"{text}, {interval.level * 100:g} % interval {format_interval(interval, signed=signed)}"
 
 
 def _counts(of: Compared) -> str:
@@ -143,6 +143,6 @@ def _axes(height: float) -> Axes:
         from matplotlib import pyplot
     except ImportError:
         raise MissingExtra("Matplotlib", "pip install 'jupyter-agent-nb[plots]'") from None
-    made: Any = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
-    axes: Axes = made[1]
+    figure: Any = pyplot.subplots(figsize=(_WIDTH, height), layout="constrained")
+    axes: Axes = figure[1]
     return axes

@@ -13,11 +13,11 @@ from typing import Any
 from ...wire.json_text import dumps
 from ..map.row import RowResult
 from ..map.table.answer_fields import Kind, Shape
-from ..map.table.frame_out import Column, beside, frame_out
+from ..map.table.frame_out import Column, add_columns, frame_out
 from .compared import Compared
 from .evaluated import Evaluated
 from .pairing import Pair
-from .scores import total
+from .scores import sum_costs
 
 Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {
@@ -26,7 +26,7 @@ _ROW: Columns = {
     "_reason": ("text", lambda row: row.scores[0].reason or None),
     "_error": ("text", lambda row: row.error or None),
     "_tokens": ("count", lambda row: sum(r.input + r.written for r in row.results)),
-    "_cost": ("float", lambda row: total(r.cost for r in row.results)),
+    "_cost": ("float", lambda row: sum_costs(r.cost for r in row.results)),
 }
 _ANSWER: Columns = {
     "score": ("float", lambda score: score.value),
@@ -34,8 +34,8 @@ _ANSWER: Columns = {
     "_unscored": ("text", lambda score: score.error or None),
 }
 _PAIR: Columns = {
-    "answer_a": ("text", lambda pair: said(pair.a.results[0])),
-    "answer_b": ("text", lambda pair: said(pair.b.results[0])),
+    "answer_a": ("text", lambda pair: format_answer(pair.a.results[0])),
+    "answer_b": ("text", lambda pair: format_answer(pair.b.results[0])),
     "score_a": ("float", lambda pair: pair.a.score),
     "score_b": ("float", lambda pair: pair.b.score),
     "difference": ("float", lambda pair: pair.difference),
@@ -47,11 +47,11 @@ def row_frame(evaluation: Evaluated) -> Any:
     """Return one row for each row of the data; with one repeat, the answer stands beside it."""
     rows = evaluation.scored
     one = evaluation.repeats == 1
-    answer: Columns = {"answer": ("text", lambda row: said(row.results[0]))} if one else {}
+    answer: Columns = {"answer": ("text", lambda row: format_answer(row.results[0]))} if one else {}
     columns = {**answer, **_ROW}
     if not (one and evaluation.judged):
         del columns["_reason"]
-    return beside(evaluation.data, [row.place for row in rows], _made(columns, rows))
+    return add_columns(evaluation.data, [row.place for row in rows], _made(columns, rows))
 
 
 def answer_frame(evaluation: Evaluated) -> Any:
@@ -67,10 +67,10 @@ def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     """Return one row for each pair, with the values of its row of a."""
     one = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}
-    return beside(comparison.a.data, [pair.a.place for pair in pairs], _made(columns, pairs))
+    return add_columns(comparison.a.data, [pair.a.place for pair in pairs], _made(columns, pairs))
 
 
-def said(result: RowResult) -> str | None:
+def format_answer(result: RowResult) -> str | None:
     """Return an answer as text, a typed one as JSON; None for one that failed."""
     if result.status != "ok":
         return None

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ..map.row import RowResult
-from .intervals import mean
+from .intervals import exact_mean
 
 SCORE = "scoring"  # the kind of error of an answer that could not be scored
 UNSCORED = " could not be scored: "  # stands in such an error between the row and the reason
@@ -75,8 +75,8 @@ class ScoredRow(msgspec.Struct, frozen=True):
     def score(self) -> float | None:
         """The score of the row; None if it has none."""
         known = [self.failed if s.value is None else s.value for s in self.scores]
-        found = [v for v in known if v is not None]
-        return mean(found) if found else None
+        values = [v for v in known if v is not None]
+        return exact_mean(values) if values else None
 
     @property
     def error(self) -> str:
@@ -89,13 +89,13 @@ class ScoredRow(msgspec.Struct, frozen=True):
         return sum(s.value is None for s in self.scores)
 
 
-def failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
+def count_failures(rows: Iterable[ScoredRow]) -> dict[str, int]:
     """Return how many answers have no score of their own, by kind, the most frequent first."""
     counted = Counter(s.kind for row in rows for s in row.scores if s.value is None)
     return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def total(costs: Iterable[float | None]) -> float | None:
+def sum_costs(costs: Iterable[float | None]) -> float | None:
     """Return the sum of the costs that are known, in dollars; None if none is."""
     known = [c for c in costs if c is not None]
     return round(fsum(known), 12) if known else None

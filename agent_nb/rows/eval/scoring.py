@@ -89,16 +89,16 @@ class FunctionScore:
     async def _one(self, candidate: Candidate) -> Score:
         values = [NAMES[name](candidate) for name in self._names]
         try:
-            found = (
+            result = (
                 self._function(**dict(zip(self._names, values, strict=True)))
                 if self._by_name
                 else self._function(*values)
             )
-            value = await found if inspect.isawaitable(found) else found
+            value = await result if inspect.isawaitable(result) else result
             self._numbers = self._numbers or type(value).__name__ not in ("bool", "bool_")
             return _number(candidate, value)
         except Exception as error:  # the user's code
-            return faulty(candidate, f"{type(error).__name__}: {error}")
+            return failed_score(candidate, f"{type(error).__name__}: {error}")
 
 
 class ColumnScore:
@@ -125,7 +125,7 @@ class ColumnScore:
     def _one(self, candidate: Candidate) -> Score:
         expected = candidate.row.get(self._column)
         if expected is None:
-            return faulty(candidate, f"the column {self._column!r} holds no expected value")
+            return failed_score(candidate, f"the column {self._column!r} holds no expected value")
         answer = candidate.result.output
         if answer is None:
             answer = candidate.result.answer
@@ -166,7 +166,7 @@ def _expected(value: Any) -> Any:
     return nearest(_bare(value))[0]
 
 
-def faulty(candidate: Candidate, why: str) -> Score:
+def failed_score(candidate: Candidate, why: str) -> Score:
     """Return the score of an answer that could not be scored; the message names the row."""
     where = f"row {candidate.place}" + (f", repeat {candidate.repeat}" if candidate.repeat else "")
     return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
@@ -180,13 +180,13 @@ def _number(candidate: Candidate, value: Any) -> Score:
         number = math.nan
     if abs(number) <= LARGEST:
         return Score(number)
-    said = cut_end(repr(value), 80)
-    return faulty(
-        candidate, f"the function returned {said}; return a number up to {LARGEST:g}, or a bool"
+    shown = cut_end(repr(value), 80)
+    return failed_score(
+        candidate, f"the function returned {shown}; return a number up to {LARGEST:g}, or a bool"
     )
 
 
-def _parameters(function: Callable[..., Any], words: str) -> tuple[tuple[str, ...], bool]:
+def _parameters(function: Callable[..., Any], title: str) -> tuple[tuple[str, ...], bool]:
     """Return the names of the values to call with, and whether to pass them by name."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -200,7 +200,7 @@ def _parameters(function: Callable[..., Any], words: str) -> tuple[tuple[str, ..
     least = [p for p in needed if p in taken]
     if len(least) < len(needed) or len(least) > len(_IN_ORDER) or not parameters:
         raise UsageError(
-            f"The {words} cannot be called with an answer and a row. Write it as `def score(answer, row)`; it may also take `text` and `prompt`."
+            f"The {title} cannot be called with an answer and a row. Write it as `def score(answer, row)`; it may also take `text` and `prompt`."
         )
     return _IN_ORDER[: max(len(least), 1)], False
 

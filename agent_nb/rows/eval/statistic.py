@@ -13,7 +13,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .intervals import FEWEST, Interval, mean, mean_interval, newcombe, wilson
+from .intervals import (
+    FEWEST,
+    Interval,
+    exact_mean,
+    mean_interval,
+    newcombe_interval,
+    wilson_interval,
+)
 
 
 class Statistic(msgspec.Struct, frozen=True):
@@ -48,12 +55,16 @@ def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: boo
     if not scores:
         return Statistic(None, None, 0, "no row has a score")
     interval = (
-        wilson(int(sum(scores)), len(scores), level) if share else mean_interval(scores, level)
+        wilson_interval(int(sum(scores)), len(scores), level)
+        if share
+        else mean_interval(scores, level)
     )
     if interval is not None and bounded:
         interval = interval.within(0, 1)
     same = "all rows have the same score"
-    return Statistic(mean(scores), interval, len(scores), f"{of}; {_said(interval, scores, same)}")
+    return Statistic(
+        exact_mean(scores), interval, len(scores), f"{of}; {_said(interval, scores, same)}"
+    )
 
 
 def of_pairs(
@@ -67,14 +78,14 @@ def of_pairs(
     if shares:
         pairs = [*zip(a, b, strict=True)]
         cells = (pairs.count((1, 1)), pairs.count((1, 0)), pairs.count((0, 1)), pairs.count((0, 0)))
-        interval = newcombe(*cells, level)
+        interval = newcombe_interval(*cells, level)
     else:
         interval = mean_interval(differences, level)
     if interval is not None and bounded:
         interval = interval.within(-1, 1)
     what = "difference of two shares over" if shares else "mean difference of"
     return Statistic(
-        mean(differences),
+        exact_mean(differences),
         interval,
         len(a),
         f"{what} the same {_rows(len(a))}{_repeated(repeats, shares)}; {_said(interval, differences, 'all rows differ by the same')}",

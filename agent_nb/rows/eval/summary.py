@@ -20,7 +20,7 @@ from .compared import Compared
 from .evaluated import Evaluated, Spent
 from .intervals import Interval
 from .pairing import Pair
-from .score_frame import said
+from .score_frame import format_answer
 from .scores import UNSCORED, ScoredRow
 
 ROWS = 10  # of each table of rows
@@ -28,7 +28,7 @@ CELL, COLUMNS = 80, 2  # characters of a value, and columns of the data that are
 NONE = "–"
 
 
-def number(value: float | None, *, signed: bool = False) -> str:
+def format_score(value: float | None, *, signed: bool = False) -> str:
     """Return a score with three decimals, a large one with four digits; NONE for None."""
     if value is None:
         return NONE
@@ -38,38 +38,40 @@ def number(value: float | None, *, signed: bool = False) -> str:
     return text.replace("-", "−")
 
 
-def span(interval: Interval | None, *, signed: bool = False) -> str:
+def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
     """Return an interval as `0.790 to 0.881`."""
     if interval is None:
         return NONE
-    return f"{number(interval.low, signed=signed)} to {number(interval.high, signed=signed)}"
+    return f"{format_score(interval.low, signed=signed)} to {format_score(interval.high, signed=signed)}"
 
 
-def line(of: Evaluated) -> str:
+def evaluation_line(of: Evaluated) -> str:
     """Return an evaluation in one line of text."""
     name = f"{clip(of.name, 60)}: " if of.name else ""
-    interval = f" ({span(of.interval)})" if of.interval else ""
-    return join(f"{name}{number(of.mean)}{interval}", of.words, *unscored(of))
+    interval = f" ({format_interval(of.interval)})" if of.interval else ""
+    return join(f"{name}{format_score(of.mean)}{interval}", of.words, *unscored(of))
 
 
 def compared_line(of: Compared) -> str:
     """Return a comparison in one line of text."""
-    interval = f" ({span(of.interval, signed=True)})" if of.interval else ""
+    interval = f" ({format_interval(of.interval, signed=True)})" if of.interval else ""
     name = f"{clip(of.names[1], 60)} − {clip(of.names[0], 60)}"
-    return join(f"{name}: {number(of.difference, signed=True)}{interval}", of.words, changes(of))
+    return join(
+        f"{name}: {format_score(of.difference, signed=True)}{interval}", of.words, changes(of)
+    )
 
 
 def unscored(of: Evaluated) -> list[str]:
     """Return what has no score, and how it counts."""
-    words = []
+    remarks = []
     if kinds := of.failures:
         named = ", ".join(f"{n:,} {failure(kind)}" for kind, n in kinds.items())
-        words.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
+        remarks.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
     if of.failed_as is not None and kinds:
-        words.append(f"each counts as {of.failed_as:g}")
+        remarks.append(f"each counts as {of.failed_as:g}")
     elif of.failed:
-        words.append(f"{plural(of.failed, 'row')} left out")
-    return words
+        remarks.append(f"{plural(of.failed, 'row')} left out")
+    return remarks
 
 
 def changes(of: Compared) -> str:
@@ -93,7 +95,7 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
     failed = [r for r in of.scored if r.error]
     steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
     parts: list[Node] = [
-        _head(number(of.mean), of.interval, of.name),
+        _head(format_score(of.mean), of.interval, of.name),
         _muted(join(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
         *(_muted(word, "bad") for word in unscored(of)),
         _muted(_spent(of)),
@@ -112,7 +114,7 @@ def of_comparison(of: Compared) -> dict[str, str]:
     tone: Tone = ""
     if of.interval is not None:
         tone = "ok" if of.interval.low > 0 else "bad" if of.interval.high < 0 else "wait"
-    head = _head(number(of.difference, signed=True), of.interval, f"{b} − {a}", signed=True)
+    head = _head(format_score(of.difference, signed=True), of.interval, f"{b} − {a}", signed=True)
     parts: list[Node] = [
         head,
         Row((T(of.verdict, tone=tone, bold=True),), wrap=True),
@@ -139,7 +141,7 @@ def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = F
             T(f"{clip(name, 80)}  " if name else "", tone="muted"),
             T(figure, bold=True),
             T(f"  {level}", tone="muted"),
-            T(span(interval, signed=signed) if interval else ""),
+            T(format_interval(interval, signed=signed) if interval else ""),
         ),
         wrap=True,
     )
@@ -173,8 +175,8 @@ def _sides(of: Compared) -> Table:
     rows = [
         (
             clip(name, 60),
-            number(side.mean),
-            span(side.interval),
+            format_score(side.mean),
+            format_interval(side.interval),
             f"{side.rows - side.failed:,}",
             f"{spent.tokens:,}",
             NONE if spent.cost is None else money(spent.cost),
@@ -183,8 +185,8 @@ def _sides(of: Compared) -> Table:
     ]
     more = (
         "difference",
-        number(of.difference, signed=True),
-        span(of.interval, signed=True),
+        format_score(of.difference, signed=True),
+        format_interval(of.interval, signed=True),
         f"{of.rows:,}",
         f"{of.tokens:+,}".replace("-", "−"),
         NONE if of.cost is None else _signed_money(of.cost),
@@ -205,8 +207,8 @@ def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Ta
         (
             str(row.place),
             *_values(hide, row.values, names),
-            _cell(hide, said(row.results[0])),
-            number(row.score),
+            _cell(hide, format_answer(row.results[0])),
+            format_score(row.score),
             *((_cell(hide, row.scores[0].reason),) if judged else ()),
         )
         for row in rows[:ROWS]
@@ -223,10 +225,10 @@ def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
         (
             str(pair.a.place),
             *_values(hide, pair.a.values, names),
-            _cell(hide, said(pair.a.results[0])),
-            _cell(hide, said(pair.b.results[0])),
-            number(pair.a.score),
-            number(pair.b.score),
+            _cell(hide, format_answer(pair.a.results[0])),
+            _cell(hide, format_answer(pair.b.results[0])),
+            format_score(pair.a.score),
+            format_score(pair.b.score),
         )
         for pair in largest[:ROWS]
     ]

@@ -11,7 +11,7 @@ from .row import RowResult
 ENOUGH = 10  # rows
 
 
-class Alike:
+class RepeatedFailure:
     """Compares the rows of a map as they end."""
 
     def __init__(self) -> None:
@@ -23,9 +23,9 @@ class Alike:
         """Take a row that was asked; return why the map should end, or ""."""
         if self._other or result.status == "interrupted":
             return ""
-        said = (result.kind, result.error)
-        self._first = self._first or said
-        self._other = result.status != "error" or said != self._first
+        error = (result.kind, result.error)
+        self._first = self._first or error
+        self._other = result.status != "error" or error != self._first
         self._count += 1
         if self._other or self._count < ENOUGH:
             return ""

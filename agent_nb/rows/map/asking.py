@@ -32,7 +32,7 @@ from ...record.record import Record, run_record, status_of
 from ...tools.base import Decision, Question
 from .row import Row, RowResult
 from .row_clock import RowClock
-from .row_result import Beside, failed, result_of
+from .row_result import Beside, failed_result, result_of
 
 STOPPED = "stopped with its map"
 BROKEN = ("cut", "timeout")  # codes of faults that end an answer in the middle
@@ -102,14 +102,14 @@ class LocalRows:
             content=row.prompt, attachments=without_text(row.attachments), origin="user"
         )
         try:
-            given = msgspec.structs.replace(
+            inputs = msgspec.structs.replace(
                 self._alone, prompt=row.prompt, attachments=row.attachments
             )
-            made = plan(self._basis, log, given, self._notes, ask=_nobody, context=Context())
+            request = plan(self._basis, log, inputs, self._notes, ask=_nobody, context=Context())
             scope = anyio.CancelScope()
-            clock, loop = RowClock(scope), Loop(made, log, user, (), scope)
+            clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
-            return Answered(failed(fault, place=row.place, key=row.key)), log
+            return Answered(failed_result(fault, position=row.place, key=row.key)), log
         try:
             with stopping(clock):
                 await loop.run()
@@ -119,7 +119,7 @@ class LocalRows:
         for event in missing(log, STOPPED):
             log.append(event)
         beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
-        result = result_of(log, place=row.place, key=row.key, beside=beside)
+        result = result_of(log, position=row.place, key=row.key, beside=beside)
         return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
 
     async def aclose(self) -> None:

@@ -74,10 +74,10 @@ def exceeded_limit(
         (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),
         (cost_limit or 0, cost or 0.0, dollars(cost_limit or 0), about_dollars(cost or 0.0)),
     )
-    for limit, need, words, needed in table:
+    for limit, need, name, needed in table:
         if limit and need > limit:
             return (
-                f"The limit of {words} ends the map after about {int(rows * limit / need):,} of {rows:,} rows;"
+                f"The limit of {name} ends the map after about {int(rows * limit / need):,} of {rows:,} rows;"
                 f" all of them need about {needed}."
             )
     return ""

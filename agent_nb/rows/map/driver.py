@@ -28,17 +28,17 @@ from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
 from ..store.row_store import RowStore
-from .alike import Alike
+from .alike import RepeatedFailure
 from .asking import Answered, RowAsker
 from .budget import Budget
 from .finish import Finished
-from .kept.desk import Desk, Done, PlainDesk, StoreDesk
+from .kept.desk import Done, PlainRowQueue, RowQueue, StoreRowQueue
 from .kept.map_player import PlayRow
 from .map_log import MapLog
 from .options import MapOptions
 from .results import Results
 from .row import Row, RowResult
-from .row_result import failed, recorded_result
+from .row_result import failed_result, recorded_result
 
 Warn = Callable[[str], None]
 Say = Callable[[str], None]
@@ -98,7 +98,7 @@ class MapDriver:
         self._halted = False
         self._asking = 0
         self._left = 0  # rows that are to be asked and are not over
-        self._alike = Alike()
+        self._alike = RepeatedFailure()
         self._freed = asyncio.Event()
         self._error: events.Error | None = None
         self._found: dict[int, Record] = {}  # of rows that are to be played, by index
@@ -145,17 +145,17 @@ class MapDriver:
             return
 
         async def finishes() -> None:
-            made = await finish()
-            self._log.finish(made.kind, made.payload)
+            finished = await finish()
+            self._log.finish(finished.kind, finished.payload)
 
         await self._all([finishes()])
 
-    def _desk(self) -> Desk:
+    def _desk(self) -> RowQueue:
         store = self._job.store(self._log.warn)
         rows = [row for row in self._job.rows if not self._knows(row)]
         if store is None:
-            return PlainDesk(rows, self._deliver)
-        return StoreDesk(
+            return PlainRowQueue(rows, self._deliver)
+        return StoreRowQueue(
             rows,
             self._deliver,
             store,
@@ -169,12 +169,12 @@ class MapDriver:
         record = self._job.known.get(row.key)
         if record is None:
             return False
-        result = recorded_result(record, place=row.place, key=row.key, origin="record")
+        result = recorded_result(record, position=row.place, key=row.key, origin="record")
         if result.status == "ok":
             self._deliver(row, result, record)
         return result.status == "ok"
 
-    async def _rows(self, desk: Desk) -> None:
+    async def _rows(self, desk: RowQueue) -> None:
         ticking = asyncio.ensure_future(self._log.tick())
         try:
             await self._all([desk.find()])
@@ -205,23 +205,23 @@ class MapDriver:
 
     async def _opened(self, left: Sequence[Row]) -> RowAsker | None:
         """Return what asks the rows; None if the map was stopped meanwhile."""
-        found: list[RowAsker] = []
+        askers: list[RowAsker] = []
 
         async def opens() -> None:
-            found.append(await self._job.asker(left, self._log.say))
+            askers.append(await self._job.asker(left, self._log.say))
 
         await self._all([opens()])
-        return found[0] if found else None
+        return askers[0] if askers else None
 
     async def _play(self) -> None:
         """Play the rows that were found and touch the kernel, in the order of the data."""
-        found, self._found = sorted(self._found.items()), {}
-        for index, record in found:
+        recorded, self._found = sorted(self._found.items()), {}
+        for index, record in recorded:
             assert self._job.play is not None
             result = self._results[index]
             trust = result.origin == "record" or self._job.trust  # `known` is trusted
-            if words := await self._job.play(record, trust):
-                self._log.warn(f"Row {result.place} was found, but {words}", "drift")
+            if drift := await self._job.play(record, trust):
+                self._log.warn(f"Row {result.place} was found, but {drift}", "drift")
 
     async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Do all of it, or stop all of it; raise the first fault."""
@@ -250,7 +250,7 @@ class MapDriver:
         if not serving.cancelled() and serving.exception() is not None:
             self._halt()
 
-    async def _work(self, desk: Desk, asker: RowAsker) -> None:
+    async def _work(self, desk: RowQueue, asker: RowAsker) -> None:
         task = asyncio.current_task()
         assert task is not None
         # an asker may return the row of a task that was cancelled
@@ -262,10 +262,10 @@ class MapDriver:
                 self._over(desk, row, Answered(_unfinished(row)))
                 raise
             except Exception as fault:  # of this row: the others are asked
-                answered = Answered(failed(fault, place=row.place, key=row.key))
+                answered = Answered(failed_result(fault, position=row.place, key=row.key))
             self._over(desk, row, answered)
 
-    async def _next(self, desk: Desk) -> Row | None:
+    async def _next(self, desk: RowQueue) -> Row | None:
         """Return the next row, when there is room for it in the budget."""
         while not self._job.budget.fits(self._asking):
             self._freed.clear()
@@ -283,16 +283,16 @@ class MapDriver:
         self._asking -= 1
         self._freed.set()
 
-    def _over(self, desk: Desk, row: Row, answered: Answered) -> None:
+    def _over(self, desk: RowQueue, row: Row, answered: Answered) -> None:
         """Take what came of a row that was asked; end the map if that is a reason to."""
         self._leave()
         self._left -= 1
         result = self._named(answered.result)
         desk.give(Done(row, result, answered.record if result.run else None))
-        if (words := self._job.budget.add(result)) and self._left:
-            self.cancel(Cancelled("limit", words))
-        if words := self._alike.add(result):
-            self._fail(result.kind, words)
+        if (limit := self._job.budget.add(result)) and self._left:
+            self.cancel(Cancelled("limit", limit))
+        if limit := self._alike.add(result):
+            self._fail(result.kind, limit)
         if self._job.options.on_error == "raise" and result.status in ("error", "limit"):
             self._fail(result.kind, f"Row {row.place}: {result.error or result.status}")
 

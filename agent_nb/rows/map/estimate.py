@@ -69,12 +69,12 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def payload(self) -> dict[str, Any]:
         """The estimate for the log; `basis` and `limit` only if they say something."""
-        said = {"basis": self.basis, "limit": self.limit}
+        texts = {"basis": self.basis, "limit": self.limit}
         figures = {"input": self.input, "written": self.written, "cost": self.cost}
-        return {**figures, **{name: words for name, words in said.items() if words}}
+        return {**figures, **{name: words for name, words in texts.items() if words}}
 
 
-def estimate(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
+def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
     """Return what the live runs of `rows` will take; `limits`: those of the whole map."""
     count = len(rows)
     if not count:
@@ -86,7 +86,7 @@ def estimate(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) ->
     answer, guess = _answer(agent.output, agent.settings)
     each = tariff_of(model).cost(Counts(input=round(sent), output=answer))
     part = f", counted in {len(drawn):,} of {count:,} rows" if len(drawn) < count else ""
-    made = Estimate(
+    result = Estimate(
         rows=count,
         input=round(sent * count),
         written=answer * count,
@@ -94,14 +94,14 @@ def estimate(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) ->
         basis=f"{guess}, one request a row{part}",
     )
     limits = limits or Limits(tokens=0)
-    words = exceeded_limit(
+    exceeded = exceeded_limit(
         count,
-        made.input + made.written,
-        made.cost,
+        result.input + result.written,
+        result.cost,
         tokens_limit=limits.tokens,
         cost_limit=limits.cost,
     )
-    return msgspec.structs.replace(made, limit=words)
+    return msgspec.structs.replace(result, limit=exceeded)
 
 
 def _repeated(basis: Basis) -> int:

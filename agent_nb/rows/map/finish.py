@@ -53,8 +53,8 @@ class FinishedPlayer:
     async def run(self) -> None:
         """Play to the end."""
         if self._tape is not None:
-            made = await self._finish()
-            self._checked = made.compare(_recorded(self._tape, made.kind), made.payload)
+            finished = await self._finish()
+            self._checked = finished.compare(_recorded(self._tape, finished.kind), finished.payload)
         await self._player.run()
 
     def cancel(self, why: Cancelled) -> None:

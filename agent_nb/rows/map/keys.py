@@ -36,9 +36,9 @@ class Keys:
         self, prompt: str, attachments: Sequence[Mapping[str, Any]] = (), *, repeat: int = 0
     ) -> str:
         """Return the key of the next row with this prompt; `repeat` counts from 0."""
-        asked = inputs_hash(self.inputs(prompt, attachments))
-        self._seen[asked, repeat] += 1
-        return digest([asked, self._seen[asked, repeat], repeat], LENGTH)
+        inputs = inputs_hash(self.inputs(prompt, attachments))
+        self._seen[inputs, repeat] += 1
+        return digest([inputs, self._seen[inputs, repeat], repeat], LENGTH)
 
 
 def map_digest(keys: Sequence[str]) -> str:

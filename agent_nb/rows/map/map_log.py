@@ -67,16 +67,16 @@ class MapLog:
 
     def plan(self, payload: Mapping[str, Any]) -> None:
         """Write what is known before the first request, with the rows found until now."""
-        found = {"found": self._tally.done}
-        self._log.append(events.State(kind=PLAN, payload={**payload, **found}))
+        known = {"found": self._tally.done}
+        self._log.append(events.State(kind=PLAN, payload={**payload, **known}))
 
-    def warn(self, words: str, code: str = "store") -> None:
+    def warn(self, message: str, code: str = "store") -> None:
         """Write a remark that does not end the map."""
-        self._log.append(events.Error(code=code, message=words, retryable=True))
+        self._log.append(events.Error(code=code, message=message, retryable=True))
 
-    def say(self, words: str) -> None:
+    def say(self, status: str) -> None:
         """Show what is waited for, live only; "": nothing."""
-        self._log.append(events.Delta(of="status", text=words))
+        self._log.append(events.Delta(of="status", text=status))
 
     def begin(self) -> None:
         """Count a row that is asked now."""

@@ -35,15 +35,15 @@ from ...wire.surrogates import encodable
 from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .driver import Job, Say
-from .estimate import estimate
-from .kept.forgetting import origin
-from .kept.map_player import again
-from .kept.stored import Store, absent, is_named, map_id, opened
+from .estimate import estimate_map
+from .kept.forgetting import describe_store
+from .kept.map_player import make_row_player
+from .kept.stored import Store, is_named, map_id, missing_store_name, open_store
 from .keys import map_digest
 from .options import MapOptions
-from .refusals import check
+from .refusals import check_map_tools
 from .row import Row
-from .spread.executor_rows import spread, where
+from .spread.executor_rows import describe_client, distribute_rows
 from .table.filling import Filling
 from .table.rows import Rows, rows_of
 from .table.template import Template
@@ -55,7 +55,7 @@ UNPLAYABLE = "This map is too large for its record to hold the rows (1,000 rows,
 MAP = "map"  # the setting that holds the digest of all rows
 
 
-class Planned(msgspec.Struct, frozen=True):
+class MapPlan(msgspec.Struct, frozen=True):
     """A map that may begin: the data, its job, its inputs, and the filter of secrets.
 
     `check` raises UsageError for what must not be asked; a record is played without it. `absent`:
@@ -70,7 +70,7 @@ class Planned(msgspec.Struct, frozen=True):
     absent: str = ""
 
 
-def planned(
+def plan_map(
     agent: Configuration,
     data: Any,
     prompt: str,
@@ -79,7 +79,7 @@ def planned(
     attachments: Any = None,
     store: Store = None,
     client: Any = None,
-) -> Planned:
+) -> MapPlan:
     """Return the plan of a map. Raises UsageError for what cannot be asked.
 
     `client`: through which the rows are asked (`spread`); None: here.
@@ -91,17 +91,17 @@ def planned(
     redaction = agent.redaction()
     alone = agent.given_of(redaction, "", (), ())
     filling = Filling(rows, template, redaction)
-    asked = filling.all(alone, options.repeats)
-    said = redaction.value(prompt)
-    id_ = map_id(alone.inputs, said)
-    settings = {**alone.settings, MAP: map_digest([row.key for row in asked])}
-    given = msgspec.structs.replace(alone, prompt=said, settings=settings)
+    filled = filling.all(alone, options.repeats)
+    redacted = redaction.value(prompt)
+    id_ = map_id(alone.inputs, redacted)
+    settings = {**alone.settings, MAP: map_digest([row.key for row in filled])}
+    inputs = msgspec.structs.replace(alone, prompt=redacted, settings=settings)
 
     @cache
     def basis() -> Basis:
-        made = make_basis(agent, redaction)
-        check(agent.tools, made.policy, options.concurrency)
-        return made
+        prepared = make_basis(agent, redaction)
+        check_map_tools(agent.tools, prepared.policy, options.concurrency)
+        return prepared
 
     async def here(say: Say) -> RowAsker:
         if not agent.tools.late:
@@ -109,13 +109,13 @@ def planned(
         whole, listed = await with_servers(agent, redaction, say)
         say("")
         shared = make_basis(whole, redaction)
-        check(whole.tools, shared.policy, options.concurrency)
+        check_map_tools(whole.tools, shared.policy, options.concurrency)
         return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
 
     @cache
     def elsewhere() -> Callable[[], RowAsker] | None:
         assert basis()
-        return None if client is None else spread(agent, client, options, redaction)
+        return None if client is None else distribute_rows(agent, client, options, redaction)
 
     async def asker(left: Sequence[Row], say: Say) -> RowAsker:
         if not live:
@@ -123,40 +123,51 @@ def planned(
         make = elsewhere()
         return await here(say) if make is None else make()
 
-    live = bool(asked) and (not offline.barred() or agent.choice.is_script())
+    live = bool(filled) and (not offline.barred() or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
     budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
-        rows=asked,
+        rows=filled,
         options=options,
         budget=budget,
-        start=_start(shared, given, options, len(asked), origin(id_, store)),
-        user=events.User(content=said, origin="user"),
-        plan=_plan(_facts(rows, options, redaction, where(client)), shared, budget),
+        start=_start(shared, inputs, options, len(filled), describe_store(id_, store)),
+        user=events.User(content=redacted, origin="user"),
+        plan=_plan(_facts(rows, options, redaction, describe_client(client)), shared, budget),
         asker=asker,
         whole=filling.whole,
-        play=again(agent, redaction),
+        play=make_row_player(agent, redaction),
         unplayable=UNPLAYABLE if live and not is_named(store) else "",
-        store=lambda warn: opened(store, id_, owner=new_run_id(), said=said, live=live, warn=warn),
+        store=lambda warn: open_store(
+            store, id_, owner=new_run_id(), title=redacted, live=live, warn=warn
+        ),
     )
-    return Planned(rows, job, given, redaction, elsewhere if live else lambda: None, absent(store))
+    return MapPlan(
+        rows, job, inputs, redaction, elsewhere if live else lambda: None, missing_store_name(store)
+    )
 
 
 def _start(
     basis: Callable[[], Basis] | None,
-    given: Given,
+    run_inputs: Given,
     options: MapOptions,
     count: int,
-    kept: Mapping[str, str],
+    origin: Mapping[str, str],
 ) -> Callable[[], Mapping[str, Any]]:
     """Return what gives the fields of `run_start`."""
-    words = {"rows": count, **kept, **msgspec.to_builtins(options)}
-    unknown: Mapping[str, Any] = {"model": given.model, "settings": {"asked": given.model}}
+    setting = {"rows": count, **origin, **msgspec.to_builtins(options)}
+    unknown: Mapping[str, Any] = {
+        "model": run_inputs.model,
+        "settings": {"asked": run_inputs.model},
+    }
 
     def start() -> Mapping[str, Any]:
         shared = basis().start if basis is not None else unknown
-        inputs = {"inputs": given.inputs, "hash": inputs_hash(given.inputs)}
-        return {**shared, "agent": "map", "settings": {**shared["settings"], **inputs, MAP: words}}
+        inputs = {"inputs": run_inputs.inputs, "hash": inputs_hash(run_inputs.inputs)}
+        return {
+            **shared,
+            "agent": "map",
+            "settings": {**shared["settings"], **inputs, MAP: setting},
+        }
 
     return start
 
@@ -166,11 +177,11 @@ def _unrecorded(left: Sequence[Row]) -> str:
     places = [str(row.place) for row in islice(left, NAMED)]
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     one = len(left) == 1
-    said = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
-    return f"{said} {offline.ELSEWHERE.format(offline.barred())}"
+    subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
+    return f"{subject} {offline.ELSEWHERE.format(offline.barred())}"
 
 
-def _facts(rows: Rows, options: MapOptions, redaction: Redaction, place: str) -> Mapping[str, Any]:
+def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:
     """Return what is known of a map at once; names of columns may be anything."""
     return {
         "rows": len(rows),
@@ -178,7 +189,7 @@ def _facts(rows: Rows, options: MapOptions, redaction: Redaction, place: str) ->
         "columns": [redaction.value(encodable(name)) for name in rows.names[:COLUMNS]],
         "concurrency": options.concurrency,
         "rpm": options.rpm,
-        "where": place,
+        "where": where,
     }
 
 
@@ -191,8 +202,10 @@ def _plan(
     def plan(left: Sequence[Row]) -> Mapping[str, Any]:
         if not (basis and left):
             return facts
-        made = estimate(left, basis(), limits)
-        budget.expect((made.input + made.written) / len(left), (made.cost or 0.0) / len(left))
-        return {**facts, "estimate": made.payload}
+        figures = estimate_map(left, basis(), limits)
+        budget.expect(
+            (figures.input + figures.written) / len(left), (figures.cost or 0.0) / len(left)
+        )
+        return {**facts, "estimate": figures.payload}
 
     return plan

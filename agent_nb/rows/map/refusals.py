@@ -20,7 +20,7 @@ from ...tools.policy import Policy
 from ...tools.standing import STANDING
 
 
-def check(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
+def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
     """Raise UsageError for tools that a map of `concurrency` rows at once cannot call."""
     known = list(_all(tools))
     if asking := [tool.name for tool in known if _asks(tool, policy)]:

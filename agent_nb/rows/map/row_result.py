@@ -53,17 +53,19 @@ def beside_of(record: Record) -> Beside:
 
 
 def recorded_result(
-    record: Record, *, place: int, key: str, origin: Origin, attempts: int | None = None
+    record: Record, *, position: int, key: str, origin: Origin, attempts: int | None = None
 ) -> RowResult:
     """Return the result of the row at `place` from its record; see `result_of`."""
     log, beside = events_of(record), beside_of(record)
-    return result_of(log, place=place, key=key, origin=origin, attempts=attempts, beside=beside)
+    return result_of(
+        log, position=position, key=key, origin=origin, attempts=attempts, beside=beside
+    )
 
 
 def result_of(
     log: Sequence[Event],
     *,
-    place: int,
+    position: int,
     key: str,
     attempts: int | None = None,
     origin: Origin = "live",
@@ -80,7 +82,7 @@ def result_of(
     kind, error = ("", "") if status == "ok" else _reason(log, status)
     costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
     return RowResult(
-        place=place,
+        place=position,
         key=key,
         status=status,
         answer=answer_text(log),
@@ -103,7 +105,7 @@ class Finished(RowResult, frozen=True, kw_only=True):
     values: Mapping[Any, Any] = {}
 
 
-def finished(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
+def finish_row(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
     """Return a row with its values and its typed answer, as a loop over the map gets it."""
     fields = {**msgspec.structs.asdict(result), "output": typed_output(result, kind)}
     return Finished(**fields, values=values)
@@ -119,11 +121,11 @@ def typed_output(result: RowResult, kind: OutputType | None) -> Any:
         return result.output
 
 
-def failed(fault: Exception, *, place: int, key: str, attempts: int = 1) -> RowResult:
+def failed_result(fault: Exception, *, position: int, key: str, attempts: int = 1) -> RowResult:
     """Return the result of a row whose run could not begin."""
     own = isinstance(fault, UsageError)
     return RowResult(
-        place=place,
+        place=position,
         key=key,
         status="error",
         kind="usage" if own else "internal",

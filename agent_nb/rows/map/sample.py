@@ -15,7 +15,7 @@ from ...record.inner_records import UNFOLDED
 from ...record.record import Record
 from ...wire.surrogates import encodable
 from ...wire.text_limits import cut_end
-from .kept.recorded import folded
+from .kept.recorded import fold_records
 from .row import Row, RowResult
 from .tally import RowLine
 
@@ -42,7 +42,7 @@ class Sample:
             row.place,
             result.status,
             _one_line(row.prompt),
-            _one_line(_said(result)),
+            _one_line(_describe_answer(result)),
             result.seconds,
         )
         self._lines[row.place, row.repeat] = line
@@ -60,21 +60,21 @@ class Sample:
     @property
     def records(self) -> dict[str, Any]:
         """The records as the payload of their state; none if they are too many."""
-        payload = folded(self._records) if self._records else {}
+        payload = fold_records(self._records) if self._records else {}
         return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
 
     @property
     def lines(self) -> dict[str, Any]:
         """The first and the last rows that are over, and some that failed, under `sample`."""
-        found = sorted({**dict(self._ends()), **self._failed}.items())
-        return {"sample": [msgspec.to_builtins(line) for _, line in found]}
+        lines = sorted({**dict(self._ends()), **self._failed}.items())
+        return {"sample": [msgspec.to_builtins(line) for _, line in lines]}
 
     def _ends(self) -> list[tuple[tuple[int, int], RowLine]]:
-        found = sorted(self._lines.items())
-        return found if len(found) <= 2 * ENDS else [*found[:ENDS], *found[-ENDS:]]
+        lines = sorted(self._lines.items())
+        return lines if len(lines) <= 2 * ENDS else [*lines[:ENDS], *lines[-ENDS:]]
 
 
-def _said(result: RowResult) -> str:
+def _describe_answer(result: RowResult) -> str:
     """Return what a row answered, the fields of a typed answer by name, or why it failed."""
     if result.status == "ok" and isinstance(result.output, dict):
         return " · ".join(f"{name}: {_plain(value)}" for name, value in result.output.items())

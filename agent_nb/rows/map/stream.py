@@ -45,15 +45,15 @@ from ...view.format import plural
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
-from .kept.map_player import MapPlayer, playing
-from .kept.recorded import earlier, recorded, unanswered
+from .kept.map_player import MapPlayer, prepare_map_player
+from .kept.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .kept.row_runs import RowRuns
-from .kept.stored import FoundRow, Store, found
+from .kept.stored import FoundRow, Store, find_stored_rows
 from .options import MapOptions
-from .planning import Planned, planned
+from .planning import MapPlan, plan_map
 from .results import Results
 from .row import Row, RowResult
-from .row_result import finished
+from .row_result import finish_row
 from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ UNKEPT = (
 class MapStream(Stream):
     """One map. `results` holds what came of each row, by place and repeat. `absent`: see `Planned`.
 
-    `play` makes the player of a record. `output`: the type of the answers. `asked`: the request, if
+    `play` makes the player of a record. `output`: the type of the answers. `request`: the request, if
     a notebook may record the map or play a record in its place. `finish`: what is made of the
     results for the record.
     """
@@ -82,14 +82,14 @@ class MapStream(Stream):
 
     def __init__(
         self,
-        plan: Planned,
+        plan: MapPlan,
         log: EventLog,
         play: Play,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
         check: bool = True,
-        asked: Asked | None = None,
+        request: Asked | None = None,
         finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
@@ -99,7 +99,7 @@ class MapStream(Stream):
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
             view=view,
             check=check,
-            asked=asked,
+            asked=request,
             output=output,
         )
         self.absent = plan.absent
@@ -149,13 +149,13 @@ class MapStream(Stream):
         `trust`: records of others in the store that count (True: all; else those with these
         hashes). Before the map begins.
         """
-        self._job = msgspec.structs.replace(self._job, known=earlier(logs), trust=trust)
+        self._job = msgspec.structs.replace(self._job, known=read_earlier_rows(logs), trust=trust)
 
     def forget(self) -> None:
         """Remove the rows from the store, so that all are asked anew. Before the map begins."""
         with self._store() as store:
             if store is not None:
-                store.forget({each.result.run for each in found(store, self._job.rows)})
+                store.forget({each.result.run for each in find_stored_rows(store, self._job.rows)})
 
     def missing(self, log: Sequence[Event]) -> list[Row]:
         """Return the rows that a recorded map of the same rows had, and that are lost.
@@ -165,11 +165,11 @@ class MapStream(Stream):
         if read_inner_records(log):
             return []
         lost = self.unknown([log])
-        return lost if len(lost) > unanswered(log) else []
+        return lost if len(lost) > count_unanswered_rows(log) else []
 
     def unknown(self, logs: Iterable[Sequence[Event]]) -> list[Row]:
         """Return the rows that neither the logs of earlier maps nor the store have."""
-        known = earlier(logs)
+        known = read_earlier_rows(logs)
         left = [row for row in self._job.rows if row.key not in known]
         have = {each.row.key for each in self._stored(left)}
         return [row for row in left if row.key not in have]
@@ -177,7 +177,7 @@ class MapStream(Stream):
     def _stored(self, rows: Sequence[Row]) -> list[FoundRow]:
         """Return what the store has of rows, for a record that is played."""
         with self._store() as store:
-            return [] if store is None else list(found(store, rows, live=False))
+            return [] if store is None else list(find_stored_rows(store, rows, live=False))
 
     @contextmanager
     def _store(self) -> Iterator[RowStore | None]:
@@ -215,8 +215,8 @@ class MapStream(Stream):
 
     def _read(self, keys: Sequence[str]) -> dict[str, Record]:
         with self._store() as store:
-            found = {} if store is None else store.find(keys)
-            return {key: each.record for key, each in found.items()}
+            rows = {} if store is None else store.find(keys)
+            return {key: each.record for key, each in rows.items()}
 
     @property
     def frame(self) -> Any:
@@ -234,7 +234,7 @@ class MapStream(Stream):
 
     def _put_recorded(self, log: Sequence[Event], *, stored: bool = True) -> None:
         """Take the rows of a log; `stored`: also those that it leaves to the store."""
-        for index, result in recorded(log, self._job.rows):
+        for index, result in read_recorded_results(log, self._job.rows):
             self.results.put(index, result)
         if stored:
             self._put_stored()
@@ -265,7 +265,7 @@ class MapStream(Stream):
         self.start()
         coming = self.results.finished()
         while (result := await self._within(coming)) is not None:
-            yield finished(result, self._output, self._plan.data.values(result.place))
+            yield finish_row(result, self._output, self._plan.data.values(result.place))
         assert self._task is not None
         await asyncio.wait([self._task])
         if self._stopped:
@@ -294,10 +294,10 @@ class MapStream(Stream):
 
     async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
         """Return the next result, None after the last; of a map that is stopped, after its end."""
-        found = await anext(finished, None)
+        result = await anext(finished, None)
         if self._stop is not None and self._task is not None:
             await asyncio.wait([self._task])
-        return None if found is None else found[1]
+        return None if result is None else result[1]
 
 
 def map_of(
@@ -326,7 +326,7 @@ def map_of(
     """
     if output is not None:
         agent = agent.answering(OutputType(output))
-    plan = planned(
+    plan = plan_map(
         agent,
         data,
         prompt,
@@ -336,16 +336,16 @@ def map_of(
         client=client,
     )
     log = EventLog()
-    play = playing(agent, log, plan.redaction, plan.job.rows)
-    asked = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
-    made = MapStream(
+    play = prepare_map_player(agent, log, plan.redaction, plan.job.rows)
+    request = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
+    stream = MapStream(
         plan,
         log,
         play,
         output=agent.output,
         view=view,
         check=check,
-        asked=asked if record else None,
+        request=request if record else None,
         finish=finish,
     )
-    return made if late else made.ready()
+    return stream if late else stream.ready()

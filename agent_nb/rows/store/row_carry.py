@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import row_records
 from .row_claims import STORE
-from .row_file import LARGEST, statement
+from .row_file import LARGEST, fill_statement
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE = 100  # rows at once
 
 
-def carry(former: Connection, connection: Connection, secret: bytes) -> None:
+def carry_rows(former: Connection, connection: Connection, secret: bytes) -> None:
     """Copy what `former` has and the file of `connection` lacks; `secret` is the user's key."""
     last = 0
     while rows := former.execute(
@@ -51,7 +51,7 @@ def carry(former: Connection, connection: Connection, secret: bytes) -> None:
 def _known(connection: Connection, keys: Sequence[str]) -> dict[str, Any]:
     """Return the stored bytes of the rows that a file has."""
     select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
-    return dict(connection.execute(statement(keys, select), (*keys, LARGEST)))
+    return dict(connection.execute(fill_statement(keys, select), (*keys, LARGEST)))
 
 
 def _better(
@@ -60,7 +60,7 @@ def _better(
     """Return the rows that are final for this user in the former file only."""
     if not keys:
         return set()
-    before, now = (row_records.find(each, keys, secret) for each in (former, connection))
+    before, now = (row_records.find_rows(each, keys, secret) for each in (former, connection))
     return {key for key in before if before[key].over and not (key in now and now[key].over)}
 
 
@@ -69,7 +69,7 @@ def _write(former: Connection, connection: Connection, rows: Sequence[tuple[Any,
     connection.executemany("INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)", rows)
     keys = [row[0] for row in rows]
     uses = former.execute(
-        statement(keys, "SELECT key, payload FROM uses WHERE key IN (*)"), keys
+        fill_statement(keys, "SELECT key, payload FROM uses WHERE key IN (*)"), keys
     ).fetchall()
     connection.executemany("INSERT OR IGNORE INTO uses VALUES(?, ?)", uses)
     names = list(dict.fromkeys(name for _, name in uses))

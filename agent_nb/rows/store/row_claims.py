@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from .row_file import statement
+from .row_file import fill_statement
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -31,12 +31,12 @@ STORE = "store:"  # begins the key of a claim on the file; keys of rows are hexa
 _HELD = "SELECT key, owner FROM claims WHERE owner != '' AND since <= ? AND until > ? AND until <= since + ?"
 
 
-def holders(
+def find_holders(
     connection: Connection, keys: Sequence[str], now: float, lease: float
 ) -> dict[str, str]:
     """Return the owners whose claims on these rows hold at `now`, by key."""
     values = (now + SKEW, now, min(lease, LONGEST), *keys)
-    return dict(connection.execute(statement(keys, f"{_HELD} AND key IN (*)"), values))
+    return dict(connection.execute(fill_statement(keys, f"{_HELD} AND key IN (*)"), values))
 
 
 def any_held(connection: Connection, now: float, owner: str) -> bool:
@@ -45,7 +45,7 @@ def any_held(connection: Connection, now: float, owner: str) -> bool:
     return connection.execute(f"{_HELD} AND owner != ?", values).fetchone() is not None
 
 
-def take(
+def claim_rows(
     connection: Connection, keys: Collection[str], owner: str, now: float, lease: float
 ) -> None:
     """Claim rows whose claims do not hold, for `lease` seconds."""
@@ -56,7 +56,7 @@ def take(
     )
 
 
-def extend(connection: Connection, owner: str, now: float, lease: float) -> None:
+def extend_claims(connection: Connection, owner: str, now: float, lease: float) -> None:
     """Let all claims of an owner hold for `lease` seconds from now."""
     connection.execute(
         "UPDATE claims SET since = ?, until = ? WHERE owner = ? AND owner != ''",
@@ -86,15 +86,17 @@ def leave_store(connection: Connection, name: str) -> None:
     connection.execute("DELETE FROM claims WHERE key = ?", (STORE + name,))
 
 
-def give_up(connection: Connection, keys: Sequence[str], owner: str, *, asked: bool) -> None:
+def give_up(connection: Connection, keys: Sequence[str], owner: str, *, attempted: bool) -> None:
     """End the claims of an owner on rows; they count only if the rows were `asked`."""
     update = "UPDATE claims SET owner = '', attempts = attempts - ? WHERE owner = ? AND key IN (*)"
-    connection.execute(statement(keys, update), (0 if asked else 1, owner, *keys))
+    connection.execute(fill_statement(keys, update), (0 if attempted else 1, owner, *keys))
     delete = "DELETE FROM claims WHERE attempts < 1 AND key IN (*)"
-    connection.execute(statement(keys, delete), keys)
+    connection.execute(fill_statement(keys, delete), keys)
 
 
-def settle(connection: Connection, asked: Sequence[tuple[str, int]], owner: str) -> dict[str, int]:
+def end_claims(
+    connection: Connection, attempts: Sequence[tuple[str, int]], owner: str
+) -> dict[str, int]:
     """End the claims of an owner on rows that were asked (key, how often since it claimed them).
 
     Return how often each was asked by all owners. A row that another owner has taken over stays
@@ -103,8 +105,8 @@ def settle(connection: Connection, asked: Sequence[tuple[str, int]], owner: str)
     connection.executemany(
         "INSERT INTO claims VALUES(?1, max(?2, 1), '', 0, 0) ON CONFLICT(key) DO UPDATE "
         "SET attempts = attempts + max(?2, 1) - (owner = ?3), owner = iif(owner = ?3, '', owner)",
-        [(key, times, owner) for key, times in asked],
+        [(key, times, owner) for key, times in attempts],
     )
-    keys = [key for key, _ in asked]
+    keys = [key for key, _ in attempts]
     select = "SELECT key, attempts FROM claims WHERE key IN (*)"
-    return dict(connection.execute(statement(keys, select), keys))
+    return dict(connection.execute(fill_statement(keys, select), keys))

@@ -40,7 +40,7 @@ from ...errors import UsageError
 from ...host.paths import tilde
 from ...host.private_file import make_private_folder, put
 from . import row_link
-from .row_link import FileState, look
+from .row_link import FileState, read_file_state
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -142,7 +142,7 @@ class RowFile:
         if self._closed:
             raise UsageError(f"The store {tilde(self.path)} is closed.")
         for _ in range(TRIES):
-            state = look(self.path)
+            state = read_file_state(self.path)
             handle = self._handle
             if handle is not None and self._serves(handle, state, writes=writes):
                 if handle.refresh(state):
@@ -178,10 +178,10 @@ class RowFile:
             return _Handle(_empty(), self.path, None, writes=False)
         if state is None and writes:
             self._make()
-            state = look(self.path)
+            state = read_file_state(self.path)
         if state is None:
             raise FileNotFoundError(2, "No such file")
-        if refused := row_link.refusal(self.path, state, read_only=self.read_only):
+        if refused := row_link.find_refusal(self.path, state, read_only=self.read_only):
             raise self._fault(*refused)
         if writes or (not self.read_only and self._is_unfinished(state)):
             return self._for_writing(state)
@@ -246,7 +246,7 @@ class RowFile:
             if link in known:
                 continue
             with suppress(UsageError, sqlite3.Error, OSError):
-                stray = look(link)
+                stray = read_file_state(link)
                 connection = self._connection(link, writes=True)
                 self._former.append(_Handle(connection, link, stray, writes=True))
 
@@ -289,8 +289,8 @@ class RowFile:
         if version > VERSION:
             advice = "Update jupyter-agent-nb, or name another file (store=)."
             raise self._fault(f"a newer agent_nb wrote it (version {version})", advice)
-        found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        if version < VERSION or {sql for (sql,) in found} != set(SCHEMA):
+        tables = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        if version < VERSION or {sql for (sql,) in tables} != set(SCHEMA):
             raise self._fault("its tables are not those of a store", "Name another file.")
 
     @contextmanager
@@ -306,7 +306,7 @@ class RowFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            handle.keep_stamp(look(self.path))
+            handle.keep_stamp(read_file_state(self.path))
 
     def _begun(self) -> _Handle:
         """Return the handle of the file at the path, with its write lock and its link."""
@@ -316,7 +316,7 @@ class RowFile:
             handle = self._current(writes=True)
             handle.connection.execute("BEGIN IMMEDIATE")
             # only now: another process may have removed the link, or the file
-            state = look(self.path)
+            state = read_file_state(self.path)
             if state is not None and handle.is_of(state):
                 linked = handle.name != self.path
                 if not linked or row_link.make_link(self.path, state) == handle.name:
@@ -339,7 +339,7 @@ class RowFile:
             handle = self._begun()
             handle.connection.execute("ROLLBACK")
             handle.connection.execute("VACUUM")
-            handle.keep_stamp(look(self.path))
+            handle.keep_stamp(read_file_state(self.path))
 
     def drop_former(self) -> None:
         """Close the files that stood at the path before: what they had of value is here now."""
@@ -366,7 +366,7 @@ class RowFile:
         import sqlite3
 
         with suppress(OSError):
-            unneeded = handle.writes and (not used or handle.is_of(look(self.path)))
+            unneeded = handle.writes and (not used or handle.is_of(read_file_state(self.path)))
             try:
                 if unneeded:
                     handle.connection.execute("PRAGMA busy_timeout=0")
@@ -392,19 +392,19 @@ class RowFile:
             raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
 
     def _fault(self, why: str, advice: str) -> UsageError:
-        words = f"The store {tilde(self.path)} cannot be used: {why}. {advice}"
-        kept = [handle.name for handle in self._former if handle.name != self.path]
-        if kept and os.path.lexists(kept[-1]):
-            words += f" It was replaced while the map ran: the rows stored before are in {kept[-1].name}, and are taken from there when the map runs again."
-        return UsageError(words)
+        message = f"The store {tilde(self.path)} cannot be used: {why}. {advice}"
+        former = [handle.name for handle in self._former if handle.name != self.path]
+        if former and os.path.lexists(former[-1]):
+            message += f" It was replaced while the map ran: the rows stored before are in {former[-1].name}, and are taken from there when the map runs again."
+        return UsageError(message)
 
 
-def statement(values: Collection[object], text: str) -> str:
+def fill_statement(values: Collection[object], text: str) -> str:
     """Return a statement with a place for each value where `(*)` stands."""
     return text.replace("(*)", f"({','.join('?' * len(values))})")
 
 
-def batches(values: Iterable[_T]) -> Iterator[list[_T]]:
+def split_batches(values: Iterable[_T]) -> Iterator[list[_T]]:
     """Yield the values in lists that one statement takes."""
     source = iter(values)
     while some := list(islice(source, MOST)):

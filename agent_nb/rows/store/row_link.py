@@ -38,7 +38,7 @@ class FileState(msgspec.Struct, frozen=True):
     stamp: tuple[int, int]
 
 
-def look(path: Path) -> FileState | None:
+def read_file_state(path: Path) -> FileState | None:
     """Return the state of what stands at `path`, links not followed; None if nothing does."""
     try:
         status = os.lstat(path)
@@ -57,7 +57,7 @@ def link_path(path: Path, state: FileState) -> Path:
 
 def has_link(link: Path, state: FileState) -> bool:
     """Return whether `link` is a name of this very file."""
-    there = look(link)
+    there = read_file_state(link)
     return there is not None and there.identity == state.identity
 
 
@@ -119,7 +119,7 @@ def stray_links(path: Path, state: FileState) -> Iterator[Path]:
                 remove_link(link, path)
 
 
-def refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str] | None:
+def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str] | None:
     """Return why a file must not be opened and what to do; None if it may be."""
     link = link_path(path, state)
     for name in (path, link, *(Path(f"{n}{end}") for n in (path, link) for end in _COMPANIONS)):
@@ -131,7 +131,7 @@ def refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str]
     for journal in (Path(f"{path}{JOURNAL}"), Path(f"{link}{JOURNAL}")):
         if _tail(journal) == _MAGIC:
             return f"{journal.name} names another file", f"Delete {journal.name}."
-    if look(link) is not None and not has_link(link, state):
+    if read_file_state(link) is not None and not has_link(link, state):
         return f"{link.name} is a copy of another file's link", f"Delete {link.name}."
     return _foreign_log(path)
 

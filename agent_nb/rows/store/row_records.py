@@ -20,7 +20,7 @@ from ...record.payloads import attach, detach
 from ...record.record import Record
 from ...record.signing import intact, names_signer
 from ...wire.json_text import dumps, lenient_loads
-from .row_file import LARGEST, batches, statement
+from .row_file import LARGEST, fill_statement, split_batches
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -57,44 +57,44 @@ class Stored(msgspec.Struct, frozen=True):
         return self.mine and self.final
 
 
-def find(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, Stored]:
+def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, Stored]:
     """Return the rows of these keys; `secret` is the user's key."""
     rows = connection.execute(
-        statement(
+        fill_statement(
             keys,
             "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
             "WHERE rows.key IN (*) AND length(record) <= ?",
         ),
         (*keys, LARGEST),
     ).fetchall()
-    found = {}
+    stored = {}
     beside = _Beside(connection)
     for key, content, attempts in rows:
         record = _whole(beside, content)
         if record and record.get("row") == key:
             whole = intact(record)
             own = whole and names_signer(record, secret)
-            found[key] = Stored(record, times(attempts), whole, own)
-    return found
+            stored[key] = Stored(record, bound_attempts(attempts), whole, own)
+    return stored
 
 
-def page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
+def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
     """Return the next records of a map after the place `after`, and the last place; 0: the end."""
     rows = connection.execute(
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST, PAGE),
     ).fetchall()
     beside = _Beside(connection)
-    found = [_whole(beside, content) for _, content in rows]
-    return (rows[-1][0] if rows else 0), [record for record in found if record]
+    records = [_whole(beside, content) for _, content in rows]
+    return (rows[-1][0] if rows else 0), [record for record in records if record]
 
 
-def name_map(connection: Connection, map_id: str, said: str) -> None:
+def name_map(connection: Connection, map_id: str, title: str) -> None:
     """Remember the words that name a map in a list; the first ones stay."""
-    connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", (map_id, said))
+    connection.execute("INSERT OR IGNORE INTO maps VALUES(?, ?)", (map_id, title))
 
 
-def write(
+def write_rows(
     connection: Connection, map_id: str, rows: Sequence[tuple[str, Record]], known: Collection[str]
 ) -> set[str]:
     """Write signed records by key; return the names of their payloads.
@@ -118,7 +118,7 @@ def write(
     return written
 
 
-def forget(connection: Connection, where: str, values: Sequence[str]) -> int:
+def forget_rows(connection: Connection, where: str, values: Sequence[str]) -> int:
     """Remove the rows that a condition of one column selects; return how many there were."""
     removed = 0
     for each in _FORGET:
@@ -132,7 +132,7 @@ def forget_unused(connection: Connection) -> None:
     connection.execute("DELETE FROM maps WHERE map NOT IN (SELECT map FROM rows)")
 
 
-def times(attempts: Any) -> int:
+def bound_attempts(attempts: Any) -> int:
     """Return a number of attempts within bounds."""
     return min(max(attempts, 1), ENOUGH) if isinstance(attempts, int) else 1
 
@@ -163,8 +163,10 @@ class _Beside:
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
         select = "SELECT name, value FROM payloads WHERE name IN (*) AND length(value) <= ?"
-        for some in batches(names):
-            for name, value in self._connection.execute(statement(some, select), (*some, LARGEST)):
+        for some in split_batches(names):
+            for name, value in self._connection.execute(
+                fill_statement(some, select), (*some, LARGEST)
+            ):
                 yield name, _value(value)
 
 

@@ -27,7 +27,7 @@ from ...host.paths import tilde
 from ...record.record import Record
 from ...record.signing import sign
 from . import row_carry, row_claims, row_records
-from .row_file import RowFile, batches, statement
+from .row_file import RowFile, fill_statement, split_batches
 from .row_records import Stored
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class RowStore:
         key: bytes,
         *,
         owner: str,
-        said: str = "",
+        title: str = "",
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file = file
         self._map = map_id
-        self._said = said
+        self._said = title
         self._key = key
         self._owner = owner
         self._now = now
@@ -74,7 +74,7 @@ class RowStore:
         key: bytes,
         *,
         owner: str,
-        said: str = "",
+        title: str = "",
         read_only: bool = False,
     ) -> RowStore:
         """Open the store at `path`, made when something is stored unless it is `read_only`.
@@ -83,7 +83,7 @@ class RowStore:
         words that name the map in a list. Raises UsageError for a file that is damaged, newer, or
         not a store.
         """
-        return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, said=said)
+        return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, title=title)
 
     @property
     def path(self) -> Path:
@@ -123,7 +123,7 @@ class RowStore:
         if new:
             self._written.clear()
             for former in self._file.former:
-                row_carry.carry(former, connection, self._key)
+                row_carry.carry_rows(former, connection, self._key)
             row_claims.enter_store(connection, self._name, self._owner, self._now())
             return 1
         if not row_claims.count_transaction(connection, self._name, self._transactions):
@@ -132,11 +132,11 @@ class RowStore:
 
     def find(self, keys: Iterable[str]) -> dict[str, Stored]:
         """Return the rows that are stored under these keys, whatever their status."""
-        found: dict[str, Stored] = {}
-        for some in batches(keys):
+        rows: dict[str, Stored] = {}
+        for some in split_batches(keys):
             with self._file.reading() as connection:
-                found |= row_records.find(connection, some, self._key)
-        return found
+                rows |= row_records.find_rows(connection, some, self._key)
+        return rows
 
     def claim(self, keys: Sequence[str], lease: float) -> set[str]:
         """Claim rows for `lease` seconds; return those that are this owner's now.
@@ -144,13 +144,13 @@ class RowStore:
         The others are stored and final, or another owner's claim on them holds.
         """
         ours: set[str] = set()
-        for some in batches(keys):
+        for some in split_batches(keys):
             with self._transaction() as connection:
                 now = self._now()
-                held = row_claims.holders(connection, some, now, lease)
-                stored = row_records.find(connection, some, self._key)
+                held = row_claims.find_holders(connection, some, now, lease)
+                stored = row_records.find_rows(connection, some, self._key)
                 free = [key for key in some if key not in held and not _over(stored.get(key))]
-                row_claims.take(connection, free, self._owner, now, lease)
+                row_claims.claim_rows(connection, free, self._owner, now, lease)
             ours.update(free, (key for key, owner in held.items() if owner == self._owner))
         return ours
 
@@ -159,13 +159,13 @@ class RowStore:
         if not self._transactions:
             return  # it has none
         with self._transaction() as connection:
-            row_claims.extend(connection, self._owner, self._now(), lease)
+            row_claims.extend_claims(connection, self._owner, self._now(), lease)
 
-    def release(self, keys: Sequence[str], *, asked: bool = False) -> None:
+    def release(self, keys: Sequence[str], *, attempted: bool = False) -> None:
         """Give claims up; they count as attempts only if the rows were `asked`."""
-        for some in batches(keys):
+        for some in split_batches(keys):
             with self._transaction() as connection:
-                row_claims.give_up(connection, some, self._owner, asked=asked)
+                row_claims.give_up(connection, some, self._owner, attempted=attempted)
 
     def put(self, rows: Sequence[tuple[str, Record, int]]) -> dict[str, int]:
         """Store rows as (key, record, how often it was asked since it was claimed).
@@ -176,24 +176,24 @@ class RowStore:
         """
         attempts: dict[str, int] = {}
         ready = [(key, sign({**record, "row": key}, self._key), n) for key, record, n in rows]
-        for some in batches(ready):
-            asked = [(key, times) for key, _, times in some]
+        for some in split_batches(ready):
+            attempted = [(key, times) for key, _, times in some]
             with self._transaction() as connection:
                 row_records.name_map(connection, self._map, self._said)
-                before = row_records.find(connection, [key for key, _ in asked], self._key)
+                before = row_records.find_rows(connection, [key for key, _ in attempted], self._key)
                 new = [(key, record) for key, record, _ in some if not _over(before.get(key))]
-                payloads = row_records.write(connection, self._map, new, self._written)
-                attempts |= row_claims.settle(connection, asked, self._owner)
+                payloads = row_records.write_rows(connection, self._map, new, self._written)
+                attempts |= row_claims.end_claims(connection, attempted, self._owner)
             self._written |= payloads
-        return {key: row_records.times(value) for key, value in attempts.items()}
+        return {key: row_records.bound_attempts(value) for key, value in attempts.items()}
 
     def runs(self) -> Iterator[Record]:
         """Yield the records of this map's rows, in the order in which they were stored."""
         last, more = 0, True
         while more:
             with self._file.reading() as connection:
-                last, found = row_records.page(connection, self._map, last)
-            yield from found
+                last, records = row_records.read_page(connection, self._map, last)
+            yield from records
             more = last > 0
 
     def maps(self) -> dict[str, tuple[str, int]]:
@@ -210,15 +210,17 @@ class RowStore:
         Their text is gone from the file when this returns.
         """
         count = 0
-        for some in batches(runs):
+        for some in split_batches(runs):
             with self._transaction() as connection:
-                count += row_records.forget(connection, statement(some, "run IN (*)"), some)
+                count += row_records.forget_rows(
+                    connection, fill_statement(some, "run IN (*)"), some
+                )
         return self._forgotten(count)
 
     def forget_map(self) -> int:
         """Remove all rows of this map as `forget` does."""
         with self._transaction() as connection:
-            count = row_records.forget(connection, "map = ?", [self._map])
+            count = row_records.forget_rows(connection, "map = ?", [self._map])
         return self._forgotten(count)
 
     def _forgotten(self, count: int) -> int:

@@ -10,7 +10,7 @@ from helpers.evaluations import evaluation
 
 from agent_nb import compare
 from agent_nb.errors import UsageError
-from agent_nb.rows.eval.intervals import mean_interval, newcombe
+from agent_nb.rows.eval.intervals import mean_interval, newcombe_interval
 
 DATA = [{"text": f"text {n}", "id": n} for n in range(40)]
 
@@ -20,7 +20,7 @@ def test_single_yes_or_no_scores_have_newcombes_interval():
     b = [1] * 10 + [0] * 4 + [1] * 12 + [0] * 14
     found = compare(evaluation(a), evaluation(b))
     assert found.difference == pytest.approx(8 / 40)
-    assert found.interval == newcombe(10, 4, 12, 14)
+    assert found.interval == newcombe_interval(10, 4, 12, 14)
     assert found.words == "difference of two shares over the same 40 rows; 95 % Newcombe interval"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.evaluations import evaluation
 
-from agent_nb.rows.eval.intervals import mean_interval, wilson
+from agent_nb.rows.eval.intervals import mean_interval, wilson_interval
 
 
 def test_repeats_are_averaged_first_then_rows():
@@ -22,13 +22,13 @@ def test_the_interval_is_over_rows_and_not_over_answers():
 
 def test_single_yes_or_no_scores_have_wilsons_interval():
     found = evaluation([1] * 30 + [0] * 10)
-    assert found.interval == wilson(30, 40)
+    assert found.interval == wilson_interval(30, 40)
     assert found.words == "share of 40 rows; 95 % Wilson interval"
 
 
 def test_repeats_that_all_agree_are_one_yes_or_no_a_row():
     found = evaluation([[1] * 5] * 30 + [[0] * 5] * 10)
-    assert found.interval == wilson(30, 40)
+    assert found.interval == wilson_interval(30, 40)
     assert found.words == "share of 40 rows, each the same in all 5 repeats; 95 % Wilson interval"
 
 

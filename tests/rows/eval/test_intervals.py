@@ -18,9 +18,9 @@ from agent_nb.rows.eval.intervals import (
     Interval,
     check_level,
     mean_interval,
-    newcombe,
+    newcombe_interval,
     t_critical,
-    wilson,
+    wilson_interval,
 )
 
 # degrees of freedom, level, quantile
@@ -83,7 +83,7 @@ def test_the_quantiles_of_t_are_those_of_scipy(degrees, level, expected):
 
 @pytest.mark.parametrize(("yes", "of", "level", "low", "high"), WILSON)
 def test_wilsons_interval_is_that_of_scipy(yes, of, level, low, high):
-    found = wilson(yes, of, level)
+    found = wilson_interval(yes, of, level)
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-12, abs=1e-15)
 
 
@@ -102,7 +102,7 @@ def test_means_and_quantiles_agree_with_the_scipy_that_is_installed():
             )
         yes = sum(v > 0 for v in values)
         theirs = stats.binomtest(yes, rows).proportion_ci(0.95, "wilson")
-        assert (wilson(yes, rows).low, wilson(yes, rows).high) == pytest.approx(
+        assert (wilson_interval(yes, rows).low, wilson_interval(yes, rows).high) == pytest.approx(
             (theirs.low, theirs.high)
         )
 
@@ -124,11 +124,11 @@ def test_a_mean_has_the_interval_of_the_textbook():
 def test_few_rows_have_no_interval():
     values = [0.1 * n for n in range(FEWEST - 1)]
     assert mean_interval(values) is None
-    assert wilson(3, FEWEST - 1) is None
-    assert newcombe(3, 2, 2, FEWEST - 8) is None
+    assert wilson_interval(3, FEWEST - 1) is None
+    assert newcombe_interval(3, 2, 2, FEWEST - 8) is None
     assert mean_interval([*values, 0.5]) is not None
-    assert wilson(3, FEWEST) is not None
-    assert newcombe(3, 2, 2, FEWEST - 7) is not None
+    assert wilson_interval(3, FEWEST) is not None
+    assert newcombe_interval(3, 2, 2, FEWEST - 7) is not None
 
 
 def test_values_that_do_not_differ_have_no_t_interval():
@@ -160,7 +160,7 @@ PAIRS = [(36, 12, 2, 0), (14, 5, 0, 22), (0, 0, 0, 20), (20, 0, 0, 0), (5, 5, 5,
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_newcombes_interval_holds_the_difference_and_stays_possible(pairs):
     _, only_a, only_b, _ = pairs
-    found = newcombe(*pairs)
+    found = newcombe_interval(*pairs)
     assert (only_b - only_a) / sum(pairs) in found
     assert -1 <= found.low < found.high <= 1
 
@@ -168,14 +168,14 @@ def test_newcombes_interval_holds_the_difference_and_stays_possible(pairs):
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_newcombes_interval_is_mirrored_when_the_two_change_places(pairs):
     both, only_a, only_b, neither = pairs
-    one, other = newcombe(*pairs), newcombe(both, only_b, only_a, neither)
+    one, other = newcombe_interval(*pairs), newcombe_interval(both, only_b, only_a, neither)
     assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
 
 
 def test_newcombes_interval_is_narrower_the_more_the_pairs_agree():
-    agree = newcombe(45, 5, 5, 45)
-    independent = newcombe(25, 25, 25, 25)
-    against = newcombe(5, 45, 45, 5)
+    agree = newcombe_interval(45, 5, 5, 45)
+    independent = newcombe_interval(25, 25, 25, 25)
+    against = newcombe_interval(5, 45, 45, 5)
     widths = [i.high - i.low for i in (agree, independent, against)]
     assert widths == sorted(widths)
     assert widths[0] < widths[1] < widths[2]
@@ -220,7 +220,9 @@ def of_shares(rows, samples, level=0.95):
     found = []
     for share in np.linspace(0.05, 0.95, 91):
         counts = np.bincount(rng.binomial(rows, share, samples), minlength=rows + 1)
-        inside = [share in wilson(yes, rows, level) if n else 0 for yes, n in enumerate(counts)]
+        inside = [
+            share in wilson_interval(yes, rows, level) if n else 0 for yes, n in enumerate(counts)
+        ]
         found.append(float(np.dot(inside, counts)) / samples)
     return found
 
@@ -248,7 +250,7 @@ def of_pairs(rows, samples, level=0.95):
                 both = a * b + agree * (min(a, b) - a * b)
                 cells = (both, a - both, b - both, 1 - a - b + both)
                 drawn = rng.multinomial(rows, np.clip(cells, 0, 1), samples).tolist()
-                found.append(covered(drawn, lambda n: newcombe(*n, level), b - a))
+                found.append(covered(drawn, lambda n: newcombe_interval(*n, level), b - a))
     return found
 
 

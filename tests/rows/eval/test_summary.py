@@ -9,7 +9,7 @@ from helpers.evaluations import evaluation
 
 from agent_nb import Agent, compare
 from agent_nb.models.scripted import Scripted
-from agent_nb.rows.eval.summary import ROWS, number
+from agent_nb.rows.eval.summary import ROWS, format_score
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">'
 
@@ -116,9 +116,9 @@ def test_the_page_has_no_script_no_style_element_and_no_remote_address():
     [(None, "–"), (0.5, "0.500"), (-0.0, "0.000"), (1234.5, "1,234"), (-12.25, "−12.250")],
 )
 def test_numbers_are_short(value, text):
-    assert number(value) == text
+    assert format_score(value) == text
 
 
 def test_signed_numbers_have_their_sign():
-    assert number(0.25, signed=True) == "+0.250"
-    assert number(-0.25, signed=True) == "−0.250"
+    assert format_score(0.25, signed=True) == "+0.250"
+    assert format_score(-0.25, signed=True) == "−0.250"

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.rows.map.row import RowResult
-from agent_nb.rows.map.table.answer_fields import fields
+from agent_nb.rows.map.table.answer_fields import answer_columns
 from agent_nb.rows.map.table.frame_out import frame_out
 from agent_nb.rows.map.table.rows import rows_of
 
@@ -200,7 +200,7 @@ def results_of(name):
     kind, document, *_ = TYPES[name]
     output = OutputType(kind)
     text = output.validate(document).text
-    return output, fields(output), ok(0, json.loads(text))
+    return output, answer_columns(output), ok(0, json.loads(text))
 
 
 def expected_of(columns, result):

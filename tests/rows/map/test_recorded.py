@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_nb.events import State
 from agent_nb.record.inner_records import KIND, UNFOLDED, read_inner_records
-from agent_nb.rows.map.kept.recorded import folded
+from agent_nb.rows.map.kept.recorded import fold_records
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -25,13 +25,13 @@ def read(payload):
 @given(st.lists(first, max_size=4))
 def test_folded_records_are_read_as_they_were(firsts):
     made = {f"k{n}": {"id": f"r{n}", "events": [one, {"x": n}]} for n, one in enumerate(firsts)}
-    again = read(folded(made))
+    again = read(fold_records(made))
     assert again == made
 
 
 def test_records_without_events_stay_as_they_are():
     made = {"k": {"id": "r", "events": []}, "l": {"id": "s"}, "m": {"events": [{"ts": 1}]}}
-    assert read(folded(made)) == made
+    assert read(fold_records(made)) == made
 
 
 def test_what_all_rows_have_in_common_stands_once():
@@ -40,7 +40,7 @@ def test_what_all_rows_have_in_common_stands_once():
         f"k{n}": {"events": [{"ts": n, "settings": {**settings, "inputs": {"prompt": str(n)}}}]}
         for n in range(3)
     }
-    payload = folded(made)
+    payload = fold_records(made)
     assert payload["shared"] == {"settings": {**settings, "inputs": {}}}
     assert payload["rows"]["k1"]["events"] == [{"ts": 1, "settings": {"inputs": {"prompt": "1"}}}]
 

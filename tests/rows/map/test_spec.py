@@ -9,7 +9,7 @@ import pytest
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
 from agent_nb.rows.map.spread.spec import Spec, agent_of, spec_of
-from agent_nb.rows.map.spread.tool_reference import found, references
+from agent_nb.rows.map.spread.tool_reference import find_tool, make_references
 from agent_nb.tools.toolset import Toolset, resolve
 
 SECRET = "correct-horse-battery"
@@ -143,33 +143,33 @@ def test_a_model_that_the_notebook_names_is_refused():
 
 def test_tools_travel_by_name():
     tools = resolve([double, send, made_by_hand, "read"])
-    sent = {each.name: each.where for each in references(tools)}
+    sent = {each.name: each.where for each in make_references(tools)}
     assert sent == {
         "double": f"{__name__}:double",
         "send": f"{__name__}:send",
         "read": "tool:read",
     }
-    assert [found(each).name for each in references(tools)] == list(tools.names)
+    assert [find_tool(each).name for each in make_references(tools)] == list(tools.names)
 
 
 def test_a_renamed_tool_keeps_its_name():
-    (reference,) = references(Toolset(resolve([send])).rename({"send": "post"}))
+    (reference,) = make_references(Toolset(resolve([send])).rename({"send": "post"}))
     assert (reference.name, reference.where) == ("post", f"{__name__}:send")
-    made = found(reference)
+    made = find_tool(reference)
     assert (made.name, made.effect, made.invoke(text="a")) == ("post", "outside", "a")
 
 
 def test_a_module_that_a_worker_lacks_is_named_with_what_to_do():
-    (reference,) = references(resolve([double]))
+    (reference,) = make_references(resolve([double]))
     lost = msgspec.structs.replace(reference, where="no_such_tools:double")
     with pytest.raises(UsageError, match=r"no_such_tools.* on every worker, or send it"):
-        found(lost)
+        find_tool(lost)
 
 
 def test_another_version_of_a_tool_is_an_error():
-    (reference,) = references(resolve([double]))
+    (reference,) = make_references(resolve([double]))
     with pytest.raises(UsageError, match="another one here"):
-        found(msgspec.structs.replace(reference, where=f"{__name__}:send"))
+        find_tool(msgspec.structs.replace(reference, where=f"{__name__}:send"))
 
 
 def test_a_worker_that_would_ask_another_server_asks_nothing(monkeypatch):

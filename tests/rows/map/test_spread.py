@@ -42,8 +42,8 @@ def server(monkeypatch):
 def no_seat_left():
     """Forget the maps of executors in this process that are not known to be in it."""
     yield
-    for name in list(worker.place()._seats):
-        worker.forget(name)
+    for name in list(worker.process_worker()._seats):
+        worker.forget_map(name)
 
 
 @pytest.fixture
@@ -329,6 +329,6 @@ def test_a_limit_per_minute_that_cannot_be_split_is_refused(server, processes):
 
 def test_the_loop_of_a_worker_ends_with_its_last_map(server, threads):
     mapped(threads)
-    place = worker.place()
+    place = worker.process_worker()
     assert place._loop is None
     assert not place._seats

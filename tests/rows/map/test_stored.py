@@ -16,9 +16,9 @@ from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import events_of
 from agent_nb.record.signing import user_key
 from agent_nb.rows.map.kept import forgetting
-from agent_nb.rows.map.kept.stored import folder, found, map_id, opened
+from agent_nb.rows.map.kept.stored import find_stored_rows, map_id, open_store, stores_folder
 from agent_nb.rows.map.options import MapOptions
-from agent_nb.rows.map.planning import planned
+from agent_nb.rows.map.planning import plan_map
 from agent_nb.rows.store.row_store import RowStore
 
 TEXTS = ["good", "bad"]
@@ -45,7 +45,7 @@ def origins(stream):
 
 
 def files():
-    return sorted(folder().glob("*")) if folder().exists() else []
+    return sorted(stores_folder().glob("*")) if stores_folder().exists() else []
 
 
 def test_a_map_is_found_in_the_state_folder_when_it_runs_again():
@@ -57,7 +57,7 @@ def test_a_map_is_found_in_the_state_folder_when_it_runs_again():
     assert file.suffix == ".sqlite"
     if sys.platform != "win32":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert stat.S_IMODE(folder().stat().st_mode) == 0o700
+        assert stat.S_IMODE(stores_folder().stat().st_mode) == 0o700
 
 
 def test_only_new_and_changed_rows_are_asked():
@@ -109,8 +109,8 @@ def test_nothing_is_stored_if_the_user_says_so():
 
 
 def test_a_state_folder_that_cannot_be_used_is_reported_and_the_map_goes_on():
-    folder().parent.mkdir(parents=True)
-    folder().write_text("a file")
+    stores_folder().parent.mkdir(parents=True)
+    stores_folder().write_text("a file")
     stream = mapped()
     assert [r.answer for r in stream.results] == ["yes", "other"]
     (said,) = [e.message for e in stream.log.of("error")]
@@ -146,7 +146,7 @@ def stored_by(key, path):
 def looked_up(path, rows, **options):
     store = RowStore.open(path, "m", user_key(), owner="me")
     try:
-        return [each.usable for each in found(store, rows, **options)]
+        return [each.usable for each in find_stored_rows(store, rows, **options)]
     finally:
         store.close()
 
@@ -180,9 +180,9 @@ def test_where_nothing_runs_live_only_a_store_that_the_user_names_is_read(tmp_pa
     mapped(store=path)
     mapped()
     before = path.read_bytes()
-    assert opened(None, "m", owner="me", live=False) is None
-    assert opened(tmp_path / "missing.sqlite", "m", owner="me", live=False) is None
-    store = opened(path, "m", owner="me", live=False)
+    assert open_store(None, "m", owner="me", live=False) is None
+    assert open_store(tmp_path / "missing.sqlite", "m", owner="me", live=False) is None
+    store = open_store(path, "m", owner="me", live=False)
     assert store is not None
     assert store.read_only
     store.close()
@@ -209,19 +209,19 @@ def test_secrets_are_not_in_the_file(tmp_path):
 
 
 def test_stores_are_listed_with_their_templates_and_rows():
-    assert forgetting.listed() == []
+    assert forgetting.list_stores() == []
     mapped()
     mapped(["x", "y", "z"], "Judge {{ text }}")
-    listed = {tuple(k.said): k.rows for k in forgetting.listed()}
+    listed = {tuple(k.said): k.rows for k in forgetting.list_stores()}
     assert listed == {("Classify {{ text }}",): 2, ("Judge {{ text }}",): 3}
-    assert all(k.size and k.used for k in forgetting.listed())
+    assert all(k.size and k.used for k in forgetting.list_stores())
 
 
 def test_a_damaged_store_is_listed_and_kept():
     mapped()
     (file,) = files()
     file.write_bytes(b"broken")
-    (kept,) = forgetting.listed()
+    (kept,) = forgetting.list_stores()
     assert (kept.rows, kept.size) == (None, 6)
     with pytest.raises(UsageError, match="cannot be used"):
         forgetting.forget_all()
@@ -233,17 +233,17 @@ def test_a_forgotten_map_is_asked_again_and_its_file_is_gone():
     mapped(prompt="Judge {{ text }}")
     id_, store = forgetting.stores_of(first.log)
     assert store == ""
-    assert forgetting.forget(id_, store) == 2
+    assert forgetting.forget_map_rows(id_, store) == 2
     assert len(files()) == 1
     assert origins(mapped()) == ["live"] * 2
-    assert forgetting.forget("0" * 24) == 0
+    assert forgetting.forget_map_rows("0" * 24) == 0
 
 
 def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
     path = tmp_path / "rows.sqlite"
     first = mapped(store=path)
     mapped(prompt="Judge {{ text }}", store=path)
-    assert forgetting.forget(*forgetting.stores_of(first.log)) == 2
+    assert forgetting.forget_map_rows(*forgetting.stores_of(first.log)) == 2
     assert b"Classify good" not in path.read_bytes()
     assert b"Judge good" in path.read_bytes()
 
@@ -275,7 +275,7 @@ def test_a_row_is_found_whole_with_its_events(tmp_path):
     path = tmp_path / "rows.sqlite"
     rows = mapped(store=path)._plan.job.rows
     store = RowStore.open(path, "m", user_key(), owner="me")
-    (each, _) = found(store, rows)
+    (each, _) = find_stored_rows(store, rows)
     store.close()
     assert events_of(each.record)[1].content == "Classify good"
     assert (each.result.answer, each.result.origin, each.result.place) == ("yes", "store", 0)
@@ -285,7 +285,7 @@ def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_
     path = tmp_path / "rows.sqlite"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     by = Agent("openai/none", secrets={})
-    job = planned(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
+    job = plan_map(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
     made = [next(iter(read_inner_records(mapped([text]).log).values())) for text in TEXTS]
     store = RowStore.open(path, "m", b"another user's", owner="a")
     for row, record in zip(job.rows, made, strict=True):

@@ -34,7 +34,7 @@ def write(file):
 
 def link(path):
     """Return the name under which SQLite has the file open."""
-    return row_link.link_path(path, row_link.look(path))
+    return row_link.link_path(path, row_link.read_file_state(path))
 
 
 def made(path):

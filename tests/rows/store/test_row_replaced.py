@@ -409,7 +409,7 @@ def test_a_link_whose_file_has_another_name_now_is_removed_and_not_carried(path)
 
 def test_the_copy_of_a_link_is_named_and_not_opened(path):
     store_with(path, "first")
-    link = row_link.link_path(path, row_link.look(path))
+    link = row_link.link_path(path, row_link.read_file_state(path))
     link.write_bytes(b"a copy")
     with pytest.raises(UsageError, match=r"is a copy of another file's link\. Delete \.rows"):
         opened(path)

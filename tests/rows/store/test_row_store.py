@@ -54,9 +54,9 @@ def opened(path, clock):
     """Return the maker of stores of one file, all closed at the end."""
     stores = []
 
-    def make(owner="a", key=KEY, map_id="m", said="", **options):
+    def make(owner="a", key=KEY, map_id="m", title="", **options):
         file = RowFile(path, **options)
-        stores.append(RowStore(file, map_id, key, owner=owner, said=said, now=clock))
+        stores.append(RowStore(file, map_id, key, owner=owner, title=title, now=clock))
         return stores[-1]
 
     yield make
@@ -251,7 +251,7 @@ def test_a_released_row_was_not_asked_and_is_free(opened):
 def test_a_row_that_is_given_up_after_its_request_counts(opened):
     a = opened("a")
     a.claim(["k"], 60)
-    a.release(["k"], asked=True)
+    a.release(["k"], attempted=True)
     a.claim(["k"], 60)
     a.put([("k", record(), 1)])
     assert a.find(["k"])["k"].attempts == 2
@@ -379,9 +379,9 @@ def test_forgotten_text_is_gone_from_the_bytes(opened, path):
 
 
 def test_a_map_is_forgotten_without_the_others_of_its_file(opened, path):
-    other = opened(map_id="other", said="Translate {{ text }}")
+    other = opened(map_id="other", title="Translate {{ text }}")
     other.put([("o", record(run="kept"), 1)])
-    store = opened("b", said="Classify SECRET")
+    store = opened("b", title="Classify SECRET")
     store.put([(f"k{n}", record("SECRET"), 1) for n in range(3)])
     assert store.maps() == {"m": ("Classify SECRET", 3), "other": ("Translate {{ text }}", 1)}
     assert store.forget_map() == 3

@@ -72,7 +72,7 @@ class Rows(RuleBasedStateMachine):
 
     @rule(owner=owners, keys=some, asked=st.booleans())
     def release(self, owner, keys, asked):
-        self.stores[owner].release(keys, asked=asked)
+        self.stores[owner].release(keys, attempted=asked)
         for key in keys:
             if key in self.leases and self.leases[key][0] == owner:
                 del self.leases[key]

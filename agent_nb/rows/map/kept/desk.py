@@ -27,7 +27,7 @@ from ....record.record import Record
 from ...store.row_claims import LEASE
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
-from .stored import found
+from .stored import find_stored_rows
 
 RENEW = 5.0  # s between two renewals
 POLL = 1.0  # s between two questions for the rows of other kernels
@@ -44,7 +44,7 @@ class Done(msgspec.Struct, frozen=True):
     record: Record | None
 
 
-class Desk(Protocol):
+class RowQueue(Protocol):
     """Where the workers of a map get their rows and leave what came of them."""
 
     @property
@@ -67,7 +67,7 @@ class Desk(Protocol):
         """Keep and deliver what was given, and give up the rows that were not asked."""
 
 
-class PlainDesk:
+class PlainRowQueue:
     """A desk without a store: what is given is delivered at once."""
 
     def __init__(self, rows: Sequence[Row], deliver: Deliver) -> None:
@@ -97,7 +97,7 @@ class PlainDesk:
         """Do nothing: everything is delivered."""
 
 
-class StoreDesk:
+class StoreRowQueue:
     """A desk with a store.
 
     `trust`: records of others that count (see `stored.found`). `say` receives in words what is
@@ -173,12 +173,12 @@ class StoreDesk:
 
     def settle(self) -> None:
         """Store and deliver what was given, release the other claims, and close the store."""
-        keeping, given = self._keeping, self._given
+        keeping, finished = self._keeping, self._given
         self._keeping, self._given = [], []
         try:
-            self._after(self._end, keeping, given)
+            self._after(self._end, keeping, finished)
         finally:
-            for done in (*keeping, *given):
+            for done in (*keeping, *finished):
                 self._deliver(done.row, self._counted(done), done.record)
             self._thread.shutdown(wait=False)
 
@@ -191,13 +191,13 @@ class StoreDesk:
         else:
             ended.result()
 
-    def _end(self, keeping: list[Done], given: list[Done]) -> None:
+    def _end(self, keeping: list[Done], finished: list[Done]) -> None:
         try:
             if keeping is not self._stored:  # the visit that would have stored them was cancelled
                 self._put(keeping)
-            self._put(given)
+            self._put(finished)
             self._store.release([row.key for row in (*self._ready, *self._claiming)])
-            self._store.release(list(self._out), asked=True)
+            self._store.release(list(self._out), attempted=True)
         finally:
             self._store.close()
 
@@ -212,8 +212,8 @@ class StoreDesk:
         some, self._claiming = self._claiming, []
         self._ready.extend(row for row in some if row.key in ours)
         self._elsewhere |= {row.key: row for row in some if row.key not in ours}
-        kept, self._keeping = self._keeping, []
-        for done in kept:
+        stored, self._keeping = self._keeping, []
+        for done in stored:
             self._deliver(done.row, self._counted(done), done.record)
         self._hand_out()
 
@@ -236,23 +236,23 @@ class StoreDesk:
         if self._wanting and (self._left or self._given):
             self._bell.set()
 
-    def _change(self, kept: Sequence[Done], keys: Sequence[str]) -> set[str]:
+    def _change(self, finished: Sequence[Done], keys: Sequence[str]) -> set[str]:
         """Store what is over and claim what is wanted in one transaction: the disk syncs each."""
-        if not kept and not keys:
+        if not finished and not keys:
             return set()
         with self._store.visit():
-            self._put(kept)
+            self._put(finished)
             ours = self._store.claim(keys, LEASE) if keys else set()
-        self._stored = kept
+        self._stored = finished
         return ours
 
-    def _put(self, kept: Sequence[Done]) -> None:
+    def _put(self, finished: Sequence[Done]) -> None:
         """Store the rows whose runs came to an end; free the claims on the others."""
-        if ended := [(d.row.key, d.record, _times(d)) for d in kept if d.record and _ended(d)]:
+        if ended := [(d.row.key, d.record, _times(d)) for d in finished if d.record and _ended(d)]:
             self._attempts |= self._store.put(ended)
-        if rest := [d.row.key for d in kept if not _ended(d)]:
-            self._store.release(rest, asked=True)
-        for done in kept:
+        if rest := [d.row.key for d in finished if not _ended(d)]:
+            self._store.release(rest, attempted=True)
+        for done in finished:
             self._out.pop(done.row.key, None)
 
     def _counted(self, done: Done) -> RowResult:
@@ -276,12 +276,12 @@ class StoreDesk:
         """Say for how many rows of other kernels the workers wait, if that has changed."""
         count = len(self._elsewhere) if self._wanting else 0
         rows = f"{count:,} row{'' if count == 1 else 's'}"
-        words = (
+        status = (
             f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
         )
-        if words != self._said:
-            self._said = words
-            self._say(words)
+        if status != self._said:
+            self._said = status
+            self._say(status)
 
     async def _look(self) -> None:
         """Take the rows of other kernels that are over, or that they have given up."""
@@ -304,7 +304,7 @@ class StoreDesk:
 
     def _found(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
         """Return the rows that need not be asked."""
-        known = found(self._store, rows, trust=self._trust)
+        known = find_stored_rows(self._store, rows, trust=self._trust)
         return {each.row.key: (each.result, each.record) for each in known if each.usable}
 
     async def _visit(self, work: Callable[..., Any], *arguments: Any) -> Any:

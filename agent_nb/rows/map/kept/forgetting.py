@@ -19,13 +19,13 @@ import msgspec
 from ....errors import UsageError
 from ....events import Event, RunStart
 from ...store.row_store import RowStore
-from .stored import ENDING, Store, folder, is_named
+from .stored import ENDING, Store, is_named, stores_folder
 
 MAP = "map"  # the setting
 _ID = re.compile(r"[0-9a-f]{8,64}").fullmatch
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoreSummary(msgspec.Struct, frozen=True):
     """A store: its file, the words of its maps, its rows (None: it cannot be read).
 
     `size` is in bytes, `used` epoch seconds.
@@ -38,7 +38,7 @@ class Kept(msgspec.Struct, frozen=True):
     used: float
 
 
-def origin(id_: str, store: Store) -> dict[str, str]:
+def describe_store(id_: str, store: Store) -> dict[str, str]:
     """Return what the settings of a map say of its store."""
     return {"id": id_, **({"store": str(store)} if is_named(store) else {})}
 
@@ -49,20 +49,22 @@ def stores_of(log: Iterable[Event]) -> tuple[str, str] | None:
     None if the log is not that of a map.
     """
     start = next((e for e in log if isinstance(e, RunStart) and not e.span), RunStart())
-    words = start.settings.get(MAP)
-    found = words if isinstance(words, Mapping) else {}
-    id_ = str(found.get("id", ""))
-    return (id_, str(found.get("store", ""))) if _ID(id_) else None
+    setting = start.settings.get(MAP)
+    fields = setting if isinstance(setting, Mapping) else {}
+    id_ = str(fields.get("id", ""))
+    return (id_, str(fields.get("store", ""))) if _ID(id_) else None
 
 
-def listed() -> list[Kept]:
+def list_stores() -> list[StoreSummary]:
     """Return the stores in the state folder, the newest first."""
-    return sorted(map(_kept, folder().glob(f"*{ENDING}")), key=lambda kept: -kept.used)
+    return sorted(
+        map(_summarize_store, stores_folder().glob(f"*{ENDING}")), key=lambda kept: -kept.used
+    )
 
 
-def _kept(file: Path) -> Kept:
+def _summarize_store(file: Path) -> StoreSummary:
     status = file.lstat()
-    said: list[str] = []
+    prompts: list[str] = []
     rows = None
     try:
         store = RowStore.open(file, "", b"", owner="list", read_only=True)
@@ -70,18 +72,18 @@ def _kept(file: Path) -> Kept:
             maps = store.maps()
         finally:
             store.close()
-        said, rows = [words for words, _ in maps.values()], sum(n for _, n in maps.values())
+        prompts, rows = [words for words, _ in maps.values()], sum(n for _, n in maps.values())
     except UsageError:
         pass
-    return Kept(file, said, rows, status.st_size, status.st_mtime)
+    return StoreSummary(file, prompts, rows, status.st_size, status.st_mtime)
 
 
-def forget(id_: str, store: str = "") -> int:
+def forget_map_rows(id_: str, store: str = "") -> int:
     """Remove the rows of a map from its store; return how many there were.
 
     Raises UsageError if the file cannot be used.
     """
-    file = Path(os.path.expanduser(store)) if store else folder() / f"{id_}{ENDING}"
+    file = Path(os.path.expanduser(store)) if store else stores_folder() / f"{id_}{ENDING}"
     return _forget(file, id_) if file.exists() else 0
 
 
@@ -91,7 +93,7 @@ def forget_all() -> int:
     Raises UsageError for the first file that cannot be used, after the others.
     """
     count, faults = 0, []
-    for file in folder().glob(f"*{ENDING}"):
+    for file in stores_folder().glob(f"*{ENDING}"):
         try:
             count += _forget(file, file.name.removesuffix(ENDING))
         except UsageError as fault:
@@ -108,6 +110,6 @@ def _forget(file: Path, id_: str) -> int:
         idle = store.idle
     finally:
         store.close()
-    if idle and file.parent == folder():
+    if idle and file.parent == stores_folder():
         file.unlink(missing_ok=True)
     return count

@@ -67,7 +67,7 @@ class MapPlayer:
         )
 
 
-def playing(
+def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
 ) -> Callable[[Tape, Wish | None], Callable[[CancelScope], Player | MapPlayer]]:
     """Return what makes the player of a record of the map of `rows`."""
@@ -89,7 +89,7 @@ def playing(
     return play
 
 
-def again(agent: Configuration, redaction: Redaction) -> PlayRow | None:
+def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:
     """Return what plays a row that was found; None if no tool of the agent touches the kernel.
 
     Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.

@@ -20,7 +20,7 @@ from ..row_result import recorded_result
 COUNTS = "map"  # of the event that holds the counts
 
 
-def folded(records: Mapping[str, Record]) -> dict[str, Any]:
+def fold_records(records: Mapping[str, Record]) -> dict[str, Any]:
     """Return records as the payload of the state."""
     firsts = {
         key: events[0] for key, record in records.items() if (events := stored_events(record))
@@ -37,14 +37,14 @@ def folded(records: Mapping[str, Record]) -> dict[str, Any]:
 
 def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that two objects share, at any depth."""
-    found: dict[str, Any] = {}
+    common: dict[str, Any] = {}
     for key in one.keys() & other.keys():
         a, b = one[key], other[key]
         if isinstance(a, Mapping) and isinstance(b, Mapping):
-            found[key] = _common(a, b)
+            common[key] = _common(a, b)
         elif type(a) is type(b) and a == b:
-            found[key] = a
-    return found
+            common[key] = a
+    return common
 
 
 def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,20 +58,20 @@ def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, A
     return left
 
 
-def earlier(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
+def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
     """Return the records of the rows in the logs of several maps, by key; the first log counts."""
-    found: dict[str, Record] = {}
+    rows: dict[str, Record] = {}
     for log in logs:
-        found = {**read_inner_records(log), **found}
-    return found
+        rows = {**read_inner_records(log), **rows}
+    return rows
 
 
-def unanswered(log: Sequence[Event]) -> int:
+def count_unanswered_rows(log: Sequence[Event]) -> int:
     """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
     return _difference(log, "total", "done")
 
 
-def failed(log: Sequence[Event]) -> int:
+def count_failed_rows(log: Sequence[Event]) -> int:
     """Return how many rows of a recorded map ended without an answer; 0 if it does not say."""
     return _difference(log, "done", "ok")
 
@@ -80,14 +80,16 @@ def _difference(log: Sequence[Event], all_: str, some: str) -> int:
     counts = next(
         (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
     )
-    said = counts if isinstance(counts, Mapping) else {}
-    whole, part = said.get(all_), said.get(some)
+    figures = counts if isinstance(counts, Mapping) else {}
+    whole, part = figures.get(all_), figures.get(some)
     return whole - part if type(whole) is int and type(part) is int else 0
 
 
-def recorded(log: Sequence[Event], rows: Sequence[Row]) -> Iterator[tuple[int, RowResult]]:
+def read_recorded_results(
+    log: Sequence[Event], rows: Sequence[Row]
+) -> Iterator[tuple[int, RowResult]]:
     """Yield index and result of each of the `rows` that the log of a map has a record of."""
     known = read_inner_records(log)
     for index, row in enumerate(rows):
         if (record := known.get(row.key)) is not None:
-            yield index, recorded_result(record, place=row.place, key=row.key, origin="record")
+            yield index, recorded_result(record, position=row.place, key=row.key, origin="record")

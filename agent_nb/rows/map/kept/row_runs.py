@@ -51,11 +51,11 @@ class RowRuns(Sequence[Run]):
     def __iter__(self) -> Iterator[Run]:
         left = iter(self._keys)
         while some := list(islice(left, BATCH)):
-            found = self._read(some)
+            records = self._read(some)
             for key in some:
-                yield self._run(found, key)
+                yield self._run(records, key)
 
-    def _run(self, found: Mapping[str, Record], key: str) -> Run:
-        if key not in found:
+    def _run(self, records: Mapping[str, Record], key: str) -> Run:
+        if key not in records:
             raise UsageError(GONE)
-        return Run(log_of(found[key]), output=self._output)
+        return Run(log_of(records[key]), output=self._output)

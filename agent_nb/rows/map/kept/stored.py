@@ -48,7 +48,7 @@ class FoundRow(msgspec.Struct, frozen=True):
     usable: bool
 
 
-def folder() -> Path:
+def stores_folder() -> Path:
     """Return the folder of the stores that the user did not place; it may not exist yet."""
     from platformdirs import user_state_dir
 
@@ -64,12 +64,12 @@ def map_id(inputs: Mapping[str, str], template: str) -> str:
     return digest([template, shared], _ID)
 
 
-def opened(
+def open_store(
     store: Store,
     id_: str,
     *,
     owner: str,
-    said: str = "",
+    title: str = "",
     live: bool = True,
     warn: Callable[[str], None] = lambda _: None,
 ) -> RowStore | None:
@@ -89,9 +89,9 @@ def opened(
         path = Path(os.path.expanduser(str(store)))
         if not live and not path.exists():
             return None
-        return RowStore.open(path, id_, key, owner=owner, said=said, read_only=not live)
+        return RowStore.open(path, id_, key, owner=owner, title=title, read_only=not live)
     try:
-        return RowStore.open(folder() / f"{id_}{ENDING}", id_, key, owner=owner, said=said)
+        return RowStore.open(stores_folder() / f"{id_}{ENDING}", id_, key, owner=owner, title=title)
     except UsageError as fault:
         warn(f"Rows of this map are not stored: if the kernel dies, they are asked again. {fault}")
         return None
@@ -102,14 +102,14 @@ def is_named(store: Store) -> bool:
     return store is not None and not isinstance(store, bool)
 
 
-def absent(store: Store) -> str:
+def missing_store_name(store: Store) -> str:
     """Return the name of the file that the user chose if it is not there, else ""."""
     if not is_named(store) or Path(os.path.expanduser(str(store))).exists():
         return ""
     return str(store)
 
 
-def found(
+def find_stored_rows(
     store: RowStore,
     rows: Sequence[Row],
     *,
@@ -133,7 +133,7 @@ def found(
 def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
     record = stored.record
     result = recorded_result(
-        record, place=row.place, key=row.key, attempts=stored.attempts, origin="store"
+        record, position=row.place, key=row.key, attempts=stored.attempts, origin="store"
     )
     ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

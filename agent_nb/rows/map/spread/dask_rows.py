@@ -34,7 +34,7 @@ from ..asking import Answered
 from ..options import MapOptions
 from ..row import Row
 from . import worker
-from .seat import stopped
+from .seat import stopped_result
 from .sending import LOST, Sending, fault_of
 from .shares import Shares
 
@@ -73,7 +73,7 @@ def ask_here(message: bytes, topic: str) -> bytes:
         sent = asyncio.run_coroutine_threadsafe(report, here.loop.asyncio_loop)
         await asyncio.wrap_future(sent)
 
-    return worker.ask(message, begun)
+    return worker.ask_row(message, begun)
 
 
 class DaskRows:
@@ -99,7 +99,7 @@ class DaskRows:
         try:
             return await self._there(self._ask(row))
         except asyncio.CancelledError:
-            return Answered(stopped(row, self._begun[row.key]))
+            return Answered(stopped_result(row, self._begun[row.key]))
         except Exception as fault:  # the client was closed
             return fault_of(row, LOST, _lost(fault), self._begun[row.key])
 
@@ -136,18 +136,18 @@ class DaskRows:
             if not name:
                 return fault_of(row, LOST, self._down, self._begun[row.key])
             try:
-                said = await self._asked_by(name, row, attempt)
+                answer = await self._asked_by(name, row, attempt)
             finally:
                 self._shares.give_back(name)
                 self._freed.set()
-            if isinstance(said, bytes):
-                return self._sending.received(row, said, max(self._begun[row.key], 1))
-            if said is not None and self._client.status != "running":
-                return fault_of(row, LOST, _lost(said), self._begun[row.key])
-            if said is not None:
-                return fault_of(row, "worker", _cannot(name, said), self._begun[row.key])
-        words = f"The workers that asked this row went away, {MOST} times in a row. Their logs say why; often it is memory."
-        return fault_of(row, LOST, words, self._begun[row.key])
+            if isinstance(answer, bytes):
+                return self._sending.received(row, answer, max(self._begun[row.key], 1))
+            if answer is not None and self._client.status != "running":
+                return fault_of(row, LOST, _lost(answer), self._begun[row.key])
+            if answer is not None:
+                return fault_of(row, "worker", _cannot(name, answer), self._begun[row.key])
+        reason = f"The workers that asked this row went away, {MOST} times in a row. Their logs say why; often it is memory."
+        return fault_of(row, LOST, reason, self._begun[row.key])
 
     async def _asked_by(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
         """Return the message of a worker, what it raised, or None if it went away."""
@@ -229,10 +229,10 @@ class DaskRows:
         if fresh := [name for name in workers if name not in self._unfit]:
             with suppress(Exception):  # a worker that goes away, or is busy: it is asked again
                 async with asyncio.timeout(PATIENCE):
-                    found = await self._client.run(
+                    versions = await self._client.run(
                         pkgutil.resolve_name, VERSION, workers=fresh, on_error="return"
                     )
-                answered = {n: s for n, s in found.items() if isinstance(s, ANSWERS)}
+                answered = {n: s for n, s in versions.items() if isinstance(s, ANSWERS)}
                 self._unfit |= {name: _unfit(name, said) for name, said in answered.items()}
         return [name for name in workers if self._unfit.get(name) == ""]
 
@@ -246,7 +246,7 @@ class DaskRows:
         dropped, self._dropped, self._stopping = self._dropped, [], None
         tickets = [ticket for ticket, _ in dropped]
         names = {name for _, name in dropped if name in self._shares}
-        await self._run(worker.stop, tickets, workers=sorted(names))
+        await self._run(worker.stop_rows, tickets, workers=sorted(names))
 
     async def _close(self) -> None:
         if self._looking is None:
@@ -258,7 +258,7 @@ class DaskRows:
         if self._client.status == "running":
             self._client.unsubscribe_topic(self._topic)
             fit = [name for name, why in self._unfit.items() if not why]
-            await self._run(worker.forget, workers=fit)
+            await self._run(worker.forget_map, workers=fit)
 
     async def _run(self, function: Any, *args: Any, **where: Any) -> None:
         with suppress(Exception):  # a worker that goes away meanwhile
@@ -292,18 +292,18 @@ def _outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:
 
 
 def _lost(fault: BaseException) -> str:
-    words = f"{type(fault).__name__}: {fault}".rstrip(".")
-    return f"The Dask client has lost its cluster, or was closed ({words}). Run the map again with another client: what is done is kept."
+    reason = f"{type(fault).__name__}: {fault}".rstrip(".")
+    return f"The Dask client has lost its cluster, or was closed ({reason}). Run the map again with another client: what is done is kept."
 
 
-def _unfit(name: str, said: object) -> str:
+def _unfit(name: str, version: object) -> str:
     """Return why a worker that answered `said` gets no rows, "" if it does."""
-    if said == __version__:
+    if version == __version__:
         return ""
-    has = f"has {said}" if isinstance(said, str) else f"lacks it ({said})"
+    has = f"has {version}" if isinstance(version, str) else f"lacks it ({version})"
     return f"The worker {name} needs jupyter-agent-nb {__version__} and {has}. Install it on every worker and on the scheduler."
 
 
 def _cannot(name: str, fault: BaseException) -> str:
-    words = f"{type(fault).__name__}: {fault}".rstrip(".")
-    return f"The worker {name} could not ask the row ({words}). Workers and scheduler need jupyter-agent-nb {__version__}."
+    reason = f"{type(fault).__name__}: {fault}".rstrip(".")
+    return f"The worker {name} could not ask the row ({reason}). Workers and scheduler need jupyter-agent-nb {__version__}."

@@ -38,17 +38,17 @@ from ..options import MapOptions
 from ..row import Row
 from . import worker
 from .dask_rows import DaskRows, is_dask
-from .seat import stopped
+from .seat import stopped_result
 from .sending import LOST, Sending, fault_of
 from .spec import spec_of
 
 
-def where(client: Any) -> str:
+def describe_client(client: Any) -> str:
     """Return what the plan of a map calls the place of its rows."""
     return "" if client is None else "dask" if is_dask(client) else "executor"
 
 
-def spread(
+def distribute_rows(
     agent: Configuration, client: Any, options: MapOptions, redaction: Redaction
 ) -> Callable[[], RowAsker]:
     """Return what makes the asker of one execution of a map through `client`.
@@ -87,7 +87,7 @@ class ExecutorRows:
         try:
             if alive is not None:
                 alive.touch()
-            future = self._executor.submit(worker.ask, message)
+            future = self._executor.submit(worker.ask_row, message)
         except BrokenExecutor as fault:
             return _broken(row, fault, 0)
         except RuntimeError as fault:  # it was shut down
@@ -98,15 +98,15 @@ class ExecutorRows:
         except asyncio.CancelledError:
             begun = future.running() or future.done()
             if self._near:
-                worker.stop(self._sending.name, [ticket])
+                worker.stop_rows(self._sending.name, [ticket])
             if not isinstance(self._executor, ProcessPoolExecutor):
                 future.cancel()
-            return Answered(stopped(row, int(begun)))
+            return Answered(stopped_result(row, int(begun)))
         except BrokenExecutor as fault:
             return _broken(row, fault, 1)
         except Exception as fault:  # whatever a worker raises that cannot run ours
-            words = f"A worker cannot ask rows ({type(fault).__name__}: {fault}). Install jupyter-agent-nb on every worker."
-            return fault_of(row, "worker", words, 1)
+            reason = f"A worker cannot ask rows ({type(fault).__name__}: {fault}). Install jupyter-agent-nb on every worker."
+            return fault_of(row, "worker", reason, 1)
         finally:
             if alive is not None:
                 alive.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ class ExecutorRows:
     async def aclose(self) -> None:
         """Stop what still runs; the executor stays open."""
         if self._near:
-            worker.forget(self._sending.name)
+            worker.forget_map(self._sending.name)
         else:
             shutil.rmtree(self._files, ignore_errors=True)
 

@@ -20,7 +20,7 @@ from ....agent.configuration import Configuration
 from ....models.http.limiter import tightened
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
-from ..row_result import failed
+from ..row_result import failed_result
 from .spec import Spec, agent_of
 from .work import Work
 
@@ -28,7 +28,7 @@ Begun = Callable[[str], Awaitable[None]]
 POLL = 0.25  # s between two looks for the file of a row that is wanted
 
 
-class Seat:
+class WorkerAgent:
     """The rows of one map in this worker."""
 
     def __init__(self, spec: Spec) -> None:
@@ -52,9 +52,9 @@ class Seat:
         try:
             return await task
         except asyncio.CancelledError:
-            return Answered(stopped(work.row))
+            return Answered(stopped_result(work.row))
         except Exception as fault:  # whatever it is, it is the row's
-            return Answered(failed(fault, place=work.row.place, key=work.row.key))
+            return Answered(failed_result(fault, position=work.row.place, key=work.row.key))
         finally:
             del self._tasks[work.ticket]
             if watch is not None:
@@ -62,7 +62,7 @@ class Seat:
 
     async def _asked(self, work: Work, begun: Begun | None) -> Answered:
         if not _wanted(work):
-            return Answered(stopped(work.row, 0))
+            return Answered(stopped_result(work.row, 0))
         display.enter()
         rows = self._made()
         if work.issue > self._issue:
@@ -115,7 +115,7 @@ def _wanted(work: Work) -> bool:
     return not work.alive or platform.node() != work.node or Path(work.alive).exists()
 
 
-def stopped(row: Row, attempts: int = 1) -> RowResult:
+def stopped_result(row: Row, attempts: int = 1) -> RowResult:
     """Return the result of a row that was stopped."""
     return RowResult(
         place=row.place, key=row.key, status="interrupted", kind="user", attempts=attempts

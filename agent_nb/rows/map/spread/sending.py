@@ -85,12 +85,12 @@ class Sending:
         try:
             answer = self._output.validate(result.output)
         except InvalidOutput as fault:
-            words = f"{fault}\nThe worker knew the schema of the type, not its own checks. Define the type in a module that workers can import."
+            message = f"{fault}\nThe worker knew the schema of the type, not its own checks. Define the type in a module that workers can import."
             result = msgspec.structs.replace(
-                result, status="error", kind=CODE, error=words, output=None
+                result, status="error", kind=CODE, error=message, output=None
             )
             log = events_of(record)
-            ends = [events.Error(code=CODE, message=words), events.End(status="error")]
+            ends = [events.Error(code=CODE, message=message), events.End(status="error")]
             return result, run_record(EventLog.of_events([*_untyped(log[:-1]), *ends]))
         document = loads(answer.text)
         if document == result.output and answer.text == result.answer:
@@ -100,11 +100,16 @@ class Sending:
         return result, run_record(EventLog.of_events(log))
 
 
-def fault_of(row: Row, kind: str, words: str, attempts: int) -> Answered:
+def fault_of(row: Row, kind: str, message: str, attempts: int) -> Answered:
     """Return that a row failed outside its run."""
     return Answered(
         RowResult(
-            place=row.place, key=row.key, status="error", kind=kind, error=words, attempts=attempts
+            place=row.place,
+            key=row.key,
+            status="error",
+            kind=kind,
+            error=message,
+            attempts=attempts,
         )
     )
 
@@ -113,8 +118,8 @@ def _explained(result: RowResult) -> RowResult:
     """Return a result whose error says that a key is missing in the worker, not here."""
     if result.kind != "no_key":
         return result
-    words = f"{result.error} Workers read keys from their own environment: set it there, before they start."
-    return msgspec.structs.replace(result, error=words)
+    message = f"{result.error} Workers read keys from their own environment: set it there, before they start."
+    return msgspec.structs.replace(result, error=message)
 
 
 def _rewritten(event: Event, text: str) -> Event:

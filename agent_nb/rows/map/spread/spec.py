@@ -28,7 +28,7 @@ from ....agent.typed.output_type import OutputType
 from ....agent.typed.schema_type import SchemaType
 from ....errors import UsageError
 from ....wire.redact import Redaction
-from .tool_reference import ToolReference, found, imported, references
+from .tool_reference import ToolReference, find_tool, import_attribute, make_references
 
 POLICIES = ("ask", "auto", "deny")
 
@@ -68,7 +68,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
             f"The policy file {agent.approve} does not travel to workers. Decide with approve='auto' or approve='deny', or map without client=."
         )
     check(model, agent.tools.specs, agent.settings, redaction)
-    made = Spec(
+    spec = Spec(
         model=model,
         addresses=_addresses(agent),
         source=agent.choice.source,
@@ -81,16 +81,16 @@ def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
         memory=agent.memory,
         thought_tags=agent.thought_tags,
         folder=os.path.abspath(agent.folder) if len(agent.tools) else "",
-        tools=references(agent.tools),
+        tools=make_references(agent.tools),
         output=_output(agent),
     )
-    plain = msgspec.json.decode(msgspec.json.encode(made))
+    plain = msgspec.json.decode(msgspec.json.encode(spec))
     return msgspec.convert(redaction.value(plain), Spec)
 
 
 def agent_of(spec: Spec) -> Configuration:
     """Return the agent in this process. Raises UsageError for what this process lacks."""
-    tools = [found(reference) for reference in spec.tools]
+    tools = [find_tool(reference) for reference in spec.tools]
     folder = spec.folder or "."
     if not os.path.isdir(folder):
         raise UsageError(
@@ -111,12 +111,12 @@ def agent_of(spec: Spec) -> Configuration:
         thought_tags=spec.thought_tags,
         model_source=spec.source,
     )
-    for asked, here, model in zip(
+    for address, here, model in zip(
         spec.addresses, _addresses(agent), agent.choice.models, strict=False
     ):
-        if asked != here:
+        if address != here:
             raise UsageError(
-                f"The model {model.name} is asked at {asked or 'no address'}, but the environment of this worker sends it to {here or 'no address'}."
+                f"The model {model.name} is asked at {address or 'no address'}, but the environment of this worker sends it to {here or 'no address'}."
                 " Set the same base URL for the worker (OPENAI_BASE_URL, or the endpoint in its AGENT_NB_CONFIG). Nothing was sent."
             )
     return agent if spec.output is None else agent.answering(_type_of(spec.output))
@@ -142,7 +142,7 @@ def _type_of(output: OutputSpec) -> OutputType:
     module, _, name = output.where.partition(":")
     if module:
         with suppress(Exception):  # whatever the import of a module raises
-            kind = OutputType(imported(module, name))
+            kind = OutputType(import_attribute(module, name))
             if kind.schema == output.schema:
                 return kind
     return SchemaType(output.name, output.schema)

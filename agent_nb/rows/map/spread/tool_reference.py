@@ -41,7 +41,7 @@ class ToolReference(msgspec.Struct, frozen=True):
     spec: str
 
 
-def references(tools: Toolset) -> tuple[ToolReference, ...]:
+def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
     """Return the references to all tools. Raises UsageError for one that has none."""
     if tools.late:
         names = ", ".join(reference.name for reference in tools.late)
@@ -52,11 +52,13 @@ def references(tools: Toolset) -> tuple[ToolReference, ...]:
     return tuple(_reference(tool, known.get(tool.name)) for tool in tools)
 
 
-def found(reference: ToolReference) -> Tool:
+def find_tool(reference: ToolReference) -> Tool:
     """Return the tool in this process. Raises UsageError, which names what is missing here."""
     module, _, name = reference.where.partition(":")
     try:
-        made = installed()[name] if module == INSTALLED else as_tool(imported(module, name))
+        imported = (
+            installed()[name] if module == INSTALLED else as_tool(import_attribute(module, name))
+        )
     except AgentError as fault:
         raise UsageError(f"The tool {reference.name!r} cannot be made: {fault}") from None
     except Exception as fault:  # whatever the import of a module raises
@@ -65,7 +67,7 @@ def found(reference: ToolReference) -> Tool:
             f" Install {module} on every worker, or send it: client.upload_file('{module.partition('.')[0]}.py')."
         ) from None
     tool = msgspec.structs.replace(
-        made, spec=msgspec.structs.replace(made.spec, name=reference.name)
+        imported, spec=msgspec.structs.replace(imported.spec, name=reference.name)
     )
     if _digest(tool) != reference.spec:
         raise UsageError(
@@ -128,6 +130,6 @@ def _stays(tool: Tool, why: str) -> UsageError:
 
 
 @theirs
-def imported(module: str, name: str) -> Any:
+def import_attribute(module: str, name: str) -> Any:
     """Return what a module of the user has, wherever this process finds that module."""
     return getattr(importlib.import_module(module), name)

@@ -22,18 +22,18 @@ from contextlib import suppress
 from ....host.version import __version__
 from ..asking import Answered
 from ..row import RowResult
-from .seat import Begun, Seat
+from .seat import Begun, WorkerAgent
 from .work import Returned, Skew, Work, encode, read_work
 
 KEPT = 4
 
 
-class Place:
+class ProcessWorker:
     """The event loop of this process, and the maps whose rows it asks."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._seats: dict[str, Seat] = {}
+        self._seats: dict[str, WorkerAgent] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -41,7 +41,7 @@ class Place:
         """Ask a row and wait for it; see `Seat.ask`."""
         with self._lock:
             loop = self._loop = self._loop or _started()
-            seat = self._seats.pop(work.map, None) or Seat(work.spec)
+            seat = self._seats.pop(work.map, None) or WorkerAgent(work.spec)
             self._seats[work.map] = seat
             asking = asyncio.run_coroutine_threadsafe(seat.ask(work, begun), loop)
             for name in [n for n, s in self._seats.items() if s.idle and s is not seat][:-KEPT]:
@@ -65,7 +65,7 @@ class Place:
         asyncio.run_coroutine_threadsafe(_closed(seat, loop, last=last), loop)
 
 
-async def _closed(seat: Seat, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
+async def _closed(seat: WorkerAgent, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
     with suppress(Exception):  # a connection that does not close
         await seat.aclose()
     if last:
@@ -88,35 +88,35 @@ def _started() -> asyncio.AbstractEventLoop:
     return loop
 
 
-_places: dict[int, Place] = {}  # by process: one that was forked has a place of its own
+_workers: dict[int, ProcessWorker] = {}  # by process: one that was forked has a place of its own
 _making = threading.Lock()
 
 
-def place() -> Place:
+def process_worker() -> ProcessWorker:
     """Return the place of this process."""
     with _making:
-        return _places.setdefault(os.getpid(), Place())
+        return _workers.setdefault(os.getpid(), ProcessWorker())
 
 
-def ask(message: bytes, begun: Begun | None = None) -> bytes:
+def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
     """Ask the row of a message and return what came of it, as a message; see `Seat.ask`."""
     try:
         work = read_work(message)
     except Skew as skew:
         return encode(Returned(result=_skewed(skew)))
-    answered = place().ask(work, begun)
+    answered = process_worker().ask(work, begun)
     record = None if answered.record is None else dict(answered.record)
     return encode(Returned(result=answered.result, record=record))
 
 
-def stop(name: str, tickets: Collection[str] | None = None) -> None:
+def stop_rows(name: str, tickets: Collection[str] | None = None) -> None:
     """Stop rows of a map in this process, all if None."""
-    place().stop(name, tickets)
+    process_worker().stop(name, tickets)
 
 
-def forget(name: str) -> None:
+def forget_map(name: str) -> None:
     """Stop a map in this process and close what it holds."""
-    place().forget(name)
+    process_worker().forget(name)
 
 
 def _skewed(skew: Skew) -> RowResult:

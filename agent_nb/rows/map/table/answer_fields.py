@@ -69,16 +69,16 @@ class Fields(msgspec.Struct, frozen=True):
         return {name: [row.get(name) for row in objects] for name in self.shapes}
 
 
-def fields(output: OutputType | None) -> Fields:
+def answer_columns(output: OutputType | None) -> Fields:
     """Return the columns of the answers of a type (None: of texts)."""
     if output is None:
         return Fields({ANSWER: TEXT})
     schema = output.schema
     reader = _Reader(schema.get("$defs", {}))
     order = tuple(fields_of(schema))
-    found = reader.fields(schema)
-    if found:
-        return Fields(found, False, order)
+    shapes = reader.fields(schema)
+    if shapes:
+        return Fields(shapes, False, order)
     return Fields({ANSWER: reader.shape(schema)}, True, order)
 
 
@@ -91,14 +91,14 @@ class _Reader:
 
     def fields(self, schema: Mapping[str, Any]) -> dict[str, Shape]:
         """Return the fields of an object, or of all objects of a union; {} for other values."""
-        found: dict[str, list[Shape]] = {}
+        shapes_of: dict[str, list[Shape]] = {}
         for option in self._options(schema, frozenset()):
             members = option.get("properties")
             if not isinstance(members, Mapping) or not members:
                 return {}
             for name, held in members.items():
-                found.setdefault(str(name), []).append(self.shape(held))
-        return {name: _either(shapes) for name, shapes in found.items()}
+                shapes_of.setdefault(str(name), []).append(self.shape(held))
+        return {name: _either(shapes) for name, shapes in shapes_of.items()}
 
     def shape(self, schema: Any) -> Shape:
         """Return the shape of the values of a schema."""
@@ -123,8 +123,12 @@ class _Reader:
         members = schema.get("properties")
         if not isinstance(members, Mapping) or not members or schema.get("additionalProperties"):
             return ANY
-        made = tuple((str(name), self.shape(held)) for name, held in members.items())
-        return ANY if any(shape.kind == "any" for _, shape in made) else Shape("struct", None, made)
+        shapes = tuple((str(name), self.shape(held)) for name, held in members.items())
+        return (
+            ANY
+            if any(shape.kind == "any" for _, shape in shapes)
+            else Shape("struct", None, shapes)
+        )
 
     def _referred(self, name: str) -> Shape:
         if name not in self._known:
@@ -147,8 +151,8 @@ class _Reader:
 
 
 def _name(schema: Mapping[str, Any]) -> str | None:
-    found = schema.get("$ref")
-    return found.removeprefix("#/$defs/") if isinstance(found, str) else None
+    reference = schema.get("$ref")
+    return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
 
 
 def _union(schema: Mapping[str, Any]) -> list[Any] | None:

@@ -37,18 +37,18 @@ class Filling:
         Raises UsageError for a row that cannot be filled in, and for an empty prompt.
         """
         keys = Keys(alone.inputs)
-        made = []
-        for place in range(len(self._rows)):
-            filled = self._template.fill(self._rows.values(place))
+        filled_rows = []
+        for position in range(len(self._rows)):
+            filled = self._template.fill(self._rows.values(position))
             prompt = self._redaction.value(encodable(filled.prompt))
             if not prompt.strip() and not filled.pictures:
                 raise UsageError(
-                    f"The prompt of row {place} is empty. Leave the row out of the data."
+                    f"The prompt of row {position} is empty. Leave the row out of the data."
                 )
             pictures = self._kept(filled.pictures)
-            made += [
+            filled_rows += [
                 Row(
-                    place=place,
+                    place=position,
                     prompt=prompt,
                     key=keys.next(prompt, filled.pictures, repeat=repeat),
                     attachments=pictures,
@@ -56,7 +56,7 @@ class Filling:
                 )
                 for repeat in range(repeats)
             ]
-        return made
+        return filled_rows
 
     def whole(self, row: Row) -> Row:
         """Return a row with the data of its pictures. Raises UsageError."""

@@ -25,7 +25,7 @@ import msgspec
 from ....agent.typed.output_type import OutputType
 from ..row import RowResult
 from . import pandas_out, polars_out
-from .answer_fields import Kind, Shape, fields
+from .answer_fields import Kind, Shape, answer_columns
 from .rows import Rows
 
 Column = tuple[Shape, list[Any]]
@@ -55,14 +55,16 @@ def frame_out(
     `output`: the type of the answers. `more`: columns at the right, in the order of the frame.
     `why`: the reason for which rows were not asked, for their `_error`.
     """
-    found, places = _in_order(results, len(rows))
+    ordered, positions = _in_order(results, len(rows))
     if why:
-        found = [_not_asked(each, why) if each.status == "pending" else each for each in found]
-    repeats = None if len(found) == len(rows) else places
-    return beside(rows, repeats, [*_columns(found, repeats, output), *more])
+        ordered = [_not_asked(each, why) if each.status == "pending" else each for each in ordered]
+    repeats = None if len(ordered) == len(rows) else positions
+    return add_columns(rows, repeats, [*_columns(ordered, repeats, output), *more])
 
 
-def beside(rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str, Column]]) -> Any:
+def add_columns(
+    rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str, Column]]
+) -> Any:
     """Return the rows at `places` (None: all), in the kind of the data, with columns at the right.
 
     A name that is taken gets the prefix.
@@ -70,21 +72,23 @@ def beside(rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str
     if (module := _FRAMES.get(rows.kind)) is not None:
         return module.extended(rows.data, places, _free(columns, module.taken(rows.data)))
     named = _free(columns, set(rows.names))
-    made = zip(*(values for _, values in named.values()), strict=True)
+    rows_of_values = zip(*(values for _, values in named.values()), strict=True)
     return [
         {**_own(rows, place), **dict(zip(named, values, strict=True))}
-        for place, values in zip(range(len(rows)) if places is None else places, made, strict=True)
+        for place, values in zip(
+            range(len(rows)) if places is None else places, rows_of_values, strict=True
+        )
     ]
 
 
 def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult], list[int]]:
     """Return the results by place, a pending one for each place without, and their places."""
-    given = sorted(results, key=lambda result: result.place)
-    known = {result.place for result in given}
+    ordered = sorted(results, key=lambda result: result.place)
+    known = {result.place for result in ordered}
     if len(known) < count:
-        given += [RowResult(place=p, key="") for p in range(count) if p not in known]
-        given.sort(key=lambda result: result.place)
-    return given, [result.place for result in given]
+        ordered += [RowResult(place=p, key="") for p in range(count) if p not in known]
+        ordered.sort(key=lambda result: result.place)
+    return ordered, [result.place for result in ordered]
 
 
 def _not_asked(result: RowResult, why: str) -> RowResult:
@@ -95,44 +99,46 @@ def _columns(
     results: Sequence[RowResult], repeats: Sequence[int] | None, output: OutputType | None
 ) -> list[tuple[str, Column]]:
     """Return the columns of the results by the names that they should have."""
-    chosen = fields(output)
-    said = [_said(result, output) if result.status == "ok" else None for result in results]
-    made = [(name, (chosen.shapes[name], values)) for name, values in chosen.columns(said).items()]
+    chosen = answer_columns(output)
+    answers = [_answer_of(result, output) if result.status == "ok" else None for result in results]
+    columns = [
+        (name, (chosen.shapes[name], values)) for name, values in chosen.columns(answers).items()
+    ]
     if repeats is not None:
-        made.append((REPEAT, (Shape("count"), _numbers(repeats))))
+        columns.append((REPEAT, (Shape("count"), _numbers(repeats))))
     for name, (kind, value) in COLUMNS.items():
-        made.append((name, (Shape(kind), [value(result) for result in results])))
-    return made
+        columns.append((name, (Shape(kind), [value(result) for result in results])))
+    return columns
 
 
-def _said(result: RowResult, output: OutputType | None) -> Any:
+def _answer_of(result: RowResult, output: OutputType | None) -> Any:
     return result.answer if output is None else result.output
 
 
-def _numbers(places: Sequence[int]) -> list[Any]:
+def _numbers(positions: Sequence[int]) -> list[Any]:
     """Return how often each place has come before."""
     seen: dict[int, int] = {}
     numbers = []
-    for place in places:
-        numbers.append(seen.get(place, 0))
-        seen[place] = numbers[-1] + 1
+    for position in positions:
+        numbers.append(seen.get(position, 0))
+        seen[position] = numbers[-1] + 1
     return numbers
 
 
 def _free(columns: Sequence[tuple[str, Column]], taken: set[str]) -> dict[str, Column]:
     """Return the columns under names that are free."""
     named: dict[str, Column] = {}
-    for given, column in columns:
-        name = given
+    for wanted, column in columns:
+        name = wanted
         while name in taken or name in named:
             name = PREFIX + name
         named[name] = column
     return named
 
 
-def _own(rows: Rows, place: int) -> dict[Any, Any]:
+def _own(rows: Rows, position: int) -> dict[Any, Any]:
     """Return the original values of a row of dicts or texts."""
-    item = rows.data[place]
+    item = rows.data[position]
     if rows.kind == "texts":
         return {rows.names[0]: item}
     return {label: item.get(label) for label in rows.labels}

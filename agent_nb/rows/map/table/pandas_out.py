@@ -37,13 +37,13 @@ def extended(
     import pandas as pd
 
     held = frame.copy() if places is None else frame.iloc[list(places)].copy()
-    made = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
+    arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
     # with their types: of an array of objects, pandas would make a column of texts
-    series = {n: pd.Series(a, index=held.index, dtype=a.dtype) for n, a in made.items()}
+    series = {n: pd.Series(a, index=held.index, dtype=a.dtype) for n, a in arrays.items()}
     added = pd.DataFrame(series, index=held.index)
     levels = held.columns.nlevels
     if levels > 1:
-        added.columns = pd.MultiIndex.from_tuples([(name, *[""] * (levels - 1)) for name in made])
+        added.columns = pd.MultiIndex.from_tuples([(name, *[""] * (levels - 1)) for name in arrays])
     out = pd.concat([held, added], axis=1)
     out.columns.names = held.columns.names
     out.attrs = held.attrs

@@ -29,8 +29,8 @@ def extended(
 ) -> Any:
     """Return the rows at `places` (None: all) of a frame with columns at its right."""
     held = frame if places is None else frame[list(places)]
-    made = [_series(name, shape, values) for name, (shape, values) in columns.items()]
-    return held.hstack(made)
+    series = [_series(name, shape, values) for name, (shape, values) in columns.items()]
+    return held.hstack(series)
 
 
 def _series(name: str, shape: Shape, values: list[Any]) -> Any:

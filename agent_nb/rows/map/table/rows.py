@@ -66,20 +66,20 @@ class Rows:
     def __contains__(self, name: object) -> bool:
         return name in self._at
 
-    def values(self, place: int) -> RowValues:
+    def values(self, position: int) -> RowValues:
         """Return the row at a place, counted from 0. Raises IndexError."""
-        if not 0 <= place < len(self):
-            raise IndexError(f"row {place} is out of range: the data has {len(self)} rows")
-        return RowValues(self, place)
+        if not 0 <= position < len(self):
+            raise IndexError(f"row {position} is out of range: the data has {len(self)} rows")
+        return RowValues(self, position)
 
-    def value(self, name: Any, place: int) -> Any:
+    def value(self, name: Any, position: int) -> Any:
         """Return one value. Raises KeyError, and LookupError for a name of several columns."""
         if name in self._shared:
             raise LookupError(f"{self._shared[name]} columns are named {name!r}; rename one")
         at = self._at[name]
         if at not in self._read:
             self._read[at] = self._column(at)
-        return cell_value(self._read[at][place])
+        return cell_value(self._read[at][position])
 
     @property
     def unique(self) -> Iterator[str]:
@@ -98,9 +98,9 @@ class RowValues(Mapping[Any, Any]):
 
     __slots__ = ("_rows", "place")
 
-    def __init__(self, rows: Rows, place: int) -> None:
+    def __init__(self, rows: Rows, position: int) -> None:
         self._rows = rows
-        self.place = place
+        self.place = position
 
     def __getitem__(self, name: Any) -> Any:
         return self._rows.value(name, self.place)
@@ -129,8 +129,8 @@ class _Key:
         self._items = items
         self._key = key
 
-    def __getitem__(self, place: int) -> Any:
-        return self._items[place].get(self._key)
+    def __getitem__(self, position: int) -> Any:
+        return self._items[position].get(self._key)
 
 
 def rows_of(data: Any, limit: int | None = None) -> Rows:
@@ -182,8 +182,8 @@ class _Cells:
     def __init__(self, series: Any) -> None:
         self._series = series
 
-    def __getitem__(self, place: int) -> Any:
-        value = self._series[place]
+    def __getitem__(self, position: int) -> Any:
+        value = self._series[position]
         return value.to_list() if "polars.Series" in class_names(value) else value
 
 
@@ -192,9 +192,9 @@ def _items(data: Any, limit: int | None) -> Rows:
         raise UsageError(f"{why} {_TAKEN}")
     items = list(islice(data, limit))
     wanted: type = str if items and isinstance(items[0], str) else Mapping
-    for place, item in enumerate(items):
+    for position, item in enumerate(items):
         if not isinstance(item, wanted):
-            raise UsageError(_mixed(place, item, wanted))
+            raise UsageError(_mixed(position, item, wanted))
     if wanted is str:
         return Rows("texts", items, (TEXT,), lambda at: items)
     labels = list(dict.fromkeys(key for item in items for key in item))
@@ -216,10 +216,10 @@ def _unfit(data: Any) -> str:
     return ""
 
 
-def _mixed(place: int, item: Any, wanted: type) -> str:
+def _mixed(position: int, item: Any, wanted: type) -> str:
     others = "a string" if wanted is str else "a dict"
-    rest = f"Item {place} of the data is a {type(item).__name__}"
-    return f"{rest}. {_TAKEN}" if not place else f"{rest}, item 0 is {others}. {_TAKEN}"
+    rest = f"Item {position} of the data is a {type(item).__name__}"
+    return f"{rest}. {_TAKEN}" if not position else f"{rest}, item 0 is {others}. {_TAKEN}"
 
 
 _FRAMES: dict[str, Callable[[Any, int | None], Rows]] = {

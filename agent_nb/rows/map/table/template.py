@@ -64,8 +64,8 @@ class Template:
     ) -> None:
         self.text = text
         self._pieces = _parsed(text)
-        found = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
-        self._names = frozenset().union(*found) - {_BUILTINS}
+        names = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
+        self._names = frozenset().union(*names) - {_BUILTINS}
         self._given = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
@@ -86,10 +86,10 @@ class Template:
         same = self._by_row is None and not any(isinstance(p, Expression) for p in self._pieces)
         if same and len(rows) > 1:
             name = next(rows.unique, TEXT)
-            said = name if name.isidentifier() else f'row["{name}"]'
+            column = name if name.isidentifier() else f'row["{name}"]'
             raise UsageError(
                 f"The prompt has no {{{{ }}}}, so all {len(rows):,} rows would be asked the same."
-                f' Write where the row goes: "{_short(self.text)} {{{{ {said} }}}}". {rows.hint()}'
+                f' Write where the row goes: "{_short(self.text)} {{{{ {column} }}}}". {rows.hint()}'
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
@@ -124,11 +124,11 @@ class Template:
         by_row, column = self._by_row, isinstance(self._by_row, str)
         where = f"The attachment in the column {by_row!r}" if column else "The attachments function"
         try:
-            found = by_row(values) if callable(by_row) else values[by_row]
+            pictures = by_row(values) if callable(by_row) else values[by_row]
         except Exception as fault:
             raise UsageError(f"{where} failed: {type(fault).__name__}: {fault}"[:500]) from fault
         try:
-            return pictures_of(_listed(found))
+            return pictures_of(_listed(pictures))
         except UsageError as fault:
             raise UsageError(f"{where}: {fault}") from None
 
@@ -157,18 +157,18 @@ def _written(value: Any) -> str:
 
 def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
     """Return the words of a fault with the row, and with the columns if a name is unknown."""
-    cause, said = fault.__cause__, str(fault)
+    cause, message = fault.__cause__, str(fault)
     if isinstance(values, RowValues):
-        said = f"Row {values.place}, counted from 0: {said}"
+        message = f"Row {values.place}, counted from 0: {message}"
         if isinstance(cause, NameError):
-            said += f" {values.hint(cause.name or '')}"
+            message += f" {values.hint(cause.name or '')}"
         elif isinstance(cause, KeyError):
-            said += f" {values.hint(str(cause.args[0]) if cause.args else '')}"
-    if isinstance(cause, NameError | TypeError) and _FILTER.search(said):
-        said += " {{ }} takes Python, not filters: write text.upper() instead of text|upper."
-    return said
+            message += f" {values.hint(str(cause.args[0]) if cause.args else '')}"
+    if isinstance(cause, NameError | TypeError) and _FILTER.search(message):
+        message += " {{ }} takes Python, not filters: write text.upper() instead of text|upper."
+    return message
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 60 else f"{words[:60]}…"
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:60]}…"
