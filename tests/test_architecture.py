@@ -376,7 +376,7 @@ HOMES = {
     "mcp": {"tools.mcp"},
     "httpx2": {"tools.mcp"},
     "redis": {"server.redis.link"},
-    "distributed": {"rows.map.spread.dask_rows"},
+    "distributed": {"rows.map.cluster.dask_rows"},
 }
 
 
@@ -470,8 +470,8 @@ INSIDE = {
     "record/recorded_calls",
     "rows/recorded_runs",
     "rows/map/stream",
-    "rows/map/kept/recorded",
-    "rows/map/kept/map_player",
+    "rows/map/known_rows/recorded",
+    "rows/map/known_rows/map_player",
     "runner/same_run",  # compares two records whole, runs nothing
 }
 

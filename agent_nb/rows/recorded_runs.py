@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Runs(Sequence[Run]):
     """Recorded runs; each has `cell` and `notebook`. `problems`: what could not be read."""
 
-    def __init__(self, found: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
-        self._runs: Sequence[Run] = found if isinstance(found, Sequence) else list(found)
+    def __init__(self, runs: Iterable[Run] = (), problems: Iterable[str] = ()) -> None:
+        self._runs: Sequence[Run] = runs if isinstance(runs, Sequence) else list(runs)
         self.problems = list(problems)
 
     @overload

@@ -9,15 +9,15 @@ from agent_nb.rows.map.row import RowResult
 from agent_nb.rows.map.table.rows import rows_of
 
 
-def result(place, answer="yes", **fields):
+def result(position, answer="yes", **fields):
     fields = {"status": "ok", "input": 8, "written": 2, "cost": 0.001, "run": "r"} | fields
-    return RowResult(place=place, key=f"k{place}", answer=answer, **fields)
+    return RowResult(position=position, key=f"k{position}", answer=answer, **fields)
 
 
-def candidate(answer="yes", row=None, *, place=0, repeat=0, value=None, **fields):
-    made = result(place, answer, **fields)
+def candidate(answer="yes", row=None, *, position=0, repeat=0, value=None, **fields):
+    made = result(position, answer, **fields)
     return Candidate(
-        place=place,
+        position=position,
         repeat=repeat,
         result=made,
         row=rows_of([row or {"text": "t"}]).values(0),
@@ -36,16 +36,16 @@ def evaluation(scores, data=None, *, failed=None, answers=None, **about):
         [{"text": f"text {n}", "id": n} for n in range(len(each))] if data is None else data
     )
     candidates, found = [], []
-    for place, repeats in enumerate(each):
+    for position, repeats in enumerate(each):
         for repeat, score in enumerate(repeats):
             ok = score is not None
             fields = (
                 {} if ok else {"status": "error", "kind": "rate_limit", "error": "429: slow down"}
             )
-            said = answers[place] if answers else f"answer {place}"
-            made = result(place, said if ok else "", **fields)
+            said = answers[position] if answers else f"answer {position}"
+            made = result(position, said if ok else "", **fields)
             candidates.append(
-                Candidate(place=place, repeat=repeat, result=made, row=rows.values(place))
+                Candidate(position=position, repeat=repeat, result=made, row=rows.values(position))
             )
             found.append(Score(score) if ok else Score(None, "rate_limit", "429: slow down"))
     about = {

@@ -48,7 +48,7 @@ def asked(tape: Tape, tally: Tally, first: int, last: int, *, each: float = 0.1)
         bad = place % 20 == 19
         kind = "rate_limit" if place % 40 == 19 else "invalid_output"
         result = RowResult(
-            place=place,
+            position=place,
             key=f"k{place}",
             status="error" if bad else "ok",
             kind=kind if bad else "",

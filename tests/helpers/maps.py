@@ -23,17 +23,17 @@ class Rows:
         self.closed = False
 
     async def ask(self, row):
-        self.asked.append(row.place)
-        waiting = self.open[row.place] = asyncio.get_running_loop().create_future()
+        self.asked.append(row.position)
+        waiting = self.open[row.position] = asyncio.get_running_loop().create_future()
         self.most = max(self.most, len(self.open))
         try:
             said = await waiting
         finally:
-            del self.open[row.place]
+            del self.open[row.position]
         if isinstance(said, Exception):
             raise said
-        given = {"input": 10, "cost": 0.5, "run": f"r{row.place}", "attempts": 1, **said}
-        result = RowResult(place=row.place, key=row.key, **given)
+        given = {"input": 10, "cost": 0.5, "run": f"r{row.position}", "attempts": 1, **said}
+        result = RowResult(position=row.position, key=row.key, **given)
         return Answered(result, record(result))
 
     async def aclose(self):
@@ -61,8 +61,8 @@ class Map:
     def __init__(self, count, *, budget=None, store=None, **options):
         """`store`: what opens the store of the rows."""
         self.asker, self.log = Rows(), EventLog()
-        rows = [Row(place=n, prompt=f"row {n}", key=f"k{n}") for n in range(count)]
-        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
+        rows = [Row(position=n, prompt=f"row {n}", key=f"k{n}") for n in range(count)]
+        self.results = Results(RowResult(position=row.position, key=row.key) for row in rows)
         self.now = 0.0
         self.ticks = asyncio.Event()
         job = Job(

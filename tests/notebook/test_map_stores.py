@@ -7,7 +7,7 @@ import pytest
 from agent_nb import Scripted
 from agent_nb.record.record import KEY
 from agent_nb.record.signing import sign
-from agent_nb.rows.map.kept.stored import stores_folder
+from agent_nb.rows.map.known_rows.stored import stores_folder
 
 ASK = "Classify {{ text }}"
 TEXTS = ["good", "bad"]

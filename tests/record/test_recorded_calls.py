@@ -13,7 +13,7 @@ from agent_nb.record.diff import items
 from agent_nb.record.inner_records import KIND
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.recorded_calls import count_equal, digest_calls, list_calls
-from agent_nb.rows.map.kept.recorded import fold_records
+from agent_nb.rows.map.known_rows.recorded import fold_records
 
 
 def call(name, code, *, span="", status="ok", started=True, approved=None):

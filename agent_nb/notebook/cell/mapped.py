@@ -164,7 +164,7 @@ def unplayable(stream: Stream, tape: Tape) -> str:
 
 def to_finish(tape: Tape) -> bool:
     """Return whether a map of the user's own has rows that failed, which are asked again."""
-    from ...rows.map.kept.recorded import count_failed_rows
+    from ...rows.map.known_rows.recorded import count_failed_rows
 
     return tape.own and count_failed_rows(tape.events) > 0
 
@@ -173,13 +173,13 @@ def lacking(lost: Sequence[Row], stream: MapStream) -> str:
     """Return words for the rows that no record answers."""
     first, total = lost[0], len(stream.results)
     file = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
-    places = [str(row.place) for row in lost[:NAMED]]
+    places = [str(row.position) for row in lost[:NAMED]]
     more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
     *head, last = [*places, *more]
     listed = f"{', '.join(head)} and {last}" if head else last
     has = "row has" if len(lost) == 1 else "rows have"
     named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
-    said = f"row {first.place} asks “{clip(first.prompt, LONGEST)}”"
+    said = f"row {first.position} asks “{clip(first.prompt, LONGEST)}”"
     return f"{len(lost):,} of {total:,} {has} no record: {named} ({said}).{file}"
 
 

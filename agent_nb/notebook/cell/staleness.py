@@ -33,7 +33,7 @@ from ...record.ranking import started
 from ...record.record import events_of
 from ...record.signing import intact
 from ...rows.agent import Agent
-from ...rows.map.kept.recorded import count_failed_rows
+from ...rows.map.known_rows.recorded import count_failed_rows
 from ...view.format import clip, plural
 from ..files.library import File
 from ..identity import Cell

@@ -14,8 +14,8 @@ from ...agent.run import Run
 from ...errors import UsageError
 from ...host.paths import tilde
 from ...record.record import Record, events_of
-from ...rows.map.kept import forgetting
-from ...rows.map.kept.stored import stores_folder
+from ...rows.map.known_rows import forgetting
+from ...rows.map.known_rows.stored import stores_folder
 from ...view.format import clip, plural
 from .recovery import date
 
@@ -35,7 +35,7 @@ def listing(ids: Collection[str]) -> Sequence[Sequence[str]]:
     found = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
     rows = [
         (
-            clip(" · ".join(kept.said), LONGEST) or "?",
+            clip(" · ".join(kept.prompts), LONGEST) or "?",
             "cannot be read" if kept.rows is None else f"{kept.rows:,}",
             _size(kept.size),
             date(kept.used),

@@ -87,7 +87,7 @@ async def evaluate_prompt(
         scored_rows(candidates, scores.each, failed),
         name=name or agent.name,
         prompt=agent.redaction().value(prompt),
-        scored_by=scorer.words,
+        scored_by=scorer.title,
         data=rows,
         repeats=repeats,
         level=level,
@@ -104,22 +104,22 @@ class Scoring:
 
     def __init__(self, scorer: Scorer, rows: Rows, output: OutputType | None) -> None:
         self._scorer, self._rows, self._output = scorer, rows, output
-        self._found: tuple[list[Candidate], Scores] | None = None
+        self._outcome: tuple[list[Candidate], Scores] | None = None
 
     async def of(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
         """Return the answers of a map that is over, and their scores."""
-        if self._found is None:
+        if self._outcome is None:
             candidates = candidates_of(
                 self._rows, stream.rows, stream.results, self._output, stream.pictures
             )
-            self._found = candidates, await score_candidates(self._scorer, candidates)
-        return self._found
+            self._outcome = candidates, await score_candidates(self._scorer, candidates)
+        return self._outcome
 
     async def finish(self, stream: MapStream) -> Finished:
         """Return the scores for the record of the map, whose rows are over."""
         candidates, scores = await self.of(stream)
         inputs = self._scorer.inputs(candidates) or {}
-        payload = scores_payload(self._scorer.words, candidates, scores.each, inputs)
+        payload = scores_payload(self._scorer.title, candidates, scores.each, inputs)
         return Finished(KIND, payload, compare_scores)
 
 
@@ -159,19 +159,19 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
         raise UsageError(f"sample={sample!r}: give a whole number of rows, at least 1.")
     if sample >= len(rows):
         return rows
-    places = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
+    positions = sorted(random.Random(seed).sample(range(len(rows)), sample))  # noqa: S311  (a sample, not a secret)
     take = _TAKE.get(rows.kind) or _items
-    return rows_of(take(rows.data, places))
+    return rows_of(take(rows.data, positions))
 
 
 _TAKE: Mapping[str, Callable[[Any, list[int]], Any]] = {
-    "pandas": lambda frame, places: frame.iloc[places],
-    "polars": lambda frame, places: frame[places],
+    "pandas": lambda frame, positions: frame.iloc[positions],
+    "polars": lambda frame, positions: frame[positions],
 }
 
 
-def _items(items: Sequence[Any], places: list[int]) -> list[Any]:
-    return [items[place] for place in places]
+def _items(items: Sequence[Any], positions: list[int]) -> list[Any]:
+    return [items[position] for position in positions]
 
 
 def candidates_of(
@@ -187,10 +187,10 @@ def candidates_of(
     """
     return [
         Candidate(
-            place=row.place,
+            position=row.position,
             repeat=row.repeat,
             result=result,
-            row=rows.values(row.place),
+            row=rows.values(row.position),
             prompt=row.prompt,
             pictures=partial(pictures, row),
             value=result.answer
@@ -232,17 +232,17 @@ def scored_rows(
     candidates: Sequence[Candidate], scores: Sequence[Score], failed: float | None
 ) -> list[ScoredRow]:
     """Return the rows with the scores of their answers."""
-    by_place: dict[int, list[tuple[Candidate, Score]]] = {}
+    by_position: dict[int, list[tuple[Candidate, Score]]] = {}
     for candidate, score in zip(candidates, scores, strict=True):
-        by_place.setdefault(candidate.place, []).append((candidate, score))
+        by_position.setdefault(candidate.position, []).append((candidate, score))
     return [
         ScoredRow(
-            place,
-            row_key(found[0][0].row),
-            found[0][0].row,
-            tuple(c.result for c, _ in found),
-            tuple(s for _, s in found),
+            position,
+            row_key(answers[0][0].row),
+            answers[0][0].row,
+            tuple(c.result for c, _ in answers),
+            tuple(s for _, s in answers),
             failed,
         )
-        for place, found in by_place.items()
+        for position, answers in by_position.items()
     ]

@@ -50,7 +50,7 @@ class JudgeScore:
         beside: Mapping[str, Any],
     ) -> None:
         """Raises UsageError for a judge that gives no score."""
-        self.words = f"judge {judge.name or judge.choice.asked or 'by the configured model'}"
+        self.title = f"judge {judge.name or judge.choice.asked or 'by the configured model'}"
         self._judge = judge
         self._expected = expected
         self._options, self._beside = options, beside
@@ -72,7 +72,7 @@ class JudgeScore:
             question(rows[0]),
             self._options,
             output=self._output,
-            attachments=lambda row: candidates[row.place].pictures(),
+            attachments=lambda row: candidates[row.position].pictures(),
             **self._beside,
         )
         await stream

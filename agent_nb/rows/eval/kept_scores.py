@@ -43,7 +43,7 @@ def scores_payload(
     if len(values) > MOST:
         head = {k: digest(v) if isinstance(v, list) else v for k, v in head.items()}
         return {**head, "count": len(values), "mean": exact_mean(known), "digest": digest(values)}
-    rows = [[c.place, c.repeat] for c in candidates]
+    rows = [[c.position, c.repeat] for c in candidates]
     return {**head, "rows": rows, "scores": values}
 
 

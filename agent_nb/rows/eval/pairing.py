@@ -96,7 +96,7 @@ def _different(
     first, side = (only_a[0], "a") if only_a else (only_b[0], "b")
     return (
         f"The two evaluations are not of the same rows: {len(only_a)} of {a.rows} rows of a are not in b, {len(only_b)} of {b.rows} of b not in a."
-        f" The first is row {first.place} of {side}: {cut_end(repr(dict(first.values)), 200)}."
+        f" The first is row {first.position} of {side}: {cut_end(repr(dict(first.values)), 200)}."
         f" Evaluate both on the same data{'' if on else ', or say which columns name a row (on=…)'}."
     )
 

@@ -57,15 +57,15 @@ def plot_differences(of: Compared, ax: Axes | None = None) -> Axes:
     """Draw the difference of each row, from the worst to the best, and their mean."""
     differences = sorted(p.difference for p in of.pairs if p.difference is not None)
     ax = ax if ax is not None else _axes(_HIGH)
-    places = range(len(differences))
+    positions = range(len(differences))
     ax.bar(
-        places,
+        positions,
         differences,
         color=[WORSE if d < 0 else BETTER for d in differences],
         width=0.8 if len(differences) <= FEW else 1.0,
     )
     ax.axhline(0, color=SAME, linewidth=1)
-    same = [place for place in places if not differences[place]]
+    same = [position for position in positions if not differences[position]]
     size = 4 if len(differences) <= FEW else 2
     ax.plot(same, [0.0] * len(same), "o", color=SAME, markersize=size, clip_on=False)
     if of.difference is not None:

@@ -51,7 +51,7 @@ def row_frame(evaluation: Evaluated) -> Any:
     columns = {**answer, **_ROW}
     if not (one and evaluation.judged):
         del columns["_reason"]
-    return add_columns(evaluation.data, [row.place for row in rows], _made(columns, rows))
+    return add_columns(evaluation.data, [row.position for row in rows], _made(columns, rows))
 
 
 def answer_frame(evaluation: Evaluated) -> Any:
@@ -67,7 +67,9 @@ def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     """Return one row for each pair, with the values of its row of a."""
     one = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if one or not n.startswith("answer")}
-    return add_columns(comparison.a.data, [pair.a.place for pair in pairs], _made(columns, pairs))
+    return add_columns(
+        comparison.a.data, [pair.a.position for pair in pairs], _made(columns, pairs)
+    )
 
 
 def format_answer(result: RowResult) -> str | None:

@@ -31,7 +31,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     `value` is the typed answer, else its text. `pictures` returns what went with the prompt.
     """
 
-    place: int
+    position: int
     repeat: int
     result: RowResult
     row: Mapping[str, Any]
@@ -62,9 +62,9 @@ class Scores(msgspec.Struct, frozen=True):
 
 
 class ScoredRow(msgspec.Struct, frozen=True):
-    """One row: its place in the data, the digest of its values, its answers and their scores."""
+    """One row: its position in the data, the digest of its values, its answers and their scores."""
 
-    place: int
+    position: int
     key: str
     values: Mapping[str, Any]
     results: tuple[RowResult, ...]

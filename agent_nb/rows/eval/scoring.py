@@ -41,9 +41,9 @@ LARGEST = 1e100  # of a score: sums of squares stay finite
 
 
 class Scorer(Protocol):
-    """Scores answers. `words` names it."""
+    """Scores answers. `title` names it."""
 
-    words: str
+    title: str
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any] | None:
         """Return what the scores depend on beside the answers, for the record of their map.
@@ -64,9 +64,9 @@ class FunctionScore:
     def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
         """`folder`: the notebook's, whose code counts."""
         self._folder = folder
-        self.words = f"function {getattr(function, '__name__', type(function).__name__)}"
+        self.title = f"function {getattr(function, '__name__', type(function).__name__)}"
         self._function = function
-        self._names, self._by_name = _parameters(function, self.words)
+        self._names, self._by_name = _parameters(function, self.title)
         self._numbers = False
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
@@ -75,10 +75,10 @@ class FunctionScore:
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores; those that are awaited are awaited together."""
-        places = asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(candidate: Candidate) -> Score:
-            async with places:
+            async with slots:
                 await asyncio.sleep(0)  # a long list of quick scores does not block the loop
                 return await self._one(candidate)
 
@@ -110,7 +110,7 @@ class ColumnScore:
                 f"score={column!r} names no column.{did_you_mean(column, columns)} Columns: {', '.join(columns)}."
                 " Give the name of the column with the expected value, a function, or an agent as judge."
             )
-        self.words = f"equal to column {column!r}"
+        self.title = f"equal to column {column!r}"
         self._column = column
         self._field = _field(column, output)
 
@@ -168,7 +168,9 @@ def _expected(value: Any) -> Any:
 
 def failed_score(candidate: Candidate, why: str) -> Score:
     """Return the score of an answer that could not be scored; the message names the row."""
-    where = f"row {candidate.place}" + (f", repeat {candidate.repeat}" if candidate.repeat else "")
+    where = f"row {candidate.position}" + (
+        f", repeat {candidate.repeat}" if candidate.repeat else ""
+    )
     return Score(None, SCORE, cut_end(f"{where}{UNSCORED}{why}", _LONGEST))
 
 

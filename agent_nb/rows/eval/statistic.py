@@ -4,7 +4,7 @@ Rules
 - Rows that score 0 or 1 have a share: Wilson's interval, Newcombe's for a paired difference. All
   other rows have a mean, and a t interval. One wrong repeat of one row makes it a mean.
 - An interval ends where scores end, if they cannot lie outside 0 to 1.
-- If an interval is missing, `words` gives the reason.
+- If an interval is missing, the description gives the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Statistic(msgspec.Struct, frozen=True):
     value: float | None
     interval: Interval | None
     rows: int
-    words: str
+    description: str
 
 
 class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -45,7 +45,7 @@ class StatisticResult(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def words(self) -> str:
         """What the figure and its interval are, in words."""
-        return self.statistic.words
+        return self.statistic.description
 
 
 def of_rows(scores: Sequence[float], *, repeats: int, level: float, bounded: bool) -> Statistic:

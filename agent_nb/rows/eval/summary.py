@@ -83,7 +83,7 @@ def changes(of: Compared) -> str:
 
 def lowest(of: Evaluated) -> list[ScoredRow]:
     """Return the rows that score less than others, the lowest first."""
-    scores = [(row.score, row.place, row) for row in of.scored if row.score is not None]
+    scores = [(row.score, row.position, row) for row in of.scored if row.score is not None]
     best = max((score for score, *_ in scores), default=0.0)
     return [row for score, _, row in sorted(scores, key=lambda s: s[:2]) if score < best]
 
@@ -205,7 +205,7 @@ def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Ta
     columns = ("row", *names, "answer", "score", *(("reason",) if judged else ()))
     cells = [
         (
-            str(row.place),
+            str(row.position),
             *_values(hide, row.values, names),
             _cell(hide, format_answer(row.results[0])),
             format_score(row.score),
@@ -223,7 +223,7 @@ def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = [
         (
-            str(pair.a.place),
+            str(pair.a.position),
             *_values(hide, pair.a.values, names),
             _cell(hide, format_answer(pair.a.results[0])),
             _cell(hide, format_answer(pair.b.results[0])),
@@ -237,7 +237,11 @@ def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
 
 def _faults_table(hide: Redaction, rows: Sequence[ScoredRow]) -> Table:
     cells = [
-        (str(row.place), f"{row.unscored} of {len(row.scores)}", _cell(hide, _why(row), CELL * 3))
+        (
+            str(row.position),
+            f"{row.unscored} of {len(row.scores)}",
+            _cell(hide, _why(row), CELL * 3),
+        )
         for row in rows[:ROWS]
     ]
     return _table(("row", "answers", "first error"), cells, len(rows), figures=(0,))

@@ -109,7 +109,7 @@ class LocalRows:
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
-            return Answered(failed_result(fault, position=row.place, key=row.key)), log
+            return Answered(failed_result(fault, position=row.position, key=row.key)), log
         try:
             with stopping(clock):
                 await loop.run()
@@ -119,7 +119,7 @@ class LocalRows:
         for event in missing(log, STOPPED):
             log.append(event)
         beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
-        result = result_of(log, position=row.place, key=row.key, beside=beside)
+        result = result_of(log, position=row.position, key=row.key, beside=beside)
         return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
 
     async def aclose(self) -> None:

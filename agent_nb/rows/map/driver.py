@@ -5,11 +5,11 @@ only what happens between `run_start` and `end` differs.
 
 Rules
 - As many workers as rows may be asked at once; each takes the next row when its last one is over.
-- A row has one result. It counts, and readers see it, only when it is kept (`desk`).
+- A row has one result. It counts, and readers see it, only when it is stored (`row_queue`).
 - `on_error="raise"`: the first row that fails ends the map; the rows that are over stay.
 - A limit over the whole map that is used up before the last row is over ends it: rows under way end
   as `limit`, the others stay pending.
-- A map whose first rows all fail alike ends with that error (`alike`).
+- A map whose first rows all fail alike ends with that error (`repeated_failure`).
 - The rows of a map that is stopped end as `interrupted`. However it ends, its log holds the counts
   and, if they are few, the records of the rows.
 """
@@ -28,14 +28,14 @@ from ...errors import AgentError, Cancelled
 from ...events.log import EventLog
 from ...record.record import Record
 from ..store.row_store import RowStore
-from .alike import RepeatedFailure
 from .asking import Answered, RowAsker
 from .budget import Budget
 from .finish import Finished
-from .kept.desk import Done, PlainRowQueue, RowQueue, StoreRowQueue
-from .kept.map_player import PlayRow
+from .known_rows.map_player import PlayRow
+from .known_rows.row_queue import Done, PlainRowQueue, RowQueue, StoreRowQueue
 from .map_log import MapLog
 from .options import MapOptions
+from .repeated_failure import RepeatedFailure
 from .results import Results
 from .row import Row, RowResult
 from .row_result import failed_result, recorded_result
@@ -52,8 +52,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     it says what it waits for, and raises UsageError where nothing may be asked. `whole` returns a
     row with the data of its pictures. `budget` holds over
     all rows. `store` opens where they are kept (None: nowhere) and gets what takes its warnings.
-    `trust`: records of others that count (see `stored.found`). `known`: trusted records of rows by
-    key. `play` plays the record of a row that touches the kernel, as far as it is trusted, and
+    `trust`: records of others that count (see `find_stored_rows`). `known`: trusted records of rows
+    by key. `play` plays the record of a row that touches the kernel, as far as it is trusted, and
     returns in words how it differs now ("": it does not). `unplayable`: see `MapLog`.
     """
 
@@ -98,10 +98,10 @@ class MapDriver:
         self._halted = False
         self._asking = 0
         self._left = 0  # rows that are to be asked and are not over
-        self._alike = RepeatedFailure()
+        self._repeated = RepeatedFailure()
         self._freed = asyncio.Event()
         self._error: events.Error | None = None
-        self._found: dict[int, Record] = {}  # of rows that are to be played, by index
+        self._to_play: dict[int, Record] = {}  # of rows that are to be played, by index
 
     def cancel(self, why: Cancelled) -> None:
         """Stop the map; the first reason counts."""
@@ -126,11 +126,11 @@ class MapDriver:
         """Do everything between begin and end; return the error that ended it."""
         try:
             self._log.start(self._job.start, self._job.user)
-            desk = self._desk()
+            queue = self._open_queue()
             try:
-                await self._rows(desk)
+                await self._rows(queue)
             finally:
-                desk.settle()
+                queue.deliver_rows()
             await self._finished()
         except AgentError as fault:
             return events.Error(code="map", message=str(fault))
@@ -150,7 +150,7 @@ class MapDriver:
 
         await self._all([finishes()])
 
-    def _desk(self) -> RowQueue:
+    def _open_queue(self) -> RowQueue:
         store = self._job.store(self._log.warn)
         rows = [row for row in self._job.rows if not self._knows(row)]
         if store is None:
@@ -169,18 +169,18 @@ class MapDriver:
         record = self._job.known.get(row.key)
         if record is None:
             return False
-        result = recorded_result(record, position=row.place, key=row.key, origin="record")
+        result = recorded_result(record, position=row.position, key=row.key, origin="record")
         if result.status == "ok":
             self._deliver(row, result, record)
         return result.status == "ok"
 
-    async def _rows(self, desk: RowQueue) -> None:
+    async def _rows(self, queue: RowQueue) -> None:
         ticking = asyncio.ensure_future(self._log.tick())
         try:
-            await self._all([desk.find()])
-            if self._found:
+            await self._all([queue.deliver_known()])
+            if self._to_play:
                 await self._all([self._play()])
-            left = desk.left
+            left = queue.left
             self._left = len(left)
             self._log.plan(self._job.plan(left))
             if not left or self._halted:
@@ -189,10 +189,10 @@ class MapDriver:
             if asker is None:
                 return
             count = min(self._job.options.concurrency, len(left))
-            serving = asyncio.ensure_future(desk.serve())
+            serving = asyncio.ensure_future(queue.serve())
             serving.add_done_callback(self._served)
             try:
-                await self._all([self._work(desk, asker) for _ in range(count)])
+                await self._all([self._work(queue, asker) for _ in range(count)])
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])
@@ -215,13 +215,13 @@ class MapDriver:
 
     async def _play(self) -> None:
         """Play the rows that were found and touch the kernel, in the order of the data."""
-        recorded, self._found = sorted(self._found.items()), {}
+        recorded, self._to_play = sorted(self._to_play.items()), {}
         for index, record in recorded:
             assert self._job.play is not None
             result = self._results[index]
             trust = result.origin == "record" or self._job.trust  # `known` is trusted
             if drift := await self._job.play(record, trust):
-                self._log.warn(f"Row {result.place} was found, but {drift}", "drift")
+                self._log.warn(f"Row {result.position} was found, but {drift}", "drift")
 
     async def _all(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Do all of it, or stop all of it; raise the first fault."""
@@ -250,22 +250,22 @@ class MapDriver:
         if not serving.cancelled() and serving.exception() is not None:
             self._halt()
 
-    async def _work(self, desk: RowQueue, asker: RowAsker) -> None:
+    async def _work(self, queue: RowQueue, asker: RowAsker) -> None:
         task = asyncio.current_task()
         assert task is not None
         # an asker may return the row of a task that was cancelled
-        while not task.cancelling() and (row := await self._next(desk)) is not None:
+        while not task.cancelling() and (row := await self._next(queue)) is not None:
             self._log.begin()
             try:
                 answered = await asker.ask(self._job.whole(row))
             except asyncio.CancelledError:
-                self._over(desk, row, Answered(_unfinished(row)))
+                self._over(queue, row, Answered(_unfinished(row)))
                 raise
             except Exception as fault:  # of this row: the others are asked
-                answered = Answered(failed_result(fault, position=row.place, key=row.key))
-            self._over(desk, row, answered)
+                answered = Answered(failed_result(fault, position=row.position, key=row.key))
+            self._over(queue, row, answered)
 
-    async def _next(self, desk: RowQueue) -> Row | None:
+    async def _next(self, queue: RowQueue) -> Row | None:
         """Return the next row, when there is room for it in the budget."""
         while not self._job.budget.fits(self._asking):
             self._freed.clear()
@@ -273,7 +273,7 @@ class MapDriver:
         self._asking += 1
         row = None
         try:
-            row = await desk.take()
+            row = await queue.next_row()
         finally:
             if row is None:
                 self._leave()
@@ -283,18 +283,18 @@ class MapDriver:
         self._asking -= 1
         self._freed.set()
 
-    def _over(self, desk: RowQueue, row: Row, answered: Answered) -> None:
+    def _over(self, queue: RowQueue, row: Row, answered: Answered) -> None:
         """Take what came of a row that was asked; end the map if that is a reason to."""
         self._leave()
         self._left -= 1
         result = self._named(answered.result)
-        desk.give(Done(row, result, answered.record if result.run else None))
+        queue.put_result(Done(row, result, answered.record if result.run else None))
         if (limit := self._job.budget.add(result)) and self._left:
             self.cancel(Cancelled("limit", limit))
-        if limit := self._alike.add(result):
+        if limit := self._repeated.add(result):
             self._fail(result.kind, limit)
         if self._job.options.on_error == "raise" and result.status in ("error", "limit"):
-            self._fail(result.kind, f"Row {row.place}: {result.error or result.status}")
+            self._fail(result.kind, f"Row {row.position}: {result.error or result.status}")
 
     def _fail(self, code: str, message: str) -> None:
         if not self._halted:
@@ -312,13 +312,13 @@ class MapDriver:
 
     def _deliver(self, row: Row, result: RowResult, record: Record | None) -> None:
         """Take a result that is kept."""
-        index = row.place * self._job.options.repeats + row.repeat
+        index = row.position * self._job.options.repeats + row.repeat
         if self._results.put(index, result):
             self._log.end(row, result, record)
             self._left -= result.origin != "live"
             if self._job.play is not None and record is not None and result.origin != "live":
-                self._found[index] = record
+                self._to_play[index] = record
 
 
 def _unfinished(row: Row) -> RowResult:
-    return RowResult(place=row.place, key=row.key, status="interrupted", kind="user")
+    return RowResult(position=row.position, key=row.key, status="interrupted", kind="user")

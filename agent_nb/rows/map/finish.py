@@ -20,7 +20,7 @@ from ...agent.replay_check import Checked
 from ...agent.stream import Driver
 from ...errors import Cancelled
 from ...events import Event, State
-from .kept.map_player import MapPlayer, combine_checks
+from .known_rows.map_player import MapPlayer, combine_checks
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ Why: a map that was stopped, or whose data grew, asks only what it has no answer
 Rules
 - A key is made of the inputs of the row's run (`record.fingerprint`: prompt, attachments, model,
   tools, settings, the schema of the answer), of its occurrence among rows with equal inputs, and of
-  the repeat. The place does not count, so rows may be sorted or removed.
+  the repeat. The position does not count, so rows may be sorted or removed.
 - Only the prompt and its attachments differ between the rows of a map; the rest is digested once.
 """
 

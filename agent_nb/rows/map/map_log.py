@@ -24,7 +24,7 @@ from ...events.log import EventLog
 from ...record.inner_records import KIND
 from ...record.record import Record
 from .budget import Budget
-from .kept.recorded import COUNTS
+from .known_rows.recorded import COUNTS
 from .row import Row, RowResult
 from .sample import Sample
 from .tally import Tally

@@ -34,16 +34,16 @@ from ...wire.redact import Redaction
 from ...wire.surrogates import encodable
 from .asking import LocalRows, RowAsker
 from .budget import Budget
+from .cluster.executor_rows import describe_client, distribute_rows
 from .driver import Job, Say
 from .estimate import estimate_map
-from .kept.forgetting import describe_store
-from .kept.map_player import make_row_player
-from .kept.stored import Store, is_named, map_id, missing_store_name, open_store
 from .keys import map_digest
+from .known_rows.forgetting import describe_store
+from .known_rows.map_player import make_row_player
+from .known_rows.stored import Store, is_named, map_id, missing_store_name, open_store
 from .options import MapOptions
 from .refusals import check_map_tools
 from .row import Row
-from .spread.executor_rows import describe_client, distribute_rows
 from .table.filling import Filling
 from .table.rows import Rows, rows_of
 from .table.template import Template
@@ -64,7 +64,7 @@ class MapPlan(msgspec.Struct, frozen=True):
 
     data: Rows
     job: Job
-    given: Given
+    inputs: Given
     redaction: Redaction
     check: Callable[[], object]
     absent: str = ""
@@ -82,7 +82,7 @@ def plan_map(
 ) -> MapPlan:
     """Return the plan of a map. Raises UsageError for what cannot be asked.
 
-    `client`: through which the rows are asked (`spread`); None: here.
+    `client`: through which the rows are asked (`cluster`); None: here.
     """
     options, prompt = options.checked(), encodable(prompt)
     rows = rows_of(data, options.limit)
@@ -174,7 +174,7 @@ def _start(
 
 def _unrecorded(left: Sequence[Row]) -> str:
     """Return the words for rows that are in no record where nothing runs live."""
-    places = [str(row.place) for row in islice(left, NAMED)]
+    places = [str(row.position) for row in islice(left, NAMED)]
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     one = len(left) == 1
     subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."

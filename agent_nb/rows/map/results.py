@@ -1,4 +1,4 @@
-"""The results of a map while it goes on: by place, and in the order in which they came.
+"""The results of a map while it goes on: by position, and in the order in which they came.
 
 Rules
 - A row that is not over has the result `pending`. Each row gets one result, once.
@@ -15,7 +15,7 @@ from .row import RowResult
 
 
 class Results(Sequence[RowResult]):
-    """The results, ordered by place and repeat, of `total` rows; `close` ends the reading."""
+    """The results, ordered by position and repeat, of `total` rows; `close` ends the reading."""
 
     def __init__(self, pending: Iterable[RowResult]) -> None:
         self._results = list(pending)

@@ -20,11 +20,11 @@ _STATUS = re.compile(r"\((\d{3})\)")  # as messages of `models.http.errors` name
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt of a map.
 
-    `place` counts from 0 in the order of the data, `repeat` from 0. `key` names the question over
-    all executions (see `keys`).
+    `position` counts from 0 in the order of the data, `repeat` from 0. `key` names the question
+    over all executions (see `keys`).
     """
 
-    place: int
+    position: int
     prompt: str
     key: str
     attachments: tuple[dict[str, Any], ...] = ()
@@ -36,11 +36,12 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `answer` is its text, `output` the JSON of a typed answer. `kind` is the code of the error,
     `error` its message. `input` and `written` count tokens, `cost` is in dollars (None: unknown),
-    `seconds` is the time of the run without waiting for a place. `attempts` counts how often it was
-    asked. `origin`: whether it was asked now, or found in the store or in the notebook's record.
+    `seconds` is the time of the run without waiting for its turn. `attempts` counts how often it
+    was asked. `origin`: whether it was asked now, or found in the store or in the notebook's
+    record.
     """
 
-    place: int
+    position: int
     key: str
     status: Status = "pending"
     answer: str = ""

@@ -1,8 +1,8 @@
 """The result of a row, read from the events of its run.
 
 Rules: a live run, a record of the store and one of the notebook give the same result. What a row
-took beside its last run stands in its record (`Beside`); only what the caller knows (its place, how
-often all kernels asked it) comes in.
+took beside its last run stands in its record (`Beside`); only what the caller knows (its position,
+how often all kernels asked it) comes in.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a row took beside the run that ended it.
 
-    `waited`: seconds of that run in which it waited for a place. `broken`: how many of its runs
+    `waited`: seconds of that run in which it waited for its turn. `broken`: how many of its runs
     broke off before, with their tokens and their cost.
     """
 
@@ -55,7 +55,7 @@ def beside_of(record: Record) -> Beside:
 def recorded_result(
     record: Record, *, position: int, key: str, origin: Origin, attempts: int | None = None
 ) -> RowResult:
-    """Return the result of the row at `place` from its record; see `result_of`."""
+    """Return the result of the row at `position` from its record; see `result_of`."""
     log, beside = events_of(record), beside_of(record)
     return result_of(
         log, position=position, key=key, origin=origin, attempts=attempts, beside=beside
@@ -71,7 +71,7 @@ def result_of(
     origin: Origin = "live",
     beside: Beside | None = None,
 ) -> RowResult:
-    """Return the result of the row at `place` from the events of its run, which has ended.
+    """Return the result of the row at `position` from the events of its run, which has ended.
 
     `attempts`: how often it was asked by all kernels, if that is known.
     """
@@ -82,7 +82,7 @@ def result_of(
     kind, error = ("", "") if status == "ok" else _reason(log, status)
     costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
     return RowResult(
-        place=position,
+        position=position,
         key=key,
         status=status,
         answer=answer_text(log),
@@ -103,6 +103,11 @@ class Finished(RowResult, frozen=True, kw_only=True):
     """A row that is over, with the `values` of its columns; `output` is a value of the type."""
 
     values: Mapping[Any, Any] = {}
+
+    @property
+    def place(self) -> int:
+        """The position of the row in the data, counted from 0."""
+        return self.position
 
 
 def finish_row(result: RowResult, kind: OutputType | None, values: Mapping[Any, Any]) -> Finished:
@@ -125,7 +130,7 @@ def failed_result(fault: Exception, *, position: int, key: str, attempts: int = 
     """Return the result of a row whose run could not begin."""
     own = isinstance(fault, UsageError)
     return RowResult(
-        place=position,
+        position=position,
         key=key,
         status="error",
         kind="usage" if own else "internal",

@@ -15,7 +15,7 @@ from ...record.inner_records import UNFOLDED
 from ...record.record import Record
 from ...wire.surrogates import encodable
 from ...wire.text_limits import cut_end
-from .kept.recorded import fold_records
+from .known_rows.recorded import fold_records
 from .row import Row, RowResult
 from .tally import RowLine
 
@@ -39,15 +39,15 @@ class Sample:
     def add(self, row: Row, result: RowResult, record: Record | None) -> RowLine:
         """Take a row that is over; return its line."""
         line = RowLine(
-            row.place,
+            row.position,
             result.status,
             _one_line(row.prompt),
             _one_line(_describe_answer(result)),
             result.seconds,
         )
-        self._lines[row.place, row.repeat] = line
+        self._lines[row.position, row.repeat] = line
         if result.status in ("error", "limit") and len(self._failed) < ENDS:
-            self._failed[row.place, row.repeat] = line
+            self._failed[row.position, row.repeat] = line
         if len(self._lines) > 4 * ENDS:
             self._lines = dict(self._ends())
         if self._small and record is not None and result.status != "interrupted":

@@ -45,10 +45,10 @@ from ...view.format import plural
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
-from .kept.map_player import MapPlayer, prepare_map_player
-from .kept.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
-from .kept.row_runs import RowRuns
-from .kept.stored import FoundRow, Store, find_stored_rows
+from .known_rows.map_player import MapPlayer, prepare_map_player
+from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
+from .known_rows.row_runs import RowRuns
+from .known_rows.stored import FoundRow, Store, find_stored_rows
 from .options import MapOptions
 from .planning import MapPlan, plan_map
 from .results import Results
@@ -71,11 +71,11 @@ UNKEPT = (
 
 
 class MapStream(Stream):
-    """One map. `results` holds what came of each row, by place and repeat. `absent`: see `Planned`.
+    """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
-    `play` makes the player of a record. `output`: the type of the answers. `request`: the request, if
-    a notebook may record the map or play a record in its place. `finish`: what is made of the
-    results for the record.
+    `play` makes the player of a record. `output`: the type of the answers. `request`: what was
+    asked, if a notebook may record the map or play a record in its place. `finish`: what is made of
+    the results for the record.
     """
 
     is_map = True
@@ -93,7 +93,7 @@ class MapStream(Stream):
         finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
-        self.results = Results(RowResult(place=row.place, key=row.key) for row in rows)
+        self.results = Results(RowResult(position=row.position, key=row.key) for row in rows)
         super().__init__(
             log,
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
@@ -121,7 +121,7 @@ class MapStream(Stream):
     @property
     def given(self) -> Given:
         """The inputs of the map, as records are matched with them."""
-        return self._plan.given
+        return self._plan.inputs
 
     def ready(self) -> MapStream:
         """Return the map. Raises UsageError if it cannot be asked, before anything is sent."""
@@ -199,7 +199,7 @@ class MapStream(Stream):
 
     @property
     def runs(self) -> Runs:
-        """The runs of the rows that are over, by place and repeat; each is read when it is wanted.
+        """The runs of the rows that are over, in order; each is read when it is wanted.
 
         `problems` says so if they are kept nowhere.
         """
@@ -265,7 +265,7 @@ class MapStream(Stream):
         self.start()
         coming = self.results.finished()
         while (result := await self._within(coming)) is not None:
-            yield finish_row(result, self._output, self._plan.data.values(result.place))
+            yield finish_row(result, self._output, self._plan.data.values(result.position))
         assert self._task is not None
         await asyncio.wait([self._task])
         if self._stopped:
@@ -320,7 +320,7 @@ def map_of(
 
     `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
     rows are kept (None: in the user's state folder; False: none). `late`: the caller calls `ready`,
-    unless it plays a record. `client`: whose workers ask the rows (`spread`). `finish`: what is
+    unless it plays a record. `client`: whose workers ask the rows (`cluster`). `finish`: what is
     made of the results for the record. Raises UsageError for data, a prompt, options or tools that
     cannot be used.
     """
@@ -337,7 +337,7 @@ def map_of(
     )
     log = EventLog()
     play = prepare_map_player(agent, log, plan.redaction, plan.job.rows)
-    request = Asked(plan.job.user, plan.given, agent.tools, agent.choice.is_script, play)
+    request = Asked(plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, play)
     stream = MapStream(
         plan,
         log,

@@ -26,11 +26,11 @@ LAST = 5  # rows that a snapshot shows
 
 
 class RowLine(msgspec.Struct, frozen=True):
-    """A row as the card shows it: the beginnings of its prompt (`said`) and its answer."""
+    """A row as the card shows it: the beginnings of its prompt and its answer."""
 
-    place: int
+    position: int = msgspec.field(name="place")
     status: str
-    said: str = ""
+    prompt: str = msgspec.field(default="", name="said")
     answered: str = ""
     seconds: float = 0.0
 
@@ -38,7 +38,7 @@ class RowLine(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A map at one moment.
 
-    `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `found` of them
+    `total` rows, of which `done` are over: `ok`, or failed (`failures` by kind). `known` of them
     were in the store or the record. `asking` are under way. `rate` is in rows per second, `left` in
     seconds, `cost` and `forecast` (the whole map's) in dollars; None: unknown. `limit`: in words,
     the limit that will end the map, as its rows show ("": none; None: they do not show it yet).
@@ -47,7 +47,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     done: int = 0
     ok: int = 0
-    found: int = 0
+    known: int = msgspec.field(default=0, name="found")
     asking: int = 0
     failures: Mapping[str, int] = {}
     tokens: int = 0
@@ -70,7 +70,7 @@ class Tally:
         self._total = total
         self._began = now
         self._ends: deque[float] = deque()
-        self._asking = self._asked = self._ok = self._found = 0
+        self._asking = self._answered = self._ok = self._known = 0
         self._input = self._written = 0
         self._failures: Counter[str] = Counter()
         self._cost: float | None = None
@@ -84,14 +84,14 @@ class Tally:
         """Count a row that is over; one that was asked had begun."""
         if result.origin == "live":
             self._asking -= 1
-            self._asked += 1
+            self._answered += 1
             self._ends.append(now)
             self._input += result.input
             self._written += result.written
             if result.cost is not None:
                 self._cost = (self._cost or 0.0) + result.cost
         else:
-            self._found += 1
+            self._known += 1
         if result.status == "ok":
             self._ok += 1
         else:
@@ -102,7 +102,7 @@ class Tally:
     @property
     def done(self) -> int:
         """The number of rows that are over."""
-        return self._asked + self._found
+        return self._answered + self._known
 
     @property
     def used(self) -> Counts:
@@ -114,14 +114,14 @@ class Tally:
         while self._ends and now - self._ends[0] > WINDOW:
             self._ends.popleft()
         span = min(now - self._began, WINDOW)
-        rate = len(self._ends) / span if span > 0 and self._asked >= ENOUGH else None
+        rate = len(self._ends) / span if span > 0 and self._answered >= ENOUGH else None
         rest = self._total - self.done
-        per_row = self._cost / self._asked if self._cost is not None and self._asked else None
+        per_row = self._cost / self._answered if self._cost is not None and self._answered else None
         return Snapshot(
             total=self._total,
             done=self.done,
             ok=self._ok,
-            found=self._found,
+            known=self._known,
             asking=self._asking,
             failures=dict(self._failures.most_common()),
             tokens=self._input + self._written,
@@ -129,16 +129,16 @@ class Tally:
             left=rest / rate if rate else None,
             cost=self._cost,
             forecast=(self._cost or 0.0) + per_row * rest
-            if per_row is not None and self._asked >= ENOUGH
+            if per_row is not None and self._answered >= ENOUGH
             else None,
-            limit=self._limit(rest, per_row) if self._asked >= ENOUGH else None,
+            limit=self._limit(rest, per_row) if self._answered >= ENOUGH else None,
             last=tuple(self._last),
         )
 
     def _limit(self, rest: int, cost: float | None) -> str:
         """Return the limit that the rows asked so far let one expect; `cost`: that of a row."""
-        rows = self._asked + rest
-        tokens = (self._input + self._written) / self._asked * rows
+        rows = self._answered + rest
+        tokens = (self._input + self._written) / self._answered * rows
         whole = None if cost is None else cost * rows
         budget = self._budget
         return exceeded_limit(

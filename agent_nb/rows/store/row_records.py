@@ -25,7 +25,7 @@ from .row_file import LARGEST, fill_statement, split_batches
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-PAGE = 100  # records that `page` reads
+PAGE = 100  # records that `read_page` reads
 ENOUGH = 1 << 30  # attempts
 _ADD, _REPLACE = (f"INSERT OR {how} INTO payloads VALUES(?, ?)" for how in ("IGNORE", "REPLACE"))
 _FORGET = (
@@ -79,7 +79,7 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
 
 
 def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
-    """Return the next records of a map after the place `after`, and the last place; 0: the end."""
+    """Return the next records of a map after the row id `after`, and the last id; 0: the end."""
     rows = connection.execute(
         "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
         (after, map_id, LARGEST, PAGE),

@@ -55,7 +55,7 @@ class RowStore:
     ) -> None:
         self._file = file
         self._map = map_id
-        self._said = title
+        self._title = title
         self._key = key
         self._owner = owner
         self._now = now
@@ -179,7 +179,7 @@ class RowStore:
         for some in split_batches(ready):
             attempted = [(key, times) for key, _, times in some]
             with self._transaction() as connection:
-                row_records.name_map(connection, self._map, self._said)
+                row_records.name_map(connection, self._map, self._title)
                 before = row_records.find_rows(connection, [key for key, _ in attempted], self._key)
                 new = [(key, record) for key, record, _ in some if not _over(before.get(key))]
                 payloads = row_records.write_rows(connection, self._map, new, self._written)
@@ -202,7 +202,7 @@ class RowStore:
             rows = connection.execute(
                 "SELECT map, substr(said, 1, 200), (SELECT count(*) FROM rows WHERE rows.map = maps.map) FROM maps"
             ).fetchall()
-        return {str(map_id): (str(said), int(count)) for map_id, said, count in rows}
+        return {str(map_id): (str(title), int(count)) for map_id, title, count in rows}
 
     def forget(self, runs: Collection[str]) -> int:
         """Remove the rows of these runs and what they alone used; return how many there were.

@@ -10,7 +10,7 @@ from agent_nb.rows.map.row import RowResult
 
 def payload(scores=(1.0, 0.0, None), by="function exact", **inputs):
     each = [
-        Candidate(place=n // 2, repeat=n % 2, result=RowResult(place=n, key=str(n)), row={})
+        Candidate(position=n // 2, repeat=n % 2, result=RowResult(position=n, key=str(n)), row={})
         for n in range(len(scores))
     ]
     found = scores_payload(by, each, [Score(value) for value in scores], inputs)

@@ -85,7 +85,9 @@ def test_numbers_of_numpy_are_scores():
     "value", [None, "0.5", b"1", float("nan"), float("inf"), [1], 1j, 1e200, 10**400]
 )
 def test_what_is_no_number_is_an_error_of_that_row(value):
-    found = scores(FunctionScore(lambda answer: value), candidate(place=7), candidate(place=8))
+    found = scores(
+        FunctionScore(lambda answer: value), candidate(position=7), candidate(position=8)
+    )
     assert [s.value for s in found] == [None, None]
     assert "row 7" in found[0].error
     assert "return" in found[0].error
@@ -104,7 +106,7 @@ def test_an_exception_of_the_function_is_the_error_of_its_row_alone():
             raise KeyError("label")
         return True
 
-    bad = candidate(row={"text": "bad"}, place=3, repeat=2)
+    bad = candidate(row={"text": "bad"}, position=3, repeat=2)
     found = scores(FunctionScore(strict), candidate(), bad, candidate())
     assert [s.value for s in found] == [1.0, None, 1.0]
     assert found[1].kind == "scoring"
@@ -227,12 +229,12 @@ def test_an_unknown_column_names_the_ones_there_are():
 
 @pytest.mark.parametrize("nothing", [None, float("nan")])
 def test_a_row_without_an_expected_value_is_not_scored(nothing):
-    (found,) = scores(column("label"), candidate("x", {"label": nothing}, place=4))
+    (found,) = scores(column("label"), candidate("x", {"label": nothing}, position=4))
     assert found.value is None
     assert found.error == "row 4 could not be scored: the column 'label' holds no expected value"
 
 
 def test_the_words_name_what_scored():
-    assert column("label").words == "equal to column 'label'"
-    assert FunctionScore(Callable()).words == "function Callable"
+    assert column("label").title == "equal to column 'label'"
+    assert FunctionScore(Callable()).title == "function Callable"
     assert FunctionScore(test_these_are_equal).words == "function test_these_are_equal"

@@ -44,7 +44,7 @@ def test_the_order_of_rows_changes_nothing(scores):
 @given(PAIRS)
 def test_a_difference_is_mirrored_when_the_two_change_places(both):
     one, other = pairs(both), pairs([(b, a) for a, b in both])
-    assert (one.rows, one.words) == (other.rows, other.words)
+    assert (one.rows, one.description) == (other.rows, other.description)
     if one.interval is not None:
         assert abs(one.value + other.value) < CLOSE
         assert abs(one.interval.low + other.interval.high) < CLOSE
@@ -55,4 +55,4 @@ def test_a_difference_is_mirrored_when_the_two_change_places(both):
 @given(PAIRS)
 def test_where_there_is_no_interval_the_words_say_so(both):
     found = pairs(both)
-    assert (found.interval is None) == ("no " in found.words)
+    assert (found.interval is None) == ("no " in found.description)

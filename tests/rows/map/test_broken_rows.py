@@ -120,7 +120,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     known = read_inner_records(live.log)
     assert all(intact(record) for record in known.values())
     recorded = [
-        recorded_result(known[r.key], position=r.place, key=r.key, origin="record")
+        recorded_result(known[r.key], position=r.position, key=r.key, origin="record")
         for r in live.results
     ]
     assert [r.seconds for r in recorded] == seconds

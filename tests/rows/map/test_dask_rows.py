@@ -135,7 +135,7 @@ def test_killed_workers_lose_no_row_and_every_row_asked_twice_is_counted(server,
     again, stream, frame = asyncio.run(main())
     assert untimed(frame) == here
     assert sum(r.attempts for r in stream.results) == server.total
-    asked = {f"word {r.place}": r.attempts for r in stream.results}
+    asked = {f"word {r.position}": r.attempts for r in stream.results}
     assert asked == dict(server.counts)
     assert again >= 10
     assert server.total == len(WORDS) + again
@@ -192,9 +192,9 @@ def test_nothing_is_left_in_the_cluster(server, client):
 
 
 def _seats():
-    from agent_nb.rows.map.spread.executor_rows import worker
+    from agent_nb.rows.map.cluster.executor_rows import worker
 
-    return len(worker.place()._seats)
+    return len(worker.process_worker()._agents)
 
 
 def test_an_asynchronous_client_works_in_the_loop_of_the_map(server):

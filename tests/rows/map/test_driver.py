@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb.errors import Cancelled
-from agent_nb.rows.map.alike import ENOUGH
 from agent_nb.rows.map.asking import Answered
 from agent_nb.rows.map.budget import FEW, Budget
 from agent_nb.rows.map.map_log import TICK
+from agent_nb.rows.map.repeated_failure import ENOUGH
 from agent_nb.rows.map.row import RowResult
 
 
@@ -85,12 +85,12 @@ def test_an_asker_that_returns_the_row_of_a_cancelled_task_gets_no_further_row()
         m = Map(3, concurrency=1)
 
         async def ask(row):
-            m.asker.asked.append(row.place)
+            m.asker.asked.append(row.position)
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cut = RowResult(
-                    place=row.place, key=row.key, status="interrupted", input=5, run="r"
+                    position=row.position, key=row.key, status="interrupted", input=5, run="r"
                 )
                 return Answered(cut, {"id": "r", "status": "interrupted"})
 
@@ -250,7 +250,9 @@ def test_only_a_small_map_keeps_the_records_of_its_rows(small):
         m = Map(1 if small else 1001, concurrency=1)
 
         async def ask(row):
-            return Answered(RowResult(place=row.place, key=row.key, run="r", **OK), {"id": "r"})
+            return Answered(
+                RowResult(position=row.position, key=row.key, run="r", **OK), {"id": "r"}
+            )
 
         m.asker.ask = ask
         await m.driver.run()
@@ -306,8 +308,8 @@ def test_whatever_happens_every_row_has_one_result_and_the_counts_agree(
         await reader
         over = [r for r in m.results if r.status != "pending"]
         counts = next(e.payload for e in m.log.of("state") if e.kind == "map")
-        assert [r.place for r in m.results] == list(range(count))
-        assert sorted(came) == [(r.place, r.status) for r in over]
+        assert [r.position for r in m.results] == list(range(count))
+        assert sorted(came) == [(r.position, r.status) for r in over]
         assert counts["done"] == len(over) == len(m.asker.asked)
         assert counts["ok"] + sum(counts["failures"].values()) == counts["done"]
         assert counts["asking"] == 0

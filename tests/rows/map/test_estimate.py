@@ -30,7 +30,7 @@ class Priced(Asked):
 
 def rows_of(prompts, attachments=()):
     return [
-        Row(place=place, prompt=prompt, key="", attachments=tuple(attachments))
+        Row(position=place, prompt=prompt, key="", attachments=tuple(attachments))
         for place, prompt in enumerate(prompts)
     ]
 

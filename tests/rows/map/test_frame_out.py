@@ -50,12 +50,14 @@ class Label(BaseModel):
 def ok(place, output=None, answer="", **more):
     given = {"input": 10, "written": 2, "cost": 0.5, "seconds": 1.5, "run": f"r{place}", **more}
     return RowResult(
-        place=place, key=f"k{place}", status="ok", answer=answer, output=output, **given
+        position=place, key=f"k{place}", status="ok", answer=answer, output=output, **given
     )
 
 
 def bad(place, status="error"):
-    return RowResult(place=place, key="k", status=status, kind="rate", error="429", run=f"r{place}")
+    return RowResult(
+        position=place, key="k", status=status, kind="rate", error="429", run=f"r{place}"
+    )
 
 
 def answered(rows):
@@ -268,7 +270,7 @@ def test_no_row_has_the_same_columns_and_no_results_are_pending_rows():
 
 def test_a_stopped_map_has_what_is_done_and_what_is_not():
     rows = rows_of([{"a": n} for n in range(3)])
-    results = [ok(0, answer="x"), bad(1, "interrupted"), RowResult(place=2, key="k")]
+    results = [ok(0, answer="x"), bad(1, "interrupted"), RowResult(position=2, key="k")]
     out = frame_out(rows, results)
     assert [(row["a"], row["answer"], row["_status"]) for row in out] == [
         (0, "x", "ok"),

@@ -34,10 +34,10 @@ LEASE = 2.0  # seconds that the next process waits for rows of a killed one
 SCRIPT = f"""
 import json, os, sys
 from agent_nb import Agent
-from agent_nb.rows.map.kept import desk
+from agent_nb.rows.map.known_rows import row_queue
 
 store, out, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
-desk.LEASE, desk.RENEW, desk.POLL = float(sys.argv[4]), 0.5, 0.1
+row_queue.LEASE, row_queue.RENEW, row_queue.POLL = float(sys.argv[4]), 0.5, 0.1
 data = [{{"text": f"row number {{n}}"}} for n in range(rows)]
 frame = Agent("openai/rows").map_sync(
     data, "Classify {{{{ text }}}}", concurrency={CONCURRENCY}, store=store, view=None
@@ -203,8 +203,8 @@ CELL = """%%agent --map rows -o frame --concurrency 20 --store rows.sqlite
 Classify {{ text }}"""
 SETUP = f"""
 %load_ext agent_nb
-from agent_nb.rows.map.kept import desk
-desk.LEASE, desk.RENEW, desk.POLL = {LEASE}, 0.5, 0.1
+from agent_nb.rows.map.known_rows import row_queue
+row_queue.LEASE, row_queue.RENEW, row_queue.POLL = {LEASE}, 0.5, 0.1
 rows = [{{"text": f"row number {{n}}"}} for n in range(200)]
 """
 

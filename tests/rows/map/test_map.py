@@ -55,7 +55,7 @@ def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, **options):
 def test_every_row_has_the_answer_to_its_own_prompt_in_the_order_of_the_data():
     done = mapped()
     assert [r.answer for r in done.results] == ["yes", "no", "other"]
-    assert [r.place for r in done.results] == [0, 1, 2]
+    assert [r.position for r in done.results] == [0, 1, 2]
     assert {r.status for r in done.results} == {"ok"}
 
 

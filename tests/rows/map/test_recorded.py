@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_nb.events import State
 from agent_nb.record.inner_records import KIND, UNFOLDED, read_inner_records
-from agent_nb.rows.map.kept.recorded import fold_records
+from agent_nb.rows.map.known_rows.recorded import fold_records
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

@@ -8,8 +8,8 @@ from agent_nb.errors import UsageError
 from agent_nb.events import State
 from agent_nb.record.inner_records import KIND, read_inner_records
 from agent_nb.rows.map import sample
-from agent_nb.rows.map.kept import row_runs
-from agent_nb.rows.map.kept.recorded import fold_records
+from agent_nb.rows.map.known_rows import row_runs
+from agent_nb.rows.map.known_rows.recorded import fold_records
 from agent_nb.rows.recorded_runs import Runs
 
 TEXTS = ["one", "two", "three"]

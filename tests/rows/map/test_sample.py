@@ -5,8 +5,8 @@ from agent_nb.rows.map.sample import LONGEST, Sample
 
 
 def line(**result):
-    row = Row(place=0, key="k", prompt="Is it\n good?")
-    return Sample(1).add(row, RowResult(place=0, key="k", **result), None)
+    row = Row(position=0, key="k", prompt="Is it\n good?")
+    return Sample(1).add(row, RowResult(position=0, key="k", **result), None)
 
 
 def test_the_fields_of_a_typed_answer_are_named():
@@ -19,7 +19,7 @@ def test_the_fields_of_a_typed_answer_are_named():
 
 def test_a_text_is_one_line_of_bounded_length():
     shown = line(status="ok", answer="one\n two" + "x" * 500)
-    assert shown.said == "Is it good?"
+    assert shown.prompt == "Is it good?"
     assert shown.answered.startswith("one two")
     assert len(shown.answered) <= LONGEST + 1  # the mark of the cut
 

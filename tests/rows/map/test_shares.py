@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.rows.map.spread.shares import WINDOW, Share, Shares
+from agent_nb.rows.map.cluster.shares import WINDOW, Share, Shares
 
 
 def shares(rows, rpm=0, *, workers="abc", now=0.0):

@@ -8,8 +8,8 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.rows.map.spread.spec import Spec, agent_of, spec_of
-from agent_nb.rows.map.spread.tool_reference import find_tool, make_references
+from agent_nb.rows.map.cluster.spec import Spec, agent_of, spec_of
+from agent_nb.rows.map.cluster.tool_reference import find_tool, make_references
 from agent_nb.tools.toolset import Toolset, resolve
 
 SECRET = "correct-horse-battery"

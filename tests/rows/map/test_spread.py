@@ -16,7 +16,7 @@ from agent_nb import Agent
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
 from agent_nb.record.record import events_of
-from agent_nb.rows.map.spread import work, worker
+from agent_nb.rows.map.cluster import work, worker
 
 WORDS = [f"word {n}" for n in range(12)]
 SECRET = "correct-horse-battery"
@@ -42,7 +42,7 @@ def server(monkeypatch):
 def no_seat_left():
     """Forget the maps of executors in this process that are not known to be in it."""
     yield
-    for name in list(worker.process_worker()._seats):
+    for name in list(worker.process_worker()._agents):
         worker.forget_map(name)
 
 
@@ -329,6 +329,6 @@ def test_a_limit_per_minute_that_cannot_be_split_is_refused(server, processes):
 
 def test_the_loop_of_a_worker_ends_with_its_last_map(server, threads):
     mapped(threads)
-    place = worker.process_worker()
-    assert place._loop is None
-    assert not place._seats
+    process = worker.process_worker()
+    assert process._loop is None
+    assert not process._agents

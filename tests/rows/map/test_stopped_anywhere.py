@@ -188,7 +188,7 @@ def check_resumes(attempt, path):
     assert not isinstance(outcome, BaseException), outcome
     assert {r.status for r in later.stream.results} == {"ok"}
     assert {r.key for r in later.stream.results if r.origin == "store"} == kept
-    places = {row.key: ROWS[row.place] for row in attempt.stream.rows}
+    places = {row.key: ROWS[row.position] for row in attempt.stream.rows}
     assert {said for said in ROWS if model.asked[said] > before[said]} == {
         places[key] for key in places if key not in kept
     }

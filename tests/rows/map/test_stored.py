@@ -15,8 +15,8 @@ from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import events_of
 from agent_nb.record.signing import user_key
-from agent_nb.rows.map.kept import forgetting
-from agent_nb.rows.map.kept.stored import find_stored_rows, map_id, open_store, stores_folder
+from agent_nb.rows.map.known_rows import forgetting
+from agent_nb.rows.map.known_rows.stored import find_stored_rows, map_id, open_store, stores_folder
 from agent_nb.rows.map.options import MapOptions
 from agent_nb.rows.map.planning import plan_map
 from agent_nb.rows.store.row_store import RowStore
@@ -212,7 +212,7 @@ def test_stores_are_listed_with_their_templates_and_rows():
     assert forgetting.list_stores() == []
     mapped()
     mapped(["x", "y", "z"], "Judge {{ text }}")
-    listed = {tuple(k.said): k.rows for k in forgetting.list_stores()}
+    listed = {tuple(k.prompts): k.rows for k in forgetting.list_stores()}
     assert listed == {("Classify {{ text }}",): 2, ("Judge {{ text }}",): 3}
     assert all(k.size and k.used for k in forgetting.list_stores())
 
@@ -278,7 +278,7 @@ def test_a_row_is_found_whole_with_its_events(tmp_path):
     (each, _) = find_stored_rows(store, rows)
     store.close()
     assert events_of(each.record)[1].content == "Classify good"
-    assert (each.result.answer, each.result.origin, each.result.place) == ("yes", "store", 0)
+    assert (each.result.answer, each.result.origin, each.result.position) == ("yes", "store", 0)
 
 
 def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_path, monkeypatch):

@@ -9,13 +9,20 @@ from agent_nb.rows.map.row import RowResult
 from agent_nb.rows.map.tally import LAST, WINDOW, RowLine, Tally
 
 
-def over(tally, now, *, status="ok", cost=None, origin="live", kind="", place=0):
+def over(tally, now, *, status="ok", cost=None, origin="live", kind="", position=0):
     if origin == "live":
         tally.begin()
     result = RowResult(
-        place=place, key="k", status=status, cost=cost, origin=origin, kind=kind, input=8, written=2
+        position=position,
+        key="k",
+        status=status,
+        cost=cost,
+        origin=origin,
+        kind=kind,
+        input=8,
+        written=2,
     )
-    tally.end(result, RowLine(place, status), now)
+    tally.end(result, RowLine(position, status), now)
 
 
 def test_rows_are_counted_by_their_end():
@@ -27,7 +34,7 @@ def test_rows_are_counted_by_their_end():
     over(tally, 1.0, origin="store")
     tally.begin()
     found = tally.snapshot(2.0)
-    assert (found.total, found.done, found.ok, found.found, found.asking) == (10, 5, 2, 1, 1)
+    assert (found.total, found.done, found.ok, found.known, found.asking) == (10, 5, 2, 1, 1)
     assert found.failures == {"rate_limit": 2, "limit": 1}
     assert found.tokens == 40
 
@@ -37,7 +44,7 @@ def test_answers_of_a_provider_are_counted_by_their_http_status(status):
     fault = refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
     tally = Tally(1, 0.0)
     tally.begin()
-    result = RowResult(place=0, key="k", status="error", kind=fault.code, error=str(fault))
+    result = RowResult(position=0, key="k", status="error", kind=fault.code, error=str(fault))
     tally.end(result, RowLine(0, "error"), 1.0)
     assert tally.snapshot(2.0).failures == {str(status): 1}
 
@@ -76,14 +83,14 @@ def test_a_few_rows_are_not_enough_for_a_forecast():
 
 def test_a_snapshot_shows_the_last_rows_in_the_order_of_their_ends():
     tally = Tally(100, 0.0)
-    for place in range(20):
-        over(tally, 1.0, place=place)
-    assert [line.place for line in tally.snapshot(2.0).last] == list(range(20 - LAST, 20))
+    for position in range(20):
+        over(tally, 1.0, position=position)
+    assert [line.position for line in tally.snapshot(2.0).last] == list(range(20 - LAST, 20))
 
 
 def test_a_row_that_was_cut_off_is_no_failure_of_its_own():
     tally = Tally(3, 0.0)
     tally.begin()
-    cut = RowResult(place=0, key="k", status="interrupted", kind="user")
+    cut = RowResult(position=0, key="k", status="interrupted", kind="user")
     tally.end(cut, RowLine(0, "interrupted"), 1.0)
     assert tally.snapshot(1.0).failures == {"stopped": 1}

@@ -48,7 +48,7 @@ class Filling:
             pictures = self._kept(filled.pictures)
             filled_rows += [
                 Row(
-                    place=position,
+                    position=position,
                     prompt=prompt,
                     key=keys.next(prompt, filled.pictures, repeat=repeat),
                     attachments=pictures,
@@ -62,7 +62,7 @@ class Filling:
         """Return a row with the data of its pictures. Raises UsageError."""
         if all(picture["data"] for picture in row.attachments):
             return row
-        filled = self._template.fill(self._rows.values(row.place))
+        filled = self._template.fill(self._rows.values(row.position))
         return msgspec.structs.replace(row, attachments=filled.pictures)
 
     def _kept(self, pictures: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -63,32 +63,32 @@ def frame_out(
 
 
 def add_columns(
-    rows: Rows, places: Sequence[int] | None, columns: Sequence[tuple[str, Column]]
+    rows: Rows, positions: Sequence[int] | None, columns: Sequence[tuple[str, Column]]
 ) -> Any:
-    """Return the rows at `places` (None: all), in the kind of the data, with columns at the right.
+    """Return the rows at `positions` (None: all), as the kind of the data, with further columns.
 
     A name that is taken gets the prefix.
     """
     if (module := _FRAMES.get(rows.kind)) is not None:
-        return module.extended(rows.data, places, _free(columns, module.taken(rows.data)))
+        return module.extended(rows.data, positions, _free(columns, module.taken(rows.data)))
     named = _free(columns, set(rows.names))
     rows_of_values = zip(*(values for _, values in named.values()), strict=True)
     return [
-        {**_own(rows, place), **dict(zip(named, values, strict=True))}
-        for place, values in zip(
-            range(len(rows)) if places is None else places, rows_of_values, strict=True
+        {**_own(rows, position), **dict(zip(named, values, strict=True))}
+        for position, values in zip(
+            range(len(rows)) if positions is None else positions, rows_of_values, strict=True
         )
     ]
 
 
 def _in_order(results: Iterable[RowResult], count: int) -> tuple[list[RowResult], list[int]]:
-    """Return the results by place, a pending one for each place without, and their places."""
-    ordered = sorted(results, key=lambda result: result.place)
-    known = {result.place for result in ordered}
+    """Return the results in order, a pending one where there is none, and their positions."""
+    ordered = sorted(results, key=lambda result: result.position)
+    known = {result.position for result in ordered}
     if len(known) < count:
-        ordered += [RowResult(place=p, key="") for p in range(count) if p not in known]
-        ordered.sort(key=lambda result: result.place)
-    return ordered, [result.place for result in ordered]
+        ordered += [RowResult(position=p, key="") for p in range(count) if p not in known]
+        ordered.sort(key=lambda result: result.position)
+    return ordered, [result.position for result in ordered]
 
 
 def _not_asked(result: RowResult, why: str) -> RowResult:
@@ -116,7 +116,7 @@ def _answer_of(result: RowResult, output: OutputType | None) -> Any:
 
 
 def _numbers(positions: Sequence[int]) -> list[Any]:
-    """Return how often each place has come before."""
+    """Return how often each position has come before."""
     seen: dict[int, int] = {}
     numbers = []
     for position in positions:

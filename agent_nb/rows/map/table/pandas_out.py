@@ -31,12 +31,12 @@ def taken(frame: Any) -> set[str]:
 
 
 def extended(
-    frame: Any, places: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
+    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return the rows at `places` (None: all) of a frame with columns at its right."""
+    """Return the rows at `positions` (None: all) of a frame with columns at its right."""
     import pandas as pd
 
-    held = frame.copy() if places is None else frame.iloc[list(places)].copy()
+    held = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
     arrays = {name: _array(shape.kind, values) for name, (shape, values) in columns.items()}
     # with their types: of an array of objects, pandas would make a column of texts
     series = {n: pd.Series(a, index=held.index, dtype=a.dtype) for n, a in arrays.items()}

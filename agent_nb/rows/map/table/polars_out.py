@@ -25,10 +25,10 @@ def taken(frame: Any) -> set[str]:
 
 
 def extended(
-    frame: Any, places: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
+    frame: Any, positions: Sequence[int] | None, columns: Mapping[str, tuple[Shape, list[Any]]]
 ) -> Any:
-    """Return the rows at `places` (None: all) of a frame with columns at its right."""
-    held = frame if places is None else frame[list(places)]
+    """Return the rows at `positions` (None: all) of a frame with columns at its right."""
+    held = frame if positions is None else frame[list(positions)]
     series = [_series(name, shape, values) for name, (shape, values) in columns.items()]
     return held.hstack(series)
 

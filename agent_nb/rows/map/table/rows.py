@@ -48,7 +48,7 @@ class Rows:
     def __init__(
         self, kind: Kind, data: Any, labels: Sequence[Any], column: Callable[[int], Any]
     ) -> None:
-        """`column` returns the values of the column at a position, to be indexed by place."""
+        """`column` returns the values of the column at a position, to be indexed by row."""
         self.kind = kind
         self.data = data
         self.labels = tuple(labels)
@@ -67,7 +67,7 @@ class Rows:
         return name in self._at
 
     def values(self, position: int) -> RowValues:
-        """Return the row at a place, counted from 0. Raises IndexError."""
+        """Return the row at a position, counted from 0. Raises IndexError."""
         if not 0 <= position < len(self):
             raise IndexError(f"row {position} is out of range: the data has {len(self)} rows")
         return RowValues(self, position)
@@ -94,16 +94,16 @@ class Rows:
 
 
 class RowValues(Mapping[Any, Any]):
-    """One row by the names of its columns; `place` counts from 0."""
+    """One row by the names of its columns; `position` counts from 0."""
 
-    __slots__ = ("_rows", "place")
+    __slots__ = ("_rows", "position")
 
     def __init__(self, rows: Rows, position: int) -> None:
         self._rows = rows
-        self.place = position
+        self.position = position
 
     def __getitem__(self, name: Any) -> Any:
-        return self._rows.value(name, self.place)
+        return self._rows.value(name, self.position)
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows

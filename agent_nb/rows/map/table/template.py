@@ -66,7 +66,7 @@ class Template:
         self._pieces = _parsed(text)
         names = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
         self._names = frozenset().union(*names) - {_BUILTINS}
-        self._given = {
+        self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
         self._by_row = (
@@ -108,7 +108,7 @@ class Template:
 
     def _scope(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """Return the names that the expressions use, with their values for one row."""
-        scope = {**self._given, ROW: values}
+        scope = {**self._namespace, ROW: values}
         for name in self._names:
             if name in values:
                 try:
@@ -148,7 +148,7 @@ def _listed(attachments: Any) -> list[Any]:
         attachments, str | bytes | bytearray | memoryview
     )
     listed = attachments if several else [attachments]
-    return [found for found in listed if cell_value(found) is not None]
+    return [each for each in listed if cell_value(each) is not None]
 
 
 def _written(value: Any) -> str:
@@ -159,7 +159,7 @@ def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
     """Return the words of a fault with the row, and with the columns if a name is unknown."""
     cause, message = fault.__cause__, str(fault)
     if isinstance(values, RowValues):
-        message = f"Row {values.place}, counted from 0: {message}"
+        message = f"Row {values.position}, counted from 0: {message}"
         if isinstance(cause, NameError):
             message += f" {values.hint(cause.name or '')}"
         elif isinstance(cause, KeyError):

@@ -26,13 +26,13 @@ _ID = re.compile(r"[0-9a-f]{8,64}").fullmatch
 
 
 class StoreSummary(msgspec.Struct, frozen=True):
-    """A store: its file, the words of its maps, its rows (None: it cannot be read).
+    """A store: its file, the prompts of its maps, its rows (None: it cannot be read).
 
     `size` is in bytes, `used` epoch seconds.
     """
 
     file: Path
-    said: Sequence[str]
+    prompts: Sequence[str]
     rows: int | None
     size: int
     used: float
@@ -58,7 +58,7 @@ def stores_of(log: Iterable[Event]) -> tuple[str, str] | None:
 def list_stores() -> list[StoreSummary]:
     """Return the stores in the state folder, the newest first."""
     return sorted(
-        map(_summarize_store, stores_folder().glob(f"*{ENDING}")), key=lambda kept: -kept.used
+        map(_summarize_store, stores_folder().glob(f"*{ENDING}")), key=lambda store: -store.used
     )
 
 
@@ -72,7 +72,7 @@ def _summarize_store(file: Path) -> StoreSummary:
             maps = store.maps()
         finally:
             store.close()
-        prompts, rows = [words for words, _ in maps.values()], sum(n for _, n in maps.values())
+        prompts, rows = [prompt for prompt, _ in maps.values()], sum(n for _, n in maps.values())
     except UsageError:
         pass
     return StoreSummary(file, prompts, rows, status.st_size, status.st_mtime)

@@ -92,4 +92,7 @@ def read_recorded_results(
     known = read_inner_records(log)
     for index, row in enumerate(rows):
         if (record := known.get(row.key)) is not None:
-            yield index, recorded_result(record, position=row.place, key=row.key, origin="record")
+            yield (
+                index,
+                recorded_result(record, position=row.position, key=row.key, origin="record"),
+            )

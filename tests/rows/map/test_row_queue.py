@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb.errors import Cancelled, UsageError
-from agent_nb.rows.map.kept.desk import LEASE, RENEW
+from agent_nb.rows.map.known_rows.row_queue import LEASE, RENEW
 from agent_nb.rows.store.row_store import RowStore
 
 KEY = b"secret"
@@ -234,8 +234,8 @@ def test_two_kernels_ask_each_row_once_whatever_the_order(
             both[0].driver.cancel(Cancelled("user"))
         await asyncio.gather(*map(ticking, both))
         first, second = both
-        finished = [r.place for r in first.results if r.origin == "live" and r.status == "ok"]
-        finished += [r.place for r in second.results if r.origin == "live" and r.status == "ok"]
+        finished = [r.position for r in first.results if r.origin == "live" and r.status == "ok"]
+        finished += [r.position for r in second.results if r.origin == "live" and r.status == "ok"]
         assert sorted(finished) == sorted(set(finished))
         assert second.statuses == ["ok"] * count
         assert stop or sorted([*first.asker.asked, *second.asker.asked]) == list(range(count))

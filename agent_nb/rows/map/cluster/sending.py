@@ -63,7 +63,7 @@ class Sending:
             return fault_of(row, "worker", f"A worker did not return a result: {fault}.", attempts)
         plain = self._redaction.value(msgspec.to_builtins(returned.result))
         result = msgspec.structs.replace(
-            msgspec.convert(plain, RowResult), place=row.place, key=row.key, attempts=attempts
+            msgspec.convert(plain, RowResult), position=row.position, key=row.key, attempts=attempts
         )
         if returned.record is None:
             return Answered(_explained(result), None)
@@ -104,7 +104,7 @@ def fault_of(row: Row, kind: str, message: str, attempts: int) -> Answered:
     """Return that a row failed outside its run."""
     return Answered(
         RowResult(
-            place=row.place,
+            position=row.position,
             key=row.key,
             status="error",
             kind=kind,

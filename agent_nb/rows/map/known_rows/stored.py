@@ -133,7 +133,7 @@ def find_stored_rows(
 def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
     record = stored.record
     result = recorded_result(
-        record, position=row.place, key=row.key, attempts=stored.attempts, origin="store"
+        record, position=row.position, key=row.key, attempts=stored.attempts, origin="store"
     )
     ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

@@ -38,9 +38,9 @@ from ..options import MapOptions
 from ..row import Row
 from . import worker
 from .dask_rows import DaskRows, is_dask
-from .seat import stopped_result
 from .sending import LOST, Sending, fault_of
 from .spec import spec_of
+from .worker_agent import stopped_result
 
 
 def describe_client(client: Any) -> str:

@@ -1,4 +1,4 @@
-"""Hands out the rows of a map and takes back what came of them; `StoreDesk` keeps it in a store.
+"""Hands out the rows of a map and takes back what came of them; `StoreRowQueue` stores it.
 
 Why apart from the driver: which rows are still to be asked depends on what other kernels do with
 the same store, and a row counts only when it is kept.
@@ -6,11 +6,11 @@ the same store, and a row counts only when it is kept.
 Rules
 - A row is handed out once. With a store it is claimed first; rows that are another kernel's are
   waited for, and taken from the store or asked here once its lease has run out.
-- `give` never waits. What was given is delivered when it is kept, in the order in which it came.
+- `put_result` never waits. A row is delivered when it is stored, in the order in which it came.
 - The store is used by one thread, in batches: what is there to put and to claim goes into one
   visit, so that a slow disk makes larger batches, not a longer queue.
-- `settle` needs no event loop: a map whose loop was shut down keeps what is done. If the store
-  fails, the rows are delivered all the same, and the fault is raised.
+- `deliver_rows` needs no event loop: a map whose loop was shut down keeps what is done. If the
+  store fails, the rows are delivered all the same, and the fault is raised.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class RowQueue(Protocol):
-    """Where the workers of a map get their rows and leave what came of them."""
+    """Hands rows to the workers of a map, and receives their results."""
 
     @property
     def left(self) -> Sequence[Row]:
         """The rows that are to be asked, before the first is taken."""
 
-    async def find(self) -> None:
+    async def deliver_known(self) -> None:
         """Deliver the rows that are known already."""
 
-    async def take(self) -> Row | None:
+    async def next_row(self) -> Row | None:
         """Return the next row to ask; None if there are no more."""
 
-    def give(self, done: Done) -> None:
-        """Take what came of a row that was asked."""
+    def put_result(self, done: Done) -> None:
+        """Receive the result of a row that was asked."""
 
     async def serve(self) -> None:
-        """Do what `take` and `give` wait for, until cancelled."""
+        """Do what `next_row` and `put_result` wait for, until cancelled."""
 
-    def settle(self) -> None:
-        """Keep and deliver what was given, and give up the rows that were not asked."""
+    def deliver_rows(self) -> None:
+        """Store and deliver the rows that are over, and give up the others."""
 
 
 class PlainRowQueue:
-    """A desk without a store: what is given is delivered at once."""
+    """A queue without a store: a row that is over is delivered at once."""
 
     def __init__(self, rows: Sequence[Row], deliver: Deliver) -> None:
         self._left = deque(rows)
@@ -79,28 +79,28 @@ class PlainRowQueue:
         """All rows."""
         return self._left
 
-    async def find(self) -> None:
+    async def deliver_known(self) -> None:
         """Do nothing: no row is known."""
 
-    async def take(self) -> Row | None:
+    async def next_row(self) -> Row | None:
         """Return the next row."""
         return self._left.popleft() if self._left else None
 
-    def give(self, done: Done) -> None:
+    def put_result(self, done: Done) -> None:
         """Deliver a row."""
         self._deliver(done.row, done.result, done.record)
 
     async def serve(self) -> None:
         """Do nothing."""
 
-    def settle(self) -> None:
+    def deliver_rows(self) -> None:
         """Do nothing: everything is delivered."""
 
 
 class StoreRowQueue:
-    """A desk with a store.
+    """A queue with a store.
 
-    `trust`: records of others that count (see `stored.found`). `say` receives in words what is
+    `trust`: records of others that count (see `find_stored_rows`). `say` receives in words what is
     waited for, "" when that is over. `sleep` waits for seconds.
     """
 
@@ -111,7 +111,7 @@ class StoreRowQueue:
         store: RowStore,
         *,
         trust: bool | Collection[str] = False,
-        say: Callable[[str], object] = lambda words: None,
+        say: Callable[[str], object] = lambda status: None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._left = deque(rows)
@@ -121,12 +121,12 @@ class StoreRowQueue:
         self._out: dict[str, Row] = {}  # handed out, by key
         self._elsewhere: dict[str, Row] = {}  # claimed by other kernels
         self._wanting: deque[asyncio.Future[Row | None]] = deque()
-        self._given: list[Done] = []
+        self._finished: list[Done] = []
         self._keeping: list[Done] = []
         self._claiming: list[Row] = []
         self._stored: Sequence[Done] = ()  # the last batch that the thread stored
         self._bell = asyncio.Event()
-        self._say, self._said = say, ""
+        self._say, self._status = say, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
     @property
@@ -134,18 +134,18 @@ class StoreRowQueue:
         """The rows that the store does not have."""
         return self._left
 
-    async def find(self) -> None:
+    async def deliver_known(self) -> None:
         """Deliver the rows that are in the store."""
         rows, self._left = list(self._left), deque()
         for at in range(0, len(rows), FEW):
             some = rows[at : at + FEW]
-            usable = await self._visit(self._found, some)
+            usable = await self._visit(self._read_usable, some)
             self._left.extend(row for row in some if row.key not in usable)
             for row in some:
                 if row.key in usable:
                     self._deliver(row, *usable[row.key])
 
-    async def take(self) -> Row | None:
+    async def next_row(self) -> Row | None:
         """Return the next row, claimed; wait while another kernel asks the last ones."""
         if not (self._ready or self._more):
             return None
@@ -154,13 +154,13 @@ class StoreRowQueue:
         self._bell.set()
         return await wanting
 
-    def give(self, done: Done) -> None:
+    def put_result(self, done: Done) -> None:
         """Take a row; it is delivered when it is stored."""
-        self._given.append(done)
+        self._finished.append(done)
         self._bell.set()
 
     async def serve(self) -> None:
-        """Store what is given, claim what is wanted, renew the claims, look for other kernels'."""
+        """Store what is over, claim what is wanted, renew the claims, look for other kernels'."""
         watching = asyncio.ensure_future(self._watch())
         try:
             while True:
@@ -171,10 +171,10 @@ class StoreRowQueue:
             watching.cancel()
             await asyncio.wait([watching])
 
-    def settle(self) -> None:
-        """Store and deliver what was given, release the other claims, and close the store."""
-        keeping, finished = self._keeping, self._given
-        self._keeping, self._given = [], []
+    def deliver_rows(self) -> None:
+        """Store and deliver the rows that are over, release the others, and close the store."""
+        keeping, finished = self._keeping, self._finished
+        self._keeping, self._finished = [], []
         try:
             self._after(self._end, keeping, finished)
         finally:
@@ -202,8 +202,8 @@ class StoreRowQueue:
             self._store.close()
 
     async def _exchange(self) -> None:
-        """Visit the store once: put what was given, and claim a row for each that is wanted."""
-        self._keeping, self._given = self._given, []
+        """Visit the store once: store what is over, and claim a row for each that is wanted."""
+        self._keeping, self._finished = self._finished, []
         self._wanting = deque(each for each in self._wanting if not each.done())
         count = min(max(len(self._wanting) - len(self._ready), 0), len(self._left))
         self._claiming = [self._left.popleft() for _ in range(count)]
@@ -220,7 +220,7 @@ class StoreRowQueue:
     @property
     def _more(self) -> bool:
         """Whether rows may become ready, or are to be stored before the last worker ends."""
-        known = (self._left, self._claiming, self._elsewhere, self._given, self._keeping)
+        known = (self._left, self._claiming, self._elsewhere, self._finished, self._keeping)
         return any(known)
 
     def _hand_out(self) -> None:
@@ -233,7 +233,7 @@ class StoreRowQueue:
             if row is not None:
                 self._out[row.key] = row
             wanting.set_result(row)
-        if self._wanting and (self._left or self._given):
+        if self._wanting and (self._left or self._finished):
             self._bell.set()
 
     def _change(self, finished: Sequence[Done], keys: Sequence[str]) -> set[str]:
@@ -279,8 +279,8 @@ class StoreRowQueue:
         status = (
             f"waiting for {rows} that another kernel asks, or asked when it ended" if count else ""
         )
-        if status != self._said:
-            self._said = status
+        if status != self._status:
+            self._status = status
             self._say(status)
 
     async def _look(self) -> None:
@@ -298,11 +298,11 @@ class StoreRowQueue:
         self._hand_out()
 
     def _seen(self, rows: Sequence[Row]) -> tuple[dict[str, tuple[RowResult, Record]], set[str]]:
-        usable = self._found(rows)
+        usable = self._read_usable(rows)
         wanted = [row.key for row in rows if row.key not in usable][: len(self._wanting)]
         return usable, self._store.claim(wanted, LEASE)
 
-    def _found(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
+    def _read_usable(self, rows: Sequence[Row]) -> dict[str, tuple[RowResult, Record]]:
         """Return the rows that need not be asked."""
         known = find_stored_rows(self._store, rows, trust=self._trust)
         return {each.row.key: (each.result, each.record) for each in known if each.usable}

@@ -54,7 +54,7 @@ class WorkerAgent:
         except asyncio.CancelledError:
             return Answered(stopped_result(work.row))
         except Exception as fault:  # whatever it is, it is the row's
-            return Answered(failed_result(fault, position=work.row.place, key=work.row.key))
+            return Answered(failed_result(fault, position=work.row.position, key=work.row.key))
         finally:
             del self._tasks[work.ticket]
             if watch is not None:
@@ -118,5 +118,5 @@ def _wanted(work: Work) -> bool:
 def stopped_result(row: Row, attempts: int = 1) -> RowResult:
     """Return the result of a row that was stopped."""
     return RowResult(
-        place=row.place, key=row.key, status="interrupted", kind="user", attempts=attempts
+        position=row.position, key=row.key, status="interrupted", kind="user", attempts=attempts
     )

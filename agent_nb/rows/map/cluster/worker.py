@@ -1,14 +1,14 @@
 """What runs in a worker: it asks the rows that it is sent, in one event loop for the process.
 
-Why one loop: a pool calls `ask` in many threads, but connections, the limiter of an endpoint and
-the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
+Why one loop: a pool calls `ask_row` in many threads, but connections, the limiter of an endpoint
+and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
 
 Rules
 - Keys come from the worker's own environment.
-- `ask` returns a result for every row and raises nothing. A row that is stopped is returned as
+- `ask_row` returns a result for every row and raises nothing. A row that is stopped is returned as
   interrupted.
-- The loop ends with the last map (`forget`). Where no one forgets, as in a pool of processes, the
-  `KEPT` latest maps without rows under way keep their connections.
+- The loop ends with the last map (`forget_map`). Where no one forgets, as in a pool of processes,
+  the `KEPT` latest maps without rows under way keep their connections.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from contextlib import suppress
 from ....host.version import __version__
 from ..asking import Answered
 from ..row import RowResult
-from .seat import Begun, WorkerAgent
 from .work import Returned, Skew, Work, encode, read_work
+from .worker_agent import Begun, WorkerAgent
 
 KEPT = 4
 
@@ -33,41 +33,41 @@ class ProcessWorker:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._seats: dict[str, WorkerAgent] = {}
+        self._agents: dict[str, WorkerAgent] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def ask(self, work: Work, begun: Begun | None) -> Answered:
-        """Ask a row and wait for it; see `Seat.ask`."""
+        """Ask a row and wait for it; see `WorkerAgent.ask`."""
         with self._lock:
             loop = self._loop = self._loop or _started()
-            seat = self._seats.pop(work.map, None) or WorkerAgent(work.spec)
-            self._seats[work.map] = seat
-            asking = asyncio.run_coroutine_threadsafe(seat.ask(work, begun), loop)
-            for name in [n for n, s in self._seats.items() if s.idle and s is not seat][:-KEPT]:
-                asyncio.run_coroutine_threadsafe(self._seats.pop(name).aclose(), loop)
+            agent = self._agents.pop(work.map, None) or WorkerAgent(work.spec)
+            self._agents[work.map] = agent
+            asking = asyncio.run_coroutine_threadsafe(agent.ask(work, begun), loop)
+            for name in [n for n, s in self._agents.items() if s.idle and s is not agent][:-KEPT]:
+                asyncio.run_coroutine_threadsafe(self._agents.pop(name).aclose(), loop)
         return asking.result()
 
     def stop(self, name: str, tickets: Collection[str] | None) -> None:
         """Stop rows of a map, all if None; return at once."""
-        seat, loop = self._seats.get(name), self._loop
-        if seat is not None and loop is not None:
-            loop.call_soon_threadsafe(seat.stop, tickets)
+        agent, loop = self._agents.get(name), self._loop
+        if agent is not None and loop is not None:
+            loop.call_soon_threadsafe(agent.stop, tickets)
 
     def forget(self, name: str) -> None:
         """Stop a map and close its connections; without maps, end the loop. Return at once."""
         with self._lock:
-            seat, loop = self._seats.pop(name, None), self._loop
-            if seat is None or loop is None:
+            agent, loop = self._agents.pop(name, None), self._loop
+            if agent is None or loop is None:
                 return
-            last = not self._seats
+            last = not self._agents
             self._loop = None if last else loop
-        asyncio.run_coroutine_threadsafe(_closed(seat, loop, last=last), loop)
+        asyncio.run_coroutine_threadsafe(_closed(agent, loop, last=last), loop)
 
 
-async def _closed(seat: WorkerAgent, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
+async def _closed(agent: WorkerAgent, loop: asyncio.AbstractEventLoop, *, last: bool) -> None:
     with suppress(Exception):  # a connection that does not close
-        await seat.aclose()
+        await agent.aclose()
     if last:
         loop.call_soon(loop.stop)
 
@@ -88,18 +88,18 @@ def _started() -> asyncio.AbstractEventLoop:
     return loop
 
 
-_workers: dict[int, ProcessWorker] = {}  # by process: one that was forked has a place of its own
+_workers: dict[int, ProcessWorker] = {}  # by process: one that was forked has one of its own
 _making = threading.Lock()
 
 
 def process_worker() -> ProcessWorker:
-    """Return the place of this process."""
+    """Return the worker of this process."""
     with _making:
         return _workers.setdefault(os.getpid(), ProcessWorker())
 
 
 def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
-    """Ask the row of a message and return what came of it, as a message; see `Seat.ask`."""
+    """Ask the row of a message and return what came of it, as a message; see `WorkerAgent.ask`."""
     try:
         work = read_work(message)
     except Skew as skew:
@@ -121,7 +121,7 @@ def forget_map(name: str) -> None:
 
 def _skewed(skew: Skew) -> RowResult:
     return RowResult(
-        place=0,
+        position=0,
         key="",
         status="error",
         kind="version",

@@ -34,9 +34,9 @@ from ..asking import Answered
 from ..options import MapOptions
 from ..row import Row
 from . import worker
-from .seat import stopped_result
 from .sending import LOST, Sending, fault_of
 from .shares import Shares
+from .worker_agent import stopped_result
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -297,7 +297,7 @@ def _lost(fault: BaseException) -> str:
 
 
 def _unfit(name: str, version: object) -> str:
-    """Return why a worker that answered `said` gets no rows, "" if it does."""
+    """Return why a worker of this `version` gets no rows, "" if it does."""
     if version == __version__:
         return ""
     has = f"has {version}" if isinstance(version, str) else f"lacks it ({version})"

@@ -1,1 +1,0 @@
-"""What is kept of rows, in a store and in the log of a map: found, written, replayed, forgotten."""

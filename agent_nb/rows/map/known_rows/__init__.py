@@ -1,0 +1,1 @@
+"""Rows that are known, from a store or the log of a map: read, written, replayed, forgotten."""
