@@ -237,4 +237,4 @@ def test_a_row_without_an_expected_value_is_not_scored(nothing):
 def test_the_words_name_what_scored():
     assert column("label").title == "equal to column 'label'"
     assert FunctionScore(Callable()).title == "function Callable"
-    assert FunctionScore(test_these_are_equal).words == "function test_these_are_equal"
+    assert FunctionScore(test_these_are_equal).title == "function test_these_are_equal"
