@@ -13,12 +13,12 @@ LEAVE_FILE = used_names.select_functions(USERS, CHECKOUT)
 LEAVE_ROOM = LEAVE_FILE & used_names.select_crossing(USERS)
 MODULES = import_graph.modules(CHECKOUT)
 
-ONE_WORD_LEAVES_ROOM = 221
-ONE_WORD_LEAVES_FILE = 596
-PARAMETERS = 237  # that have a participle for a name
+ONE_WORD_LEAVES_ROOM = 162
+ONE_WORD_LEAVES_FILE = 521
+PARAMETERS = 224  # that have a participle for a name
 FIELDS = 97
-MODULES_NAMED_SO = 2
-OF_THOUSAND = 42  # names that are bound
+MODULES_NAMED_SO = 1
+OF_THOUSAND = 38  # names that are bound
 LONG_TEST_NAMES = 267
 
 LIBRARY = {

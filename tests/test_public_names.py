@@ -39,7 +39,7 @@ NAMES = {
         unfit
     """,
     "agent_nb.notebook.presave": """
-        KEY before_save cleared lift on_disk remaining settle
+        before_save on_disk remaining
     """,
 }
 

@@ -22,7 +22,7 @@ from ..host import plugins
 from ..models.prices import Tariff
 from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
-from ..record.given import Given
+from ..record.run_inputs import RunInputs
 from ..tools.toolset import Toolset, installed
 from ..wire.redact import Redaction
 from . import display, outgoing
@@ -86,7 +86,7 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
 def plan(
     basis: Basis,
     log: EventLog,
-    given: Given,
+    given: RunInputs,
     notes: Sequence[str | State],
     *,
     ask: Asker,
@@ -263,8 +263,8 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
     return {**said, "tools": agent.tools.names, "settings": settings}
 
 
-def _run_start(shared: Mapping[str, Any], given: Given) -> Mapping[str, Any]:
+def _run_start(shared: Mapping[str, Any], given: RunInputs) -> Mapping[str, Any]:
     """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
-    settings = {**shared["settings"], "inputs": given.inputs, "hash": inputs_hash(given.inputs)}
-    settings |= {"turns": given.turns} if given.turns else {}
+    settings = {**shared["settings"], "inputs": given.digests, "hash": inputs_hash(given.digests)}
+    settings |= {"turns": given.turn_digests} if given.turn_digests else {}
     return {**shared, "settings": settings}

@@ -22,7 +22,7 @@ from ..host import plugins
 from ..host.imports import verify
 from ..host.trust import Offer
 from ..models import offline
-from ..record.given import Given
+from ..record.run_inputs import RunInputs
 from ..wire.json_text import canonical
 from ..wire.plain_values import plain
 from ..wire.redact import Redaction
@@ -154,7 +154,7 @@ class Configuration(Unpicklable):
         *,
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
-    ) -> Given:
+    ) -> RunInputs:
         """Return the inputs of a run. The model is not needed."""
         redaction = self.redaction()
         pictures = pictures_of(attachments, redaction.value)
@@ -168,8 +168,8 @@ class Configuration(Unpicklable):
         attachments: Sequence[Any] = (),
         history: Sequence[Sequence[Event]] = (),
     ) -> dict[str, str]:
-        """Return the digests of the run's inputs, by which `record.match` finds its record."""
-        return self.given(prompt, attachments=attachments, history=history).inputs
+        """Return the digests of the run's inputs, by which `match_record` finds its record."""
+        return self.given(prompt, attachments=attachments, history=history).digests
 
     def within(
         self,
@@ -211,12 +211,12 @@ class Configuration(Unpicklable):
         said: str,
         pictures: Sequence[dict[str, Any]],
         history: Sequence[Sequence[Event]],
-    ) -> Given:
+    ) -> RunInputs:
         """Return the inputs of a run whose prompt and attachments are redacted already."""
         settings = redaction.value(
             {"system": self.system, "sampling": self.settings, "dialect": self._dialect}
         )
-        return Given(
+        return RunInputs(
             prompt=said,
             attachments=pictures,
             model=self.choice.identity,

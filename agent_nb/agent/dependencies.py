@@ -24,7 +24,7 @@ import msgspec
 
 from ..events import Event, RunStart
 from ..record import clock, folders
-from ..record.packing import digest
+from ..record.packing import digest_value
 
 if TYPE_CHECKING:
     from ..tools.base import Tool
@@ -75,7 +75,7 @@ def behind(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
 
 def place(folder: str) -> dict[str, Any]:
     """Return the place of a run: its time zone, and its folders (as digests)."""
-    zone, offset = clock.here()
+    zone, offset = clock.read_time_zone()
     return {"zone": zone, "offset": offset, **folders.describe_folders(folder)}
 
 
@@ -100,7 +100,7 @@ def _tool(tool: Tool, reader: Reader) -> dict[str, str]:
 
 
 def _schema(tool: Tool, parameters: Any) -> str:
-    return digest([tool.spec.name, tool.spec.description, parameters])
+    return digest_value([tool.spec.name, tool.spec.description, parameters])
 
 
 def _agent(agent: Any, reader: Reader, depth: int) -> Behind:

@@ -38,7 +38,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
         if self.how:
             return f"{head}: {self.how}"
-        return f"{head}\n{sides.text(self.recorded, self.fresh)}"
+        return f"{head}\n{sides.format_sides(self.recorded, self.fresh)}"
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from ..events.completion import LOST, missing
 from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
-from ..record.normalize import normal
+from ..record.normalize import normalize_value
 from ..record.record import Record
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.chart_words import without_chart_words
@@ -233,7 +233,7 @@ class Player:
             contents = [result_pictures.without_sizes(c) for c in contents]
         if self._strict is not None and tool is not None:
             return self._strict.difference(tool, contents, result, content, outcome)
-        if normal(content) not in map(normal, contents):
+        if normalize_value(content) not in map(normalize_value, contents):
             return ""
         if (result.seq, "attachments") in self._tape.cut or (
             tool and not compares_pictures(tool.compare)
@@ -320,7 +320,7 @@ class _Fresh(Report):
 
 
 def _same_text(recorded: str, fresh: str) -> bool:
-    return normal(recorded) == normal(fresh)
+    return normalize_value(recorded) == normalize_value(fresh)
 
 
 def _contents(result: Result) -> list[Any]:

@@ -26,12 +26,12 @@ import msgspec
 from ..events import End, Result, RunStart
 from ..record import masks
 from ..record.clock import Span
-from ..record.displays import compare_displays, uncompared
+from ..record.displays import compare_displays, list_uncompared_kinds
 from ..record.durations import EXACT, LINES, Measures
 from ..record.figure_data import SameText
 from ..record.folders import Folders
 from ..record.masks import Rule, Side, Verdict
-from ..record.normalize import normal
+from ..record.normalize import normalize_value
 from ..tools.base import Compare, Outcome, Tool
 from ..tools.policy import Policy
 from ..tools.read_files import content_hash
@@ -142,7 +142,7 @@ class ReplayCheck:
     ) -> bool:
         sides = self._sides()
         if sides is None:
-            return normal(recorded) == normal(content)
+            return normalize_value(recorded) == normalize_value(content)
         verdict = self._compared(recorded, content, sides, measures or LINES)
         if not verdict.same and measures is None:
             more = self._measures(tool, result)
@@ -153,7 +153,9 @@ class ReplayCheck:
     def _compared(
         self, recorded: Any, content: Any, sides: tuple[Side, Side], measures: Measures
     ) -> Verdict:
-        return masks.compare(recorded, content, *sides, rules=self._wish.rules, measures=measures)
+        return masks.compare_results(
+            recorded, content, *sides, rules=self._wish.rules, measures=measures
+        )
 
     def _measures(self, tool: Tool, result: Result) -> Measures:
         """Return what the code of a call measures."""
@@ -179,7 +181,7 @@ class ReplayCheck:
 
     def _display(self, name: str, result: Result, outcome: Outcome, same: SameText) -> str | None:
         old, new = result.display or {}, outcome.display or {}
-        self._unseen |= {f"what {name} shows as {kind}" for kind in uncompared(old, new)}
+        self._unseen |= {f"what {name} shows as {kind}" for kind in list_uncompared_kinds(old, new)}
         return compare_displays(old, new, same) or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:

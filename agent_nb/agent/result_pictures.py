@@ -16,7 +16,13 @@ from typing import Any
 from ..events import Result
 from ..events.text import content_text
 from ..record.figure_data import SameText
-from ..record.pictures import TYPES, Comparison, Picture, compare, compare_all
+from ..record.pictures import (
+    PICTURE_TYPES,
+    Comparison,
+    Picture,
+    compare_all_pictures,
+    compare_pictures,
+)
 from ..tools.base import Outcome
 
 # what stands in the text of an older result for a picture, and what stands there now
@@ -71,14 +77,14 @@ def difference(result: Result, outcome: Outcome, same_text: SameText = str.__eq_
     fresh = outcome.attachments
     if not older(result, outcome):
         before: Sequence[Picture] = result.attachments or _shown(result.display)
-        return compare_all(before, fresh or _shown(outcome.display), same_text)
+        return compare_all_pictures(before, fresh or _shown(outcome.display), same_text)
     for picture in _shown(result.display):
-        found = [compare(picture, other, same_text) for other in fresh]
+        found = [compare_pictures(picture, other, same_text) for other in fresh]
         if all(one.difference for one in found):
             return found[-1]
     return Comparison()
 
 
 def _shown(display: dict[str, Any] | None) -> Sequence[str]:
-    held = ((display or {}).get(kind) for kind in TYPES)
+    held = ((display or {}).get(kind) for kind in PICTURE_TYPES)
     return [picture for picture in held if isinstance(picture, str) and picture]

@@ -36,7 +36,7 @@ from .run import Run
 from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
-    from ..record.given import Given
+    from ..record.run_inputs import RunInputs
     from ..tools.toolset import Toolset
     from .replay_check import Wish
     from .tape import Tape
@@ -50,7 +50,7 @@ class Asked(msgspec.Struct, frozen=True):
     """The request of one run: message, inputs, tools, whether its model is a script; its player."""
 
     user: User
-    given: Given
+    given: RunInputs
     tools: Toolset
     scripted: Callable[[], bool]
     player: Play

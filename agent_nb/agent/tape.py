@@ -25,7 +25,7 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, RunStart
 from ..record.match import TAMPERED
-from ..record.payloads import attach
+from ..record.payloads import attach_payloads
 from ..record.record import Record, events_of
 from ..record.recorded_calls import (
     call_args,
@@ -35,7 +35,7 @@ from ..record.recorded_calls import (
     read_logs,
     span_calls,
 )
-from ..record.signing import covers, intact, names_signer
+from ..record.signing import covers_record, is_intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
@@ -80,16 +80,16 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the tape of a record.
 
         The tape is trusted if `key` signed the record or `trust` covers it (True: any record; else
-        those with these hashes). `live` counts only for a trusted tape. `checked`: `match` has
-        verified the hash. Raises UsageError if the record does not match its hash.
+        those with these hashes). `live` counts only for a trusted tape. `checked`: `match_record`
+        has verified the hash. Raises UsageError if the record does not match its hash.
         """
-        whole = attach(record, payloads) if payloads else record
-        if not checked and not intact(whole):
+        whole = attach_payloads(record, payloads) if payloads else record
+        if not checked and not is_intact(whole):
             raise UsageError(
                 f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again."
             )
         own = names_signer(whole, key)
-        trusted = own or covers(trust, whole)
+        trusted = own or covers_record(trust, whole)
         return cls(
             events=events_of(whole, home=home),
             own=own,

@@ -37,11 +37,11 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
     from ..notebook.files.git import text
-    from ..record.ipynb import load
+    from ..record.ipynb import load_notebook
 
     (path,) = files([arguments.notebook])
     try:
-        shown = text(load(path))
+        shown = text(load_notebook(path))
     except UsageError as fault:  # an error would end a whole `git log` for one bad version
         complain(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")

@@ -13,14 +13,14 @@ from .terminal import pass_on, show, written
 
 def pack(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
-    from ..record.ipynb import load, save
-    from ..record.notebook_file import lift
+    from ..record.ipynb import load_notebook, save_notebook
+    from ..record.notebook_file import lift_records
 
     for path in files(arguments.notebooks):
-        nb = load(path)
+        nb = load_notebook(path)
         before = json.dumps(nb)
-        if lift(nb) and json.dumps(nb) != before:
-            written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
+        if lift_records(nb) and json.dumps(nb) != before:
+            written(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             show(f"{path}: packed")
         else:
             show(f"{path}: nothing to do")
@@ -34,10 +34,10 @@ def strip(arguments: Arguments) -> int:
     if not arguments.notebooks:
         return _strip_filter()
     for path in files(arguments.notebooks):
-        nb = ipynb.load(path)
-        count = notebook_file.strip(nb)
+        nb = ipynb.load_notebook(path)
+        count = notebook_file.strip_records(nb)
         if count:
-            written(lambda: ipynb.save(nb, path), path)  # noqa: B023  (called at once)
+            written(lambda: ipynb.save_notebook(nb, path), path)  # noqa: B023  (called at once)
         show(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
     return OK
 
@@ -50,7 +50,7 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
-    from ..record.notebook_file import strip as clean
+    from ..record.notebook_file import strip_records as clean
 
     text = sys.stdin.read()
     try:

@@ -27,7 +27,7 @@ from .terminal import complain, out, show, show_json, stream_json, written
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
-    from ..record.ipynb import load
+    from ..record.ipynb import load_notebook
     from ..runner.kernels import Ahead, Wanted, wanted
     from ..runner.parameters import inject, parameters
 
@@ -37,7 +37,7 @@ def run(arguments: Arguments) -> int:
     def wants(path: Path) -> Wanted:
         return wanted(
             path,
-            load(path),
+            load_notebook(path),
             arguments.kernel,
             trust_folder=arguments.trust_folder,
             trust_mcp=arguments.trust_mcp,
@@ -142,12 +142,12 @@ def test(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..record.signers import known
+    from ..record.signers import load_signers
     from ..runner.kernels import Ahead
     from ..runner.notebook_check import Options, check_notebook, wants
     from ..runner.report import Problem, Report, builtins, junit, summary
 
-    signers = known(arguments.signers)
+    signers = load_signers(arguments.signers)
     for signer in signers:
         if signer.problem:
             complain(f"the signer {signer.name} does not count: {signer.problem}")

@@ -27,10 +27,10 @@ def sign(arguments: Arguments) -> int:
     run again where you are trusted
     """
     from ..notebook.files.review import listing, review_records, sign_all
-    from ..record.ipynb import load, save
-    from ..record.notebook_file import lift
-    from ..record.record import KEY as OURS
-    from ..record.ssh_signature import fingerprint
+    from ..record.ipynb import load_notebook, save_notebook
+    from ..record.notebook_file import lift_records
+    from ..record.record import METADATA_KEY as OURS
+    from ..record.ssh_signature import fingerprint_key
 
     paths = files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -39,8 +39,8 @@ def sign(arguments: Arguments) -> int:
     key = _key(Path(arguments.key).expanduser(), terminal=terminal)
     worst = OK
     for path in paths:
-        nb = load(path)
-        lift(nb)
+        nb = load_notebook(path)
+        lift_records(nb)
         items = review_records(nb)
         show("\n".join([f"{path}:", *listing(items)]))
         good = [item for item in items if not item.problem]
@@ -52,9 +52,9 @@ def sign(arguments: Arguments) -> int:
             len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
         ):
             count = sign_all(nb["metadata"][OURS], good, key)
-            written(lambda: save(nb, path), path)  # noqa: B023  (called at once)
+            written(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             show(
-                f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint(key.public)}"
+                f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint_key(key.public)}"
             )
         else:
             complain(f"{path}: not signed")
@@ -103,24 +103,24 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _list(_: Arguments) -> str:
-    from ..record.signers import known
+    from ..record.signers import load_signers
 
     return (
-        "\n".join(map(str, known()))
+        "\n".join(map(str, load_signers()))
         or "no signers: test trusts what you have recorded yourself (jupyter agent-nb trust add NAME KEY)"
     )
 
 
 def _add(arguments: Arguments) -> str:
-    from ..record.signers import add
+    from ..record.signers import add_signer
 
-    return f"added: {add(arguments.name, ' '.join(arguments.key))}"
+    return f"added: {add_signer(arguments.name, ' '.join(arguments.key))}"
 
 
 def _remove(arguments: Arguments) -> str:
-    from ..record.signers import remove
+    from ..record.signers import remove_signers
 
-    return "\n".join(f"removed: {signer}" for signer in remove(arguments.name))
+    return "\n".join(f"removed: {signer}" for signer in remove_signers(arguments.name))
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:

@@ -66,7 +66,7 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None
-    file_lock.take(file)
+    file_lock.take_lock(file)
     os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
     return Left(path, file)
 
@@ -109,5 +109,5 @@ def from_file(path: Path) -> str:
 
 
 def _alive(path: Path, pid: int) -> bool:
-    held = file_lock.held(path)
+    held = file_lock.is_locked(path)
     return path.exists() and pid > 0 if held is None else held

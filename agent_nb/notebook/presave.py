@@ -18,9 +18,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record.notebook_file import cleared, lift
-from ..record.outputs import settle
-from ..record.record import KEY
+from ..record.notebook_file import find_cleared_cells, lift_records
+from ..record.outputs import remove_widgets
+from ..record.record import METADATA_KEY
 from .saved_views import bring_up_to_date, goes_on
 
 
@@ -56,9 +56,9 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
         or not isinstance(model.get("content"), dict)
     ):
         return False
-    settled = settle(model["content"], goes_on)
+    settled = remove_widgets(model["content"], goes_on)
     told = bring_up_to_date(model["content"])
-    return lift(model["content"], on_disk(manager, path)) or settled + told > 0
+    return lift_records(model["content"], on_disk(manager, path)) or settled + told > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
@@ -66,7 +66,7 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
     `counts` remembers the number of such cells by path.
     """
-    count, before = len(cleared(nb)), counts.get(path, 0)
+    count, before = len(find_cleared_cells(nb)), counts.get(path, 0)
     counts[path] = count
     if count <= before:
         return ""
@@ -82,7 +82,9 @@ def on_disk(manager: Any, path: str) -> Any:
     try:
         data = Path(locate(path)).read_bytes()
         return (
-            json.loads(data).get("metadata", {}).get(KEY) if f'"{KEY}"'.encode() in data else None
+            json.loads(data).get("metadata", {}).get(METADATA_KEY)
+            if f'"{METADATA_KEY}"'.encode() in data
+            else None
         )
     except (OSError, ValueError, AttributeError):
         return None

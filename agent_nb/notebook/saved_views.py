@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from ..events import End, Event
 from ..record.ipynb import Notebook, all_outputs
-from ..record.journal import alive, journal_of
-from ..record.journal_recovery import fold, read
+from ..record.journal import is_being_written, journal_of
+from ..record.journal_recovery import fold_deltas, read_journal
 from ..record.outputs import numbers_of
-from ..record.record import LIVE
+from ..record.record import LIVE_KEY
 
 if TYPE_CHECKING:
     from ..view.saved_page import Fate
@@ -32,14 +32,14 @@ MOST = 16 << 20  # bytes of a journal that are read for a page
 def goes_on(run: str) -> bool:
     """Return whether a process of this machine writes the journal of a run."""
     path = journal_of(run)
-    return path is not None and alive(path)
+    return path is not None and is_being_written(path)
 
 
 def bring_up_to_date(nb: Notebook) -> int:
     """Write into the static forms of runs in progress what holds now; return how many changed."""
     count = 0
     for _, output in all_outputs(nb):
-        run, data = numbers_of(output).get(LIVE), output.get("data")
+        run, data = numbers_of(output).get(LIVE_KEY), output.get("data")
         if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
             continue
         with suppress(Exception):
@@ -56,7 +56,9 @@ def _forms(run: str, before: str) -> dict[str, str]:
     path = journal_of(run)
     if path is None:
         return saved_forms((), Recovery(run), "unknown") if SAVED in before else {}
-    events: Sequence[Event] = fold(read(path)[1]) if path.stat().st_size <= MOST else ()
+    events: Sequence[Event] = (
+        fold_deltas(read_journal(path)[1]) if path.stat().st_size <= MOST else ()
+    )
     ended = any(isinstance(event, End) and not event.span for event in events)
-    fate: Fate = "ended" if ended else "going on" if alive(path) else "gone"
+    fate: Fate = "ended" if ended else "going on" if is_being_written(path) else "gone"
     return saved_forms(events, Recovery(run, journal=bool(events)), fate)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..agent.run import Run
 from ..host.trust import Offer
-from ..record.signing import key_problem, sign, user_key
+from ..record.signing import key_problem, sign_record, user_key
 from ..view.run_live_button import RunLiveButton
 from .conversations import Conversation, Conversations
 from .files.library import Library
@@ -80,7 +80,7 @@ class Session:
             self.warn(
                 f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again."
             )
-        return sign(record, key)
+        return sign_record(record, key)
 
     def put_away(self, key: str, *, gone: bool = False) -> None:
         """Remove the button of a replayed cell; `gone`: the cell runs again, its output is gone."""

@@ -3,7 +3,7 @@
 Order: agent_cells, clock, durations, figure_data, file_lock, ipynb, normalize, packing, sides,
   ssh_signature
 < displays, fingerprint, folders, journal, packed_events, pictures, signers, size_limit
-< given, journal_recovery, masks, record
+< journal_recovery, masks, record, run_inputs
 < inner_records, payloads, split_merge
 < nbdime_conflicts, recorded_calls, signing
 < countersign, diff, match, ranking, verify

@@ -14,8 +14,8 @@ _TESTED = re.compile(r"(?:^|(?<=\s))--(?:compare|expect)(?:=|\s+)\S+(?:\s+|$)")
 
 def agent_cell(source: str) -> tuple[str, str] | None:
     """Return the option line and the body of an agent cell's source, or None for another cell."""
-    found = AGENT_CELL.match(source)
-    return None if found is None else (found[1].strip(), source[found.end() :])
+    first_line = AGENT_CELL.match(source)
+    return None if first_line is None else (first_line[1].strip(), source[first_line.end() :])
 
 
 def content_hash(line: str, body: str) -> str:

@@ -102,8 +102,8 @@ class Clock(msgspec.Struct, frozen=True, kw_only=True):
 def find_clocks(text: str) -> Iterator[Clock]:
     """Yield what may be a clock value, form after form; later ones may lie in earlier ones."""
     for number, form in enumerate(_FORMS):
-        for found in form.finditer(text):
-            yield Clock(start=found.start(), end=found.end(), form=number, parts=found.groupdict())
+        for match in form.finditer(text):
+            yield Clock(start=match.start(), end=match.end(), form=number, parts=match.groupdict())
 
 
 class Span(msgspec.Struct, frozen=True, dict=True):
@@ -202,9 +202,9 @@ def _days(parts: Parts) -> Iterator[date]:
         else:
             number = int(parts.get("number") or 0)
             numbers = [(full, number, day), (full, day, number)]
-    for found in numbers:
+    for day_numbers in numbers:
         try:
-            yield date(*found)
+            yield date(*day_numbers)
         except ValueError:
             continue
 
@@ -235,7 +235,7 @@ def _seconds(*parts: str) -> float:
     return hours * 3600.0 + minutes * 60.0 + seconds
 
 
-def here() -> tuple[str, int]:
+def read_time_zone() -> tuple[str, int]:
     """Return this machine's time zone: IANA name ("" if unknown) and current offset in seconds."""
     return _named(), int(datetime.now().astimezone().utcoffset().total_seconds())  # type: ignore[union-attr]  # an aware time has one
 
@@ -243,10 +243,16 @@ def here() -> tuple[str, int]:
 def _named() -> str:
     import os
 
-    asked = os.environ.get("TZ", "").lstrip(":")
+    configured = os.environ.get("TZ", "").lstrip(":")
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
     return next(
-        (name for name in (asked, linked) if not asked or name == asked if is_zone(name)), ""
+        (
+            name
+            for name in (configured, linked)
+            if not configured or name == configured
+            if is_zone(name)
+        ),
+        "",
     )
 
 

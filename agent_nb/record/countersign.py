@@ -28,7 +28,14 @@ from ..errors import UsageError
 from .record import Record
 from .recorded_calls import digest_calls
 from .signers import NAMESPACE, Signer
-from .ssh_signature import PrivateKey, Signature, armored, each, fingerprint, holds
+from .ssh_signature import (
+    PrivateKey,
+    Signature,
+    armor_signature,
+    find_signatures,
+    fingerprint_key,
+    verify_signature,
+)
 
 SIGNATURES = "signatures"
 MOST = 16  # signatures of one record
@@ -37,7 +44,7 @@ _PREFIX = "agent_nb signed record"
 Verdict = Literal["good", "again", "bad"]  # again: it does not say what was shown
 
 
-def message(record: str, source: str, shown: str) -> bytes:
+def signed_message(record: str, source: str, shown: str) -> bytes:
     """Return the message to sign, for the hash of a record, the hash of a cell's source and what
     is `shown` of the record ("": a signature of the first form).
     """
@@ -45,37 +52,44 @@ def message(record: str, source: str, shown: str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def merged(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
+def merge_signatures(*metadata: Any, hashes: Collection[str] | None = None) -> dict[str, str]:
     """Return the signatures in versions of our metadata, each once.
 
     `hashes` limits them to these records (None: all).
     """
-    found: dict[str, dict[str, None]] = {}
+    texts_of: dict[str, dict[str, None]] = {}
     for value in metadata:
         signatures = value.get(SIGNATURES) if isinstance(value, Mapping) else None
         for record, text in signatures.items() if isinstance(signatures, Mapping) else ():
             if hashes is None or record in hashes:
-                found.setdefault(str(record), {}).update(
-                    dict.fromkeys(one for one, _ in each(text))
+                texts_of.setdefault(str(record), {}).update(
+                    dict.fromkeys(one for one, _ in find_signatures(text))
                 )
-    return {record: "".join(list(texts)[:MOST]) for record, texts in sorted(found.items()) if texts}
+    return {
+        record: "".join(list(texts)[:MOST]) for record, texts in sorted(texts_of.items()) if texts
+    }
 
 
-def sign(metadata: dict[str, Any], record: Record, source: str, key: PrivateKey) -> None:
+def add_signature(metadata: dict[str, Any], record: Record, source: str, key: PrivateKey) -> None:
     """Add a signature to our metadata. Raises UsageError for a record that cannot be listed."""
     named = _hash(record)
     shown, _ = digest_calls(record)
-    old = merged(metadata).get(named, "")
+    old = merge_signatures(metadata).get(named, "")
     others = [
         text
-        for text, signature in each(old)
+        for text, signature in find_signatures(old)
         if signature.key != key.public
         or not any(
-            holds(signature, message(named, source, form), NAMESPACE) for form in (shown, "")
+            verify_signature(signature, signed_message(named, source, form), NAMESPACE)
+            for form in (shown, "")
         )
     ]
-    signed = [armored(key.sign(message(named, source, shown), NAMESPACE)), *others][:MOST]
-    metadata[SIGNATURES] = dict(sorted({**merged(metadata), named: "".join(signed)}.items()))
+    signed = [armor_signature(key.sign(signed_message(named, source, shown), NAMESPACE)), *others][
+        :MOST
+    ]
+    metadata[SIGNATURES] = dict(
+        sorted({**merge_signatures(metadata), named: "".join(signed)}.items())
+    )
 
 
 def signers_of(metadata: Any, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
@@ -90,13 +104,15 @@ def signers_of(metadata: Any, record: Record, source: str, signers: Iterable[Sig
     ]
 
 
-def described(metadata: Any, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
+def describe_signatures(
+    metadata: Any, record: Record, source: str, signers: Iterable[Signer]
+) -> list[str]:
     """Describe the signatures of a record and whether they count.
 
     Raises MissingExtra if that cannot be checked here.
     """
     return [
-        f"signed with {fingerprint(key)}, which is not the key of a signer"
+        f"signed with {fingerprint_key(key)}, which is not the key of a signer"
         if not name
         else f"signed by {name}"
         if verdict == "good"
@@ -114,26 +130,26 @@ def _checked(
     names = {signer.key: signer.name for signer in signers if not signer.problem}
     named = _hash(record)
     read = cache(lambda: _forms(record, named, source))  # only if a signer has signed
-    for _, signature in each(merged(metadata, hashes=[named]).get(named)):
+    for _, signature in find_signatures(merge_signatures(metadata, hashes=[named]).get(named)):
         name = names.get(signature.key, "")
         yield name, _verdict(signature, *read()) if name else "bad", signature.key
 
 
 def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
     """Return the messages of the two forms, the present one first, and whether the first counts."""
-    first = message(named, source, "")
+    first = signed_message(named, source, "")
     try:
         shown, inside = digest_calls(record)
     except UsageError:
         return [b"", first], False
-    return [message(named, source, shown), first], not inside
+    return [signed_message(named, source, shown), first], not inside
 
 
 def _verdict(signature: Signature, forms: Sequence[bytes], first_counts: bool) -> Verdict:
     present, first = forms
-    if present and holds(signature, present, NAMESPACE):
+    if present and verify_signature(signature, present, NAMESPACE):
         return "good"
-    if not holds(signature, first, NAMESPACE):
+    if not verify_signature(signature, first, NAMESPACE):
         return "bad"
     return "good" if first_counts else "again"
 

@@ -27,8 +27,8 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.text import content_text
 from ..wire.text_limits import fit
-from .normalize import normal
-from .pictures import compare_all
+from .normalize import normalize_value
+from .pictures import compare_all_pictures
 from .recorded_calls import call_args, count_equal, list_calls
 
 Calls = dict[str, e.Call]  # by id
@@ -88,9 +88,11 @@ class Diff:
         return f"<Diff {self.a} → {self.b}: {_counted(len(self.changes))}>"
 
 
-def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = ("", "")) -> Diff:
+def compare_runs(
+    a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = ("", "")
+) -> Diff:
     """Return the differences from run `a` to run `b`; `cells` are their cells, for the report."""
-    mine, yours = items(a), items(b)
+    mine, yours = list_comparable_parts(a), list_comparable_parts(b)
     turns = sorted({i.turn for i in (*mine, *yours)})
     changes = [
         c
@@ -100,11 +102,11 @@ def diff(a: Sequence[Event], b: Sequence[Event], *, cells: tuple[str, str] = (""
     return Diff(_name(a, cells[0]), _name(b, cells[1]), changes)
 
 
-def items(log: Iterable[Event]) -> list[Item]:
+def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
     """Return the comparable parts of a run, in order."""
     log = list(log)
     calls: dict[str, e.Call] = {}
-    found: list[Item] = []
+    parts: list[Item] = []
     for event in log:
         if isinstance(event, e.Call):
             calls[event.call_id] = event
@@ -113,8 +115,8 @@ def items(log: Iterable[Event]) -> list[Item]:
         if item is not None:
             shown = event.attachments if isinstance(event, e.User | e.Result) else ()
             pictures = tuple(shown)
-            found.append(Item(event.turn, event.type, *item, pictures))
-    return [*found, *_inside(log)]
+            parts.append(Item(event.turn, event.type, *item, pictures))
+    return [*parts, *_inside(log)]
 
 
 def _inside(log: Sequence[Event]) -> Iterator[Item]:
@@ -207,9 +209,9 @@ def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
 
 def _seen(a: Item, b: Item) -> Iterator[Change]:
     """Compare the pictures of two items with the same words."""
-    words = compare_all(a.pictures, b.pictures).difference
-    if words:
-        yield Change("changed", a.turn, a.head, after=f"(pictures) {words}")
+    difference = compare_all_pictures(a.pictures, b.pictures).difference
+    if difference:
+        yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
 def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
@@ -227,7 +229,7 @@ def _paired(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
 
 
 def _key(item: Item) -> tuple[str, str]:
-    return item.head, normal(item.body)
+    return item.head, normalize_value(item.body)
 
 
 def _report(changes: Sequence[Change]) -> Iterator[str]:
@@ -249,10 +251,10 @@ def _lines(change: Change) -> Iterator[str]:
     elif change.what == "removed":
         yield from (f"- {line}" for line in change.before.splitlines())
     else:
-        found = difflib.unified_diff(
+        diff_lines = difflib.unified_diff(
             change.before.splitlines(), change.after.splitlines(), lineterm="", n=_CONTEXT
         )
-        for line in list(found)[2:]:
+        for line in list(diff_lines)[2:]:
             yield "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
 
 

@@ -7,7 +7,7 @@ Rules
 - Ids count by the order in which they come first, in tags, styles and scripts: whatever has the
   attribute `id`, UUIDs, and the names that Altair counts. Comments and metadata of an SVG do not
   count. Text between tags is never taken for an id.
-- Only kinds that both displays have are compared. The others are named (`uncompared`).
+- Only kinds that both displays have are compared. The others are named (`list_uncompared_kinds`).
 - Pure.
 """
 
@@ -63,7 +63,7 @@ def kind_name(kind: str) -> str:
     return f"{chart[1]} chart" if chart else _NAMES.get(kind, "")
 
 
-def uncompared(recorded: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
+def list_uncompared_kinds(recorded: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:
     """Return the kinds that are shown and not compared."""
     kinds = dict.fromkeys([*recorded, *fresh])
     return [
@@ -96,8 +96,8 @@ def _counted(parts: list[str]) -> dict[str, str]:
 
 def _numbered(parts: list[str], find: Callable[[str], list[str]]) -> dict[str, str]:
     """Return a name for each id, by the order in which they come first."""
-    found = dict.fromkeys(name for part in parts for name in find(part))
-    return {name: f"‹id {n}›" for n, name in enumerate(found, 1)}
+    ids = dict.fromkeys(name for part in parts for name in find(part))
+    return {name: f"‹id {n}›" for n, name in enumerate(ids, 1)}
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

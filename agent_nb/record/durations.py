@@ -100,16 +100,16 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 def find_quantities(text: str, measures: Measures) -> Iterator[Quantity]:
     """Yield the durations and rates of a text; later ones may lie in earlier ones."""
     for pattern in measures.patterns:
-        for found in pattern.finditer(text):
-            for name, number in found.groupdict().items():
+        for match in pattern.finditer(text):
+            for name, number in match.groupdict().items():
                 if number is None or name == "unit":
                     continue
-                rate, (start, end) = name == "rate", found.span(name)
+                rate, (start, end) = name == "rate", match.span(name)
                 yield Quantity(
                     start=start,
-                    end=found.end("unit") if rate else end,
+                    end=match.end("unit") if rate else end,
                     value=float(number) if rate else _seconds(number),
-                    unit=found["unit"] if rate else "",
+                    unit=match["unit"] if rate else "",
                 )
 
 

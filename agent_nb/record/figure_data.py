@@ -7,9 +7,9 @@ Rules
 - `tools.figure_artists` writes the data, this file reads it. It comes from strangers: it is
   converted to the types below or does not count, and at most `LARGEST` characters of it are kept.
 - Texts are compared by the caller's function, which knows the masks; styles exactly.
-- Numbers are equal within a few millionths of the range of their array. Up to `CLEAR` numbers stand
-  in the data; of more their count, extremes and the hash of the rounded numbers. Artists beyond
-  `LARGEST` keep their texts, and one hash of the rest.
+- Numbers are equal within a few millionths of the range of their array. Up to `LISTED_NUMBERS`
+  numbers stand in the data; of more their count, extremes and the hash of the rounded numbers.
+  Artists beyond `LARGEST` keep their texts, and one hash of the rest.
 - Data of two versions of the library are not compared: defaults and locators change.
 - Pure; nothing in the data is evaluated.
 """
@@ -23,9 +23,9 @@ import msgspec
 
 from ..wire.text_limits import cut_end
 
-KEY = "drawing"  # of an attachment: the data of its figure
+FIGURE_KEY = "drawing"  # of an attachment: the data of its figure
 LARGEST = 100_000  # characters of JSON of one figure
-CLEAR = 256  # numbers of an array that stand in the data
+LISTED_NUMBERS = 256  # numbers of an array that stand in the data
 GRID = 1_000_000  # steps of an array's range, to which its numbers are rounded
 DIGITS = 7  # behind the first digit of the range, of numbers that stand in the data
 _OFF = 2.5 / GRID  # tolerated difference, as a share of the range: both sides are rounded
@@ -96,9 +96,9 @@ def compare_figure_data(
     if old != new:
         return _other_artists(old, new)
     for before, now in zip(recorded.artists, fresh.artists, strict=True):
-        if words := next(_differences(before, now, same_text), ""):
+        if difference := next(_differences(before, now, same_text), ""):
             label = now.label or before.label
-            return f"{now.name}{f' {cut_end(label, _WORDS)!r}' if label else ''}: {words}"
+            return f"{now.name}{f' {cut_end(label, _WORDS)!r}' if label else ''}: {difference}"
     return ""
 
 
@@ -139,8 +139,8 @@ def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> 
     off = old.within or _OFF * max(old.scale, new.scale)
     for at, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
         if a != b and (a is None or b is None or not abs(a - b) <= off):
-            place = f"{each} {at} {name}" if each else f"{name} value {at} of {counts[0]}"
-            yield f"{place if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"
+            where = f"{each} {at} {name}" if each else f"{name} value {at} of {counts[0]}"
+            yield f"{where if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"
     if abs(old.low - new.low) > off or abs(old.high - new.high) > off:
         ranges = (f"{_number(side.low)} to {_number(side.high)}" for side in (old, new))
         yield "{} was {}, is {}".format(name, *ranges)

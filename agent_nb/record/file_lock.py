@@ -14,25 +14,25 @@ from pathlib import Path
 
 if sys.platform == "win32":
 
-    def take(file: int) -> None:
+    def take_lock(file: int) -> None:
         """Do nothing: this system has no such locks."""
 
-    def held(path: Path) -> bool | None:
+    def is_locked(path: Path) -> bool | None:
         """Return None: this system has no such locks."""
         return None
 
 else:
     import fcntl
 
-    def take(file: int) -> None:
+    def take_lock(file: int) -> None:
         """Lock an open file until it is closed. Raises OSError if another process holds it."""
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def held(path: Path) -> bool | None:
+    def is_locked(path: Path) -> bool | None:
         """Return whether a process holds the lock on a file. Raises OSError if it is gone."""
         file = os.open(path, os.O_RDONLY)
         try:
-            take(file)
+            take_lock(file)
         except BlockingIOError:
             return True
         else:

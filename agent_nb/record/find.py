@@ -15,65 +15,78 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .ipynb import ENDING, Notebook, all_outputs, cell_id, cells, metadata_of, read, with_ids
-from .metadata import stored
-from .nbdime_conflicts import unmerged
-from .outputs import published
-from .payloads import attach
-from .ranking import oldest
-from .record import KEY, Record
+from .ipynb import (
+    NOTEBOOK_SUFFIX,
+    Notebook,
+    all_outputs,
+    cell_id,
+    list_cells,
+    metadata_of,
+    read_file_json,
+    with_ids,
+)
+from .metadata import read_stored_records
+from .nbdime_conflicts import list_unmerged_records
+from .outputs import read_published_record
+from .payloads import attach_payloads
+from .ranking import sort_oldest_first
+from .record import METADATA_KEY, Record
 
 HIDDEN = (".ipynb_checkpoints",)
 
 
-class Found(NamedTuple):
+class CellRecord(NamedTuple):
     """One whole record and the id of the cell it belongs to."""
 
     cell: str
     record: Record
 
 
-def notebooks(path: str | os.PathLike[str]) -> list[Path]:
+def find_notebooks(path: str | os.PathLike[str]) -> list[Path]:
     """Return the notebook files that `path` (a file, folder or glob) means, by name.
 
     Checkpoints do not count.
     """
     text = os.fspath(path)
-    given = Path(text).expanduser()
-    if given.is_dir():
-        files = given.rglob("*" + ENDING)
-    elif given.exists():
-        return [given]
+    path_or_glob = Path(text).expanduser()
+    if path_or_glob.is_dir():
+        files = path_or_glob.rglob("*" + NOTEBOOK_SUFFIX)
+    elif path_or_glob.exists():
+        return [path_or_glob]
     else:
-        files = (Path(p) for p in glob.iglob(str(given), recursive=True))
+        files = (Path(p) for p in glob.iglob(str(path_or_glob), recursive=True))
     return sorted({f for f in files if f.is_file() and not any(part in HIDDEN for part in f.parts)})
 
 
-def records(notebook: Notebook) -> list[Found]:
+def find_records(notebook: Notebook) -> list[CellRecord]:
     """Return the records of a notebook in the order of its cells, each cell's oldest first.
 
     Cells are named as by `with_ids`.
     """
     notebook = with_ids(notebook)
-    found: dict[str, list[Record]] = {cell_id(c): [] for c in cells(notebook)}
+    by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(notebook)}
     shown = (
-        (cell_id(cell), attach(record))
+        (cell_id(cell), attach_payloads(record))
         for cell, output in all_outputs(notebook)
-        if (record := published(output)) is not None
+        if (record := read_published_record(output)) is not None
     )
     for cell, record in (
-        *stored(metadata_of(notebook).get(KEY)),
+        *read_stored_records(metadata_of(notebook).get(METADATA_KEY)),
         *shown,
-        *unmerged(notebook),
+        *list_unmerged_records(notebook),
     ):
-        if record not in (listed := found.setdefault(cell, [])):
+        if record not in (listed := by_cell.setdefault(cell, [])):
             listed.append(record)
-    return [Found(cell, record) for cell, listed in found.items() for record in oldest(listed)]
+    return [
+        CellRecord(cell, record)
+        for cell, listed in by_cell.items()
+        for record in sort_oldest_first(listed)
+    ]
 
 
-def load(path: Path) -> dict[str, Any]:
+def read_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook's JSON, with or without cells. Raises OSError and ValueError."""
-    value = read(path, path.name)
+    value = read_file_json(path, path.name)
     if not isinstance(value, dict):
         raise ValueError("not a notebook: its JSON is not an object")  # noqa: TRY004  (what is wrong is the file's content)
     return value

@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import events
 from ..events import Event
-from .packing import digest, home_at
+from .packing import digest_value, home_at
 
 INPUTS = ("prompt", "model", "tools", "settings", "conversation")
 OUTPUT = "output"  # the input that most runs lack
@@ -47,18 +47,19 @@ def inputs_of(
     home: the folder that does not count (default: the user's).
     """
     hide = home_at(os.path.expanduser("~") if home is None else home).hide
-    given = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
+    set_options = {k: v for k, v in (settings or {}).items() if v not in (None, "", {}, [], ())}
     values: tuple[Any, ...] = (
         _prompt(prompt, attachments, hide),
         model,
         list(tools),
-        _hidden(given, hide),
+        _hidden(set_options, hide),
         _turns(history, hide),
     )
-    found = {
-        name: digest(value) if value else "" for name, value in zip(INPUTS, values, strict=True)
+    digests = {
+        name: digest_value(value) if value else ""
+        for name, value in zip(INPUTS, values, strict=True)
     }
-    return found | ({OUTPUT: digest(output["schema"])} if output else {})
+    return digests | ({OUTPUT: digest_value(output["schema"])} if output else {})
 
 
 def prompt_digest(
@@ -66,13 +67,13 @@ def prompt_digest(
 ) -> str:
     """Return the digest of the input `prompt` alone, as `inputs_of` does."""
     hide = home_at(os.path.expanduser("~") if home is None else home).hide
-    return digest(_prompt(prompt, attachments, hide))
+    return digest_value(_prompt(prompt, attachments, hide))
 
 
 def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> list[str]:
     """Return the digest of each run of a conversation, oldest first; silent runs are skipped."""
     return [
-        digest(turn)
+        digest_value(turn)
         for turn in _turns(history, home_at(os.path.expanduser("~") if home is None else home).hide)
     ]
 
@@ -80,21 +81,21 @@ def turns_of(history: Sequence[Sequence[Event]], home: str | None = None) -> lis
 def inputs_hash(inputs: Mapping[str, str]) -> str:
     """Return one digest of all inputs."""
     more = [inputs[OUTPUT]] if inputs.get(OUTPUT) else []
-    return digest([*(inputs.get(name, "") for name in INPUTS), *more])
+    return digest_value([*(inputs.get(name, "") for name in INPUTS), *more])
 
 
 def recorded_inputs(log: Iterable[Event]) -> dict[str, str] | None:
     """Return the inputs that the `run_start` of a run names, or None."""
     start = next((e for e in log if isinstance(e, events.RunStart) and not e.span), None)
-    found = start.settings.get("inputs") if start is not None else None
-    if not isinstance(found, Mapping):
+    inputs = start.settings.get("inputs") if start is not None else None
+    if not isinstance(inputs, Mapping):
         return None
-    return {name: str(found.get(name, "")) for name in INPUTS} | (
-        {OUTPUT: str(found[OUTPUT])} if found.get(OUTPUT) else {}
+    return {name: str(inputs.get(name, "")) for name in INPUTS} | (
+        {OUTPUT: str(inputs[OUTPUT])} if inputs.get(OUTPUT) else {}
     )
 
 
-def changed(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+def find_changed_inputs(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the inputs that differ, in the order of `INPUTS`."""
     return tuple(name for name in (*INPUTS, OUTPUT) if recorded.get(name, "") != now.get(name, ""))
 
@@ -105,7 +106,7 @@ def _prompt(prompt: str, attachments: Sequence[Mapping[str, Any]], hide: Any) ->
 
 
 def _turns(history: Sequence[Sequence[Event]], hide: Any) -> list[Any]:
-    return [_hidden(said, hide) for run in history if (said := list(_said(run)))]
+    return [_hidden(messages, hide) for run in history if (messages := list(_said(run)))]
 
 
 def _said(run: Sequence[Event]) -> Iterable[list[Any]]:

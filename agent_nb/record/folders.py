@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from .packing import SIGN, Home, digest
+from .packing import SIGN, Home, digest_value
 
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"
@@ -77,7 +77,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 def unnamed(folder: str) -> list[int | str]:
     """Return length and digest of a folder's path, home hidden: enough to find it in a text."""
     hidden = hide_home(folder)
-    return [len(hidden), digest(hidden)]
+    return [len(hidden), digest_value(hidden)]
 
 
 def hide_home(text: str) -> str:
@@ -112,10 +112,10 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[Named]:
     for start, end in _packages(text):
         yield Named(start=start, end=end, path=text[start:end], roles=frozenset({PACKAGES}))
     for path in sorted(known, key=len, reverse=True):
-        for found in re.finditer(rf"(?<![\w.~-]){re.escape(path)}(?![\w-])", text):
+        for match in re.finditer(rf"(?<![\w.~-]){re.escape(path)}(?![\w-])", text):
             roles = frozenset(known[path])
-            yield Named(start=found.start(), end=found.end(), path=path, roles=roles)
-            if TEMPORARY in roles and (name := _NAME.match(text, found.end())):
+            yield Named(start=match.start(), end=match.end(), path=path, roles=roles)
+            if TEMPORARY in roles and (name := _NAME.match(text, match.end())):
                 start, end = name.span("name")
                 yield Named(start=start, end=end, path=name["name"])
 
@@ -140,17 +140,17 @@ def differ_at_random(one: str, other: str) -> bool:
 def _packages(text: str) -> list[tuple[int, int]]:
     """Return where a text names folders of packages."""
     out: list[tuple[int, int]] = []
-    for found in _PACKAGES.finditer(text):
-        first = max(0, found.start() - _LONGEST)
-        before = text[first : found.end()]
+    for match in _PACKAGES.finditer(text):
+        first = max(0, match.start() - _LONGEST)
+        before = text[first : match.end()]
         outside = [m.end() for m in _OUTSIDE.finditer(before)]
         begin = _BEGIN.search(before, outside[-1] if outside else 0)
-        out += [(first + begin.start(), found.end())] if begin else []
+        out += [(first + begin.start(), match.end())] if begin else []
     return out
 
 
 def _starts(text: str) -> list[int]:
-    return [found.start() for found in _PATH.finditer(text)]
+    return [match.start() for match in _PATH.finditer(text)]
 
 
 def _path(folder: Any, text: str, starts: Sequence[int]) -> str:
@@ -167,7 +167,7 @@ def _path(folder: Any, text: str, starts: Sequence[int]) -> str:
         (
             part
             for part in dict.fromkeys(parts)
-            if len(part) == folder[0] and digest(part) == folder[1]
+            if len(part) == folder[0] and digest_value(part) == folder[1]
         ),
         "",
     )

@@ -13,8 +13,8 @@ from ..wire.json_text import as_dict, as_list
 from .ipynb import Notebook, all_outputs
 from .metadata import FORGOTTEN, Runs
 from .outputs import numbers_of
-from .packing import sha256
-from .record import MIME
+from .packing import hash_text
+from .record import RECORD_MIME
 
 FORGET = "forget"
 REMEMBERED = 500  # marks that are kept
@@ -29,14 +29,14 @@ def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
     for _, output in all_outputs(nb):
         marks += map(_mark, _texts(numbers_of(output).get(FORGET)))
     for _, output in all_outputs(nb) if marks else ():
-        value = as_dict(output.get("data")).get(MIME)
+        value = as_dict(output.get("data")).get(RECORD_MIME)
         named = _texts([as_dict(value).get("id"), as_dict(value).get("ref")])
         if any(_mark(run) in marks for run in named):
-            del output["data"][MIME]
+            del output["data"][RECORD_MIME]
     return list(dict.fromkeys(marks))[-REMEMBERED:]
 
 
-def without(runs: Runs, marks: list[str]) -> Runs:
+def remove_forgotten(runs: Runs, marks: list[str]) -> Runs:
     """Return the runs that have none of these marks."""
     if not marks:
         return runs
@@ -46,7 +46,7 @@ def without(runs: Runs, marks: list[str]) -> Runs:
 
 
 def _mark(run: str) -> str:
-    return sha256(run, like="")[:16]
+    return hash_text(run, like="")[:16]
 
 
 def _texts(value: Any) -> list[str]:

@@ -22,36 +22,36 @@ from typing import Any, TypeGuard
 from ..events import Event, State
 from ..wire.json_text import as_dict, as_list
 from .record import Record
-from .size_limit import size
+from .size_limit import measure_json
 
-KIND = "map.rows"  # of the event that holds the records
+ROWS_KIND = "map.rows"  # of the event that holds the records
 UNFOLDED = 4_000_000  # bytes of JSON
 _FAR = 4  # times as much; the length of the home folder's path differs between readers
 
 
 def read_inner_records(log: Sequence[Event]) -> dict[str, Record]:
     """Return the records of the rows in the log of a map, by key."""
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     for event in log:
         if _own(event) and isinstance(event.payload, Mapping):
             rows, shared = as_dict(event.payload.get("rows")), event.payload.get("shared")
             for key, record in rows.items() if _unfolds(shared, len(rows)) else ():
                 if isinstance(record, Mapping):
-                    found[str(key)] = _whole(record, shared)
-    return found
+                    records[str(key)] = _whole(record, shared)
+    return records
 
 
 def _unfolds(shared: Any, times: int) -> bool:
     """Return whether what is shared is small enough for so many rows."""
     try:
-        return size(shared) * times <= _FAR * UNFOLDED
+        return measure_json(shared) * times <= _FAR * UNFOLDED
     except (ValueError, RecursionError):  # not JSON, so a map did not write it
         return False
 
 
 def _own(event: Event) -> TypeGuard[State]:
     """Return whether an event holds rows that a map here asked, not one that was followed."""
-    here = isinstance(event, State) and event.kind == KIND and not event.span
+    here = isinstance(event, State) and event.kind == ROWS_KIND and not event.span
     return here and event.origin != "imported"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import UsageError
 from ..wire.json_text import as_dict, as_list
 
-ENDING = ".ipynb"
+NOTEBOOK_SUFFIX = ".ipynb"
 MARKER = "<<<<<<<"
 CONFLICT = (
     "{path} holds a merge conflict that git has left (line {line}: <<<<<<<). Take one side: git checkout --ours {name}, or --theirs. "
@@ -36,7 +36,7 @@ class MergeConflictError(ValueError):
     """The file holds an unresolved merge conflict; the message says how to resolve it."""
 
 
-def read(path: str | Path, name: str = "") -> Any:
+def read_file_json(path: str | Path, name: str = "") -> Any:
     """Return the JSON value of a file; `name` stands for the path in messages.
 
     Raises OSError, ValueError for text that is not JSON, and MergeConflictError.
@@ -45,9 +45,7 @@ def read(path: str | Path, name: str = "") -> Any:
     try:
         return json.loads(text)
     except ValueError as fault:
-        line = next(
-            (n for n, said in enumerate(text.splitlines(), 1) if said.startswith(MARKER)), 0
-        )
+        line = next((n for n, row in enumerate(text.splitlines(), 1) if row.startswith(MARKER)), 0)
         if not line:
             raise
         shown = name or str(path)
@@ -56,10 +54,10 @@ def read(path: str | Path, name: str = "") -> Any:
         ) from fault
 
 
-def load(path: str | Path) -> dict[str, Any]:
+def load_notebook(path: str | Path) -> dict[str, Any]:
     """Return a notebook of format 4. Raises UsageError if the file does not hold one."""
     try:
-        nb = read(path)
+        nb = read_file_json(path)
     except FileNotFoundError:
         raise UsageError(f"File not found: {path}.") from None
     except MergeConflictError as fault:
@@ -71,7 +69,7 @@ def load(path: str | Path) -> dict[str, Any]:
     return nb
 
 
-def save(nb: dict[str, Any], path: str | Path) -> None:
+def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
     """Write a notebook file atomically, indented as the existing file. Raises OSError."""
     target = Path(path)
     text = json.dumps(nb, ensure_ascii=False, indent=_indent(target)) + "\n"
@@ -91,7 +89,7 @@ def encode_json(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def cells(nb: Notebook) -> list[Cell]:
+def list_cells(nb: Notebook) -> list[Cell]:
     """Return the cells of a notebook that are JSON objects."""
     return [cell for cell in as_list(nb.get("cells")) if isinstance(cell, dict)]
 
@@ -101,7 +99,7 @@ def with_ids(nb: Notebook) -> Notebook:
 
     A cell without an id is named after its place.
     """
-    listed = cells(nb)
+    listed = list_cells(nb)
     if all(cell_id(cell) for cell in listed):
         return nb
     taken = {cell_id(cell) for cell in listed}
@@ -112,26 +110,26 @@ def with_ids(nb: Notebook) -> Notebook:
 def _with_id(cell: Any, number: int, taken: Collection[str]) -> Any:
     if not isinstance(cell, dict) or cell_id(cell):
         return cell
-    name = place_id(number)
+    name = numbered_id(number)
     while name in taken:
         name += "-"
     return {**cell, "id": name}
 
 
-def place_id(number: int) -> str:
+def numbered_id(number: int) -> str:
     """Return the id of a cell whose file gives it none; `number` counts from 1."""
     return f"cell-{number}"
 
 
-def outputs(cell: Mapping[str, Any]) -> list[Output]:
+def list_outputs(cell: Mapping[str, Any]) -> list[Output]:
     """Return the outputs of a cell that are JSON objects."""
     return [output for output in as_list(cell.get("outputs")) if isinstance(output, dict)]
 
 
 def all_outputs(nb: Notebook) -> Iterator[tuple[Cell, Output]]:
     """Yield every output of a notebook with its cell."""
-    for cell in cells(nb):
-        for output in outputs(cell):
+    for cell in list_cells(nb):
+        for output in list_outputs(cell):
             yield cell, output
 
 
@@ -142,8 +140,8 @@ def metadata_of(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def cell_id(cell: Mapping[str, Any]) -> str:
     """Return the id of a cell, "" if it has none; a number counts by its digits."""
-    found = cell.get("id")
-    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+    value = cell.get("id")
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def source_of(cell: Mapping[str, Any]) -> str:
@@ -162,10 +160,10 @@ def tags_of(cell: Mapping[str, Any]) -> list[str]:
 def _indent(path: Path) -> int | str:
     try:
         with path.open(encoding="utf-8") as file:
-            found = re.match(r"\{\r?\n([ \t]+)", file.read(100))
+            first_indent = re.match(r"\{\r?\n([ \t]+)", file.read(100))
     except (OSError, ValueError):
         return 1
-    return found[1] if found else 1
+    return first_indent[1] if first_indent else 1
 
 
 def _umask() -> int:

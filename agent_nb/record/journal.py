@@ -47,7 +47,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pid: int = 0
 
 
-def folder() -> Path:
+def journal_folder() -> Path:
     """Return the folder of the journals; it may not exist yet."""
     from platformdirs import user_state_dir
 
@@ -86,22 +86,22 @@ class Journal:
             pid=os.getpid(),
         )
         try:
-            self._open((where or folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
+            self._open((where or journal_folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
         except OSError as fault:
-            todo = f"Make {tilde(where or folder())} writable, or set XDG_STATE_HOME."
+            todo = f"Make {tilde(where or journal_folder())} writable, or set XDG_STATE_HOME."
             self._end(
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
             return
         if clean:
-            tidy(where)
+            remove_old_journals(where)
 
     def _open(self, where: Path, name: str, header: Header) -> None:
         make_private_folder(where)
         path = where / name
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         self.path = path
-        file_lock.take(self._file)
+        file_lock.take_lock(self._file)
         self._write(msgspec.json.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
@@ -149,15 +149,15 @@ MAX_BYTES = 200 << 20  # of all journals
 QUIET = 60.0  # where there are no locks: a journal unchanged for so many seconds is abandoned
 
 
-def journals(where: Path | None = None) -> list[Path]:
+def list_journals(where: Path | None = None) -> list[Path]:
     """Return the journal files, oldest first."""
     try:
-        return sorted((where or folder()).glob("*" + ENDING))
+        return sorted((where or journal_folder()).glob("*" + ENDING))
     except OSError:
         return []
 
 
-def tidy(
+def remove_old_journals(
     where: Path | None = None,
     *,
     now: float | None = None,
@@ -169,39 +169,42 @@ def tidy(
     Return how many were removed.
     """
     now = time.time() if now is None else now
-    kept, removed = 0, 0
-    for path in reversed(journals(where)):
+    kept_bytes, removed = 0, 0
+    for path in reversed(list_journals(where)):
         try:
             status = path.stat()
         except OSError:
             continue
-        if (now - status.st_mtime > max_age or kept + status.st_size > max_bytes) and not alive(
-            path
-        ):
+        if (
+            now - status.st_mtime > max_age or kept_bytes + status.st_size > max_bytes
+        ) and not is_being_written(path):
             removed += _remove(path)
         else:
-            kept += status.st_size
+            kept_bytes += status.st_size
     return removed
 
 
-def forget(run: str, *, where: Path | None = None) -> int:
+def remove_journals(run: str, *, where: Path | None = None) -> int:
     """Remove the journals of a run ("" for all) that no process writes; return how many."""
-    chosen = [p for p in journals(where) if not run or p.name.endswith(f"-{_safe(run)}{ENDING}")]
-    return sum(_remove(p) for p in chosen if not alive(p))
+    chosen = [
+        p for p in list_journals(where) if not run or p.name.endswith(f"-{_safe(run)}{ENDING}")
+    ]
+    return sum(_remove(p) for p in chosen if not is_being_written(p))
 
 
 def journal_of(run: str, *, where: Path | None = None) -> Path | None:
     """Return the newest journal of a run, None if there is none."""
     name = f"{_safe(run)}{ENDING}"
     return next(
-        (p for p in reversed(journals(where)) if p.name.partition("-")[2] == name and run), None
+        (p for p in reversed(list_journals(where)) if p.name.partition("-")[2] == name and run),
+        None,
     )
 
 
-def alive(path: Path) -> bool:
+def is_being_written(path: Path) -> bool:
     """Return whether a process is writing a journal."""
     try:
-        held = file_lock.held(path)
+        held = file_lock.is_locked(path)
         return time.time() - path.stat().st_mtime < QUIET if held is None else held
     except OSError:
         return False

@@ -18,13 +18,13 @@ from ..events.chunks import encode_chunks
 from ..events.completion import closed
 from ..events.event_json import decode_event
 from ..events.log import EventLog
-from .journal import Header, alive, journals
+from .journal import Header, is_being_written, list_journals
 
 _HEAD = 256 * 1024  # bytes of a file that a listing reads
 _TAIL = 64 * 1024
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     """A journal on disk; `status` is the run's, `running` while its process lives, or `lost`."""
 
     path: Path
@@ -34,34 +34,38 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0  # bytes
 
 
-def recoverable(known: Iterable[str] = (), *, where: Path | None = None) -> list[Found]:
+def list_recoverable_runs(
+    known: Iterable[str] = (), *, where: Path | None = None
+) -> list[RecoverableRun]:
     """Return the journals of runs whose ids are not `known`, newest first.
 
     Unreadable files and runs that never began are left out.
     """
     skip = set(known)
-    found = [f for f in map(_look, journals(where)) if f is not None and f.header.run not in skip]
-    return sorted(found, key=lambda f: f.header.started, reverse=True)
+    runs = [
+        f for f in map(_look, list_journals(where)) if f is not None and f.header.run not in skip
+    ]
+    return sorted(runs, key=lambda f: f.header.started, reverse=True)
 
 
-def recover(path: str | Path) -> EventLog:
+def recover_log(path: str | Path) -> EventLog:
     """Return the log of a journal, closed as interrupted; unfinished blocks become incomplete ones.
 
     Raises OSError.
     """
-    _, found = read(Path(path))
-    return EventLog.of_events(closed(fold(found)))
+    _, logged = read_journal(Path(path))
+    return EventLog.of_events(closed(fold_deltas(logged)))
 
 
-def read(path: Path) -> tuple[Header, list[Event]]:
+def read_journal(path: Path) -> tuple[Header, list[Event]]:
     """Return the header and all events of a journal, deltas included. Raises OSError."""
     lines = path.read_bytes().split(b"\n")
     header = _header(lines[0])
-    found = [e for e in (_event(line) for line in lines[1:]) if e is not None]
-    return header, found
+    logged = [e for e in (_event(line) for line in lines[1:]) if e is not None]
+    return header, logged
 
 
-def fold(stream: Iterable[Event]) -> list[Event]:
+def fold_deltas(stream: Iterable[Event]) -> list[Event]:
     """Return the stored events of a stream; deltas of unfinished blocks become blocks."""
     stored: list[Event] = []
     open_blocks: dict[str, list[Delta]] = {}
@@ -128,7 +132,7 @@ _BLOCKS: dict[str, Callable[[list[Delta], float, int], Event]] = {
 }
 
 
-def _look(path: Path) -> Found | None:
+def _look(path: Path) -> RecoverableRun | None:
     """Return what a listing shows of a journal, from its beginning and end; None if it is empty."""
     try:
         with path.open("rb") as file:
@@ -145,10 +149,10 @@ def _look(path: Path) -> Found | None:
     prompt = next((e.content for e in begun if isinstance(e, events.User)), "")
     last = _event(tail[-2]) if len(tail) > 1 else None
     ended = last.status if isinstance(last, events.End) and not last.span else ""
-    return Found(
+    return RecoverableRun(
         path=path,
         header=_header(head[0]),
-        status=ended or ("running" if alive(path) else "lost"),
+        status=ended or ("running" if is_being_written(path) else "lost"),
         prompt=prompt,
         size=size,
     )

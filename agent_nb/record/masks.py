@@ -36,7 +36,7 @@ from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, Named
 
-PATTERN = "pattern "  # prefix of the names of the project's rules
+PATTERN_PREFIX = "pattern "  # prefix of the names of the project's rules
 LONGEST_SET = 20_000  # characters
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _SET = re.compile(rf"\{{[^{{}}]{{1,{LONGEST_SET}}}\}}")
@@ -126,7 +126,7 @@ Piece = Clock | Quantity | Named
 Masked = tuple[str, str]  # rule, text
 
 
-def compare(
+def compare_results(
     recorded: Any,
     fresh: Any,
     before: Side,
@@ -150,7 +150,9 @@ class _Comparison:
     def __init__(self, before: Side, now: Side, rules: Sequence[Rule], measures: Measures) -> None:
         self.masked: list[tuple[str, str, str]] = []
         self._before, self._now, self._measures = before, now, measures
-        patterns = ((f"{PATTERN}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules)
+        patterns = (
+            (f"{PATTERN_PREFIX}{r.pattern!r}", re.compile(r.pattern), r.replace) for r in rules
+        )
         self._patterns = tuple(patterns)
         self._rules = (*(_TIMES if measures.clock or measures.commands else ()), *_RULES)
 
@@ -188,15 +190,15 @@ class _Comparison:
 
     def _plain(self, text: str) -> tuple[str, list[Masked]]:
         """Return a text with what is masked alike on both sides, and what that was."""
-        found: list[Masked] = []
+        masked: list[Masked] = []
         text = settled(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
         for name, pattern, plain in self._patterns:
-            text = _replaced(text, name, pattern, plain, found)
+            text = _replaced(text, name, pattern, plain, masked)
         text = _TRACE.sub(_frames, text)
         for name, pattern, plain in self._rules:
-            text = _replaced(text, name, pattern, plain, found)
-        return folders.hide_home(_SET.sub(_sorted, text)).strip(), found
+            text = _replaced(text, name, pattern, plain, masked)
+        return folders.hide_home(_SET.sub(_sorted, text)).strip(), masked
 
     def _pairs(self, old: str, new: str) -> bool:
         """Compare what is left of two texts piece by piece."""
@@ -248,20 +250,22 @@ class _Comparison:
 
 def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
     """Yield the pieces of a text in their order; of two that overlap the first one found."""
-    found: Iterable[Piece] = (
+    candidates: Iterable[Piece] = (
         *folders.find_folders(text, known),
         *find_clocks(text),
         *find_quantities(text, measures),
     )
     starts: list[int] = []
-    kept: list[Piece] = []
-    for piece in found:
+    pieces: list[Piece] = []
+    for piece in candidates:
         at = bisect_right(starts, piece.start)
-        if (at and kept[at - 1].end > piece.start) or (at < len(kept) and starts[at] < piece.end):
+        if (at and pieces[at - 1].end > piece.start) or (
+            at < len(pieces) and starts[at] < piece.end
+        ):
             continue
         starts.insert(at, piece.start)
-        kept.insert(at, piece)
-    return iter(kept)
+        pieces.insert(at, piece)
+    return iter(pieces)
 
 
 def _between(text: str, pieces: Sequence[Piece]) -> list[str]:
@@ -291,10 +295,10 @@ def _differing(old: Sequence[Masked], new: Sequence[Masked]) -> Iterator[tuple[s
 
 
 def _replaced(
-    text: str, name: str, pattern: re.Pattern[str], plain: str, found: list[Masked]
+    text: str, name: str, pattern: re.Pattern[str], plain: str, masked: list[Masked]
 ) -> str:
     def put(match: re.Match[str]) -> str:
-        found.append((name, match[0]))
+        masked.append((name, match[0]))
         return match.expand(plain)
 
     return pattern.sub(put, text)

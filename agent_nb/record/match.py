@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 
 from ..wire.json_text import as_list
-from .fingerprint import INPUTS, changed, recorded_inputs
+from .fingerprint import INPUTS, find_changed_inputs, recorded_inputs
 from .record import Record, events_of
-from .signing import intact
+from .signing import is_intact
 
 Status = Literal["recorded", "stale", "tampered", "unrecorded"]
 TAMPERED = "the record was changed after it was made: its hash does not fit"
@@ -38,7 +38,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.status}{why}{f': {self.problem}' if self.problem else ''}"
 
 
-def match(
+def match_record(
     records: Iterable[Record],
     inputs: Mapping[str, str],
     *,
@@ -55,8 +55,8 @@ def match(
     tampered = False
     for record in records:
         known = recorded_inputs(events_of({**record, "events": as_list(record.get("events"))[:1]}))
-        differs = changed(known, inputs) if known is not None else INPUTS
-        whole = bool(differs and newest is not None) or intact(record)
+        differs = find_changed_inputs(known, inputs) if known is not None else INPUTS
+        whole = bool(differs and newest is not None) or is_intact(record)
         tampered = tampered or not whole
         newest = differs if newest is None else newest
         if differs or not whole:
@@ -72,7 +72,7 @@ def match(
     return Match(status="stale", changed=newest, problem=problem)
 
 
-def candidates(
+def select_cell_records(
     runs: Mapping[str, Sequence[Record]],
     *,
     cell: str = "",
@@ -87,8 +87,8 @@ def candidates(
     """
     if runs.get(cell):
         return list(runs[cell])
-    place = {name: n for n, name in enumerate(order)}
-    ordered = sorted(runs, key=lambda name: place.get(name, len(place)))
+    index = {name: n for n, name in enumerate(order)}
+    ordered = sorted(runs, key=lambda name: index.get(name, len(index)))
     same = [
         listed
         for listed in (

@@ -4,7 +4,7 @@
      "gone": {cell id: saves}, "forgotten": [mark, …]}
 
 Rules
-- Reading tolerates anything; records come out whole (`payloads.attach`).
+- Reading tolerates anything; records come out whole (`payloads.attach_payloads`).
 - Fields that this version does not know are kept.
 """
 
@@ -16,27 +16,27 @@ from typing import Any, TypeGuard
 from ..wire.json_text import as_dict, as_list
 from . import countersign
 from .packing import Payloads
-from .payloads import attach, detach
-from .record import VERSION, Record
+from .payloads import attach_payloads, detach_payloads
+from .record import METADATA_VERSION, Record
 
 FORGOTTEN = "forgotten"
 Runs = dict[str, list[Record]]  # whole records by cell id
 
 
-def stored(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (cell id, whole record) of everything stored in our metadata."""
     payloads = Payloads.of(as_dict(ours).get("payloads"))
     for cell, record in _bare(ours):
-        yield cell, attach(record, payloads)
+        yield cell, attach_payloads(record, payloads)
 
 
 def stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
-    found: Runs = {}
-    for cell, record in stored(ours) if whole else _bare(ours):
-        if readable(record):
-            found.setdefault(cell, []).append(record)
-    return found
+    runs: Runs = {}
+    for cell, record in read_stored_records(ours) if whole else _bare(ours):
+        if is_readable_record(record):
+            runs.setdefault(cell, []).append(record)
+    return runs
 
 
 def _bare(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -46,7 +46,7 @@ def _bare(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield str(cell), record
 
 
-def readable(value: Any) -> TypeGuard[dict[str, Any]]:
+def is_readable_record(value: Any) -> TypeGuard[dict[str, Any]]:
     """Return whether a value has what every reader of records needs: an id and a list of events."""
     return (
         isinstance(value, dict)
@@ -56,13 +56,13 @@ def readable(value: Any) -> TypeGuard[dict[str, Any]]:
     )
 
 
-def newer(ours: Any) -> bool:
+def has_newer_format(ours: Any) -> bool:
     """Return whether our metadata was written by a newer version of the format."""
     version = as_dict(ours).get("version")
-    return isinstance(version, int) and version > VERSION
+    return isinstance(version, int) and version > METADATA_VERSION
 
 
-def written(
+def build_metadata(
     runs: Runs, gone: dict[str, int], forgotten: list[str], mine: Any, previous: Any
 ) -> dict[str, Any]:
     """Return our metadata with these runs, each payload once.
@@ -75,15 +75,20 @@ def written(
     for cell, listed in sorted(runs.items()):
         bare[cell] = []
         for record in listed:
-            part, own = detach(record)
+            part, own = detach_payloads(record)
             bare[cell].append(part)
             payloads |= {k: v for k, v in own.items() if k not in payloads or own.sound(k)}
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {
         "payloads": dict(sorted(payloads.items())),
-        countersign.SIGNATURES: countersign.merged(previous, mine, hashes=hashes),
+        countersign.SIGNATURES: countersign.merge_signatures(previous, mine, hashes=hashes),
         "gone": gone,
         FORGOTTEN: forgotten,
     }
     rest = {k: v for k, v in as_dict(mine).items() if k not in optional}
-    return {**rest, "version": VERSION, "runs": bare, **{k: v for k, v in optional.items() if v}}
+    return {
+        **rest,
+        "version": METADATA_VERSION,
+        "runs": bare,
+        **{k: v for k, v in optional.items() if v},
+    }

@@ -12,13 +12,13 @@ from typing import Any
 from ..wire.json_text import as_dict, as_list
 from .ipynb import Notebook, metadata_of
 from .packing import Payloads
-from .payloads import attach
-from .record import KEY
+from .payloads import attach_payloads
+from .record import METADATA_KEY
 
 NBDIME = "nbdime-conflicts"
 
 
-def unmerged(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
+def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Return (cell id, whole record) of what nbdime set aside; with `take`, remove it."""
     metadata = metadata_of(nb)
     aside = as_dict(metadata.get(NBDIME))
@@ -26,7 +26,7 @@ def unmerged(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, A
         entry
         for side in aside.values()
         for entry in as_list(side)
-        if as_dict(entry).get("key") == KEY
+        if as_dict(entry).get("key") == METADATA_KEY
     ]
     if take and ours:
         left = {
@@ -34,13 +34,17 @@ def unmerged(nb: Notebook, *, take: bool = False) -> list[tuple[str, dict[str, A
         }
         metadata.pop(NBDIME)
         metadata |= {NBDIME: left} if any(left.values()) else {}
-    found = [(path, value) for entry in ours for path, value in _added(entry)]
+    added = [(path, value) for entry in ours for path, value in _added(entry)]
     payloads = Payloads.of(
-        as_dict(metadata.get(KEY)).get("payloads"),
-        {path[2]: value for path, value in found if path[1] == "payloads"},
+        as_dict(metadata.get(METADATA_KEY)).get("payloads"),
+        {path[2]: value for path, value in added if path[1] == "payloads"},
     )
-    listed = [(path[2], value) for path, value in found if path[1] == "runs"]
-    return [(cell, attach(record, payloads)) for cell, record in listed if isinstance(record, dict)]
+    listed = [(path[2], value) for path, value in added if path[1] == "runs"]
+    return [
+        (cell, attach_payloads(record, payloads))
+        for cell, record in listed
+        if isinstance(record, dict)
+    ]
 
 
 def _added(change: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

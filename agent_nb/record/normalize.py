@@ -30,7 +30,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def normal_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the normal form of a text."""
     text = settled(text) if "\r" in text else text
     for pattern, plain in _RULES:
@@ -38,11 +38,11 @@ def normal_text(text: str) -> str:
     return text.strip()
 
 
-def normal(value: Any) -> str:
+def normalize_value(value: Any) -> str:
     """Return the normal form of a result's content, a text or a JSON value."""
     if isinstance(value, str):
-        return normal_text(value)
+        return normalize_text(value)
     try:
-        return normal_text(canonical(value))
+        return normalize_text(canonical(value))
     except (ValueError, RecursionError):
-        return normal_text(str(value))
+        return normalize_text(str(value))

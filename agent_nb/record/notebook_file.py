@@ -1,12 +1,12 @@
 """Moving records from outputs into the notebook's metadata, and keeping them with their cells.
 
 Why: records in outputs vanish with "clear outputs" and fill the screen of a diff. In the metadata
-they stay with their cell. `lift` moves them on every save: the Jupyter Server hook, our runner and
-`jupyter agent-nb pack` call it.
+they stay with their cell. `lift_records` moves them on every save: the Jupyter Server hook, our
+runner and `jupyter agent-nb pack` call it.
 
 Rules
-- `lift` is idempotent, and does not touch a notebook that holds nothing of ours or that a newer
-  version wrote.
+- `lift_records` is idempotent, and does not touch a notebook that holds nothing of ours or that a
+  newer version wrote.
 - Records of the file on disk are kept (`previous`): a front end's stale copy must not erase a run.
   Of each cell the newest three executions stay; no record displaces one that this user has signed
   (`ranking`).
@@ -23,50 +23,61 @@ from collections.abc import Collection
 from typing import Any
 
 from ..wire.json_text import as_dict
-from .forgotten import take_forgotten, without
-from .ipynb import Notebook, all_outputs, cell_id, cells, metadata_of, with_ids
-from .metadata import FORGOTTEN, Runs, newer, readable, stored_runs, written
-from .nbdime_conflicts import unmerged
-from .outputs import copies, in_outputs, refer
-from .ranking import kept, started
-from .record import KEY, MIME, NONE, Record
-from .signing import mine as signed
+from .forgotten import remove_forgotten, take_forgotten
+from .ipynb import Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
+from .metadata import (
+    FORGOTTEN,
+    Runs,
+    build_metadata,
+    has_newer_format,
+    is_readable_record,
+    stored_runs,
+)
+from .nbdime_conflicts import list_unmerged_records
+from .outputs import find_copied_runs, in_outputs, write_references
+from .ranking import read_start_time, select_records
+from .record import METADATA_KEY, NO_CONVERSATION, RECORD_MIME, Record
+from .signing import is_own_record as signed
 from .signing import user_key
-from .split_merge import inherited, leaving, renumbered
+from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
 
 
-def lift(nb: dict[str, Any], previous: Any = None) -> bool:
+def lift_records(nb: dict[str, Any], previous: Any = None) -> bool:
     """Move the records of all outputs into the metadata; return whether anything is ours.
 
     `previous` is `nb.metadata["agent_nb"]` as the file on disk has it (None: no file, or no value).
     """
     metadata = metadata_of(nb)
-    mine = metadata.get(KEY)
-    if newer(mine) or newer(previous) or not isinstance(nb.get("cells"), list):
+    mine = metadata.get(METADATA_KEY)
+    if (
+        has_newer_format(mine)
+        or has_newer_format(previous)
+        or not isinstance(nb.get("cells"), list)
+    ):
         return False
     named = with_ids(nb)  # shares outputs and metadata with `nb`
-    listed = cells(named)
+    listed = list_cells(named)
     present = {cell_id(c) for c in listed}
     aside = _set_aside(nb, take=True)
     forgotten = take_forgotten(nb, previous, mine)
     loaded = {
         cell: found
-        for cell, found in renumbered(listed, stored_runs(mine)).items()
+        for cell, found in reassign_runs(listed, stored_runs(mine)).items()
         if cell in present or not isinstance(previous, dict)
     }
-    on_disk = renumbered(listed, stored_runs(previous))
-    runs = without(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
-    runs = _merged(runs, copies(named, runs))
-    runs = _merged(runs, inherited(listed, runs))
-    runs = _without_leaving(runs, leaving(listed, runs))
+    on_disk = reassign_runs(listed, stored_runs(previous))
+    runs = remove_forgotten(_merged(on_disk, loaded, aside, in_outputs(named)), forgotten)
+    runs = _merged(runs, find_copied_runs(named, runs))
+    runs = _merged(runs, inherit_runs(listed, runs))
+    runs = _without_leaving(runs, find_leaving_runs(listed, runs))
     gone = _gone(runs, present, mine, previous)
     runs = {cell: found for cell, found in runs.items() if found and gone.get(cell, 0) < 2}
     if not runs and not forgotten and mine is None:
         return False
     still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}
-    metadata[KEY] = written(runs, still_gone, forgotten, mine, previous)
+    metadata[METADATA_KEY] = build_metadata(runs, still_gone, forgotten, mine, previous)
     nb["metadata"] = metadata
-    refer(named, runs)
+    write_references(named, runs)
     return True
 
 
@@ -75,23 +86,25 @@ def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) ->
 
     `since` is in epoch seconds.
     """
-    mine = as_dict(metadata_of(nb).get(KEY))
+    mine = as_dict(metadata_of(nb).get(METADATA_KEY))
     if not mine:
         return
     runs = stored_runs(mine)
     for cell in runs.keys() & executed:
-        begun = [r for r in runs[cell] if r.get("execution") and r.get("conversation") == NONE]
-        if begun and all(started(r) < since for r in begun):
+        begun = [
+            r for r in runs[cell] if r.get("execution") and r.get("conversation") == NO_CONVERSATION
+        ]
+        if begun and all(read_start_time(r) < since for r in begun):
             runs[cell] = [r for r in runs[cell] if r not in begun]
     left = {cell: listed for cell, listed in runs.items() if listed}
-    nb["metadata"][KEY] = written(
+    nb["metadata"][METADATA_KEY] = build_metadata(
         left, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
     )
 
 
 def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> None:
     """Remove these runs; their cells have `known` runs again, as far as they are kept."""
-    mine = as_dict(nb["metadata"].get(KEY))
+    mine = as_dict(nb["metadata"].get(METADATA_KEY))
     if not dropped or not mine:
         return
     runs = stored_runs(mine)
@@ -100,52 +113,56 @@ def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> N
         if len(left) < len(listed):
             ids = {r["id"] for r in left}
             rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
-            runs[cell] = kept([*left, *rest], user_key())
-    nb["metadata"][KEY] = written(
+            runs[cell] = select_records([*left, *rest], user_key())
+    nb["metadata"][METADATA_KEY] = build_metadata(
         runs, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
     )
 
 
-def records(nb: Notebook) -> Runs:
+def group_records(nb: Notebook) -> Runs:
     """Return the whole records of a notebook by their cell, newest first, lifted or not.
 
     Cells are named as by `with_ids`.
     """
     nb = with_ids(nb)
-    lifted = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY)))
+    lifted = reassign_runs(list_cells(nb), stored_runs(metadata_of(nb).get(METADATA_KEY)))
     merged = _merged(lifted, _set_aside(nb), in_outputs(nb))
     return {cell: listed for cell, listed in merged.items() if listed}
 
 
-def strip(nb: dict[str, Any]) -> int:
+def strip_records(nb: dict[str, Any]) -> int:
     """Remove every record and reference from `nb`; return how many places were cleaned."""
-    count = len(_set_aside(nb, take=True)) + int(metadata_of(nb).pop(KEY, None) is not None)
+    count = len(_set_aside(nb, take=True)) + int(
+        metadata_of(nb).pop(METADATA_KEY, None) is not None
+    )
     for _, output in all_outputs(nb):
-        count += int(as_dict(output.get("data")).pop(MIME, None) is not None)
-        count += int(metadata_of(output).pop(KEY, None) is not None)
+        count += int(as_dict(output.get("data")).pop(RECORD_MIME, None) is not None)
+        count += int(metadata_of(output).pop(METADATA_KEY, None) is not None)
     return count
 
 
-def cleared(nb: Notebook) -> list[str]:
+def find_cleared_cells(nb: Notebook) -> list[str]:
     """Return the ids of cells whose outputs were cleared while their records stay."""
     nb = with_ids(nb)
-    runs = renumbered(cells(nb), stored_runs(metadata_of(nb).get(KEY), whole=False))
-    return [cell_id(c) for c in cells(nb) if cell_id(c) in runs and not c.get("outputs")]
+    runs = reassign_runs(
+        list_cells(nb), stored_runs(metadata_of(nb).get(METADATA_KEY), whole=False)
+    )
+    return [cell_id(c) for c in list_cells(nb) if cell_id(c) in runs and not c.get("outputs")]
 
 
 def _merged(*sources: Runs) -> Runs:
-    """Return the runs of all sources that are `kept`, newest first.
+    """Return the runs of all sources that are kept (`select_records`), newest first.
 
     Of records with one id, the last source wins.
     """
     merged: dict[str, dict[str, Record]] = {}
     for source in sources:
         for cell, listed in source.items():
-            found = merged.setdefault(cell, {})
+            by_id = merged.setdefault(cell, {})
             for record in listed:
-                found[record["id"]] = _either(found.get(record["id"]), record)
+                by_id[record["id"]] = _either(by_id.get(record["id"]), record)
     key = user_key()
-    return {cell: kept(by_id.values(), key) for cell, by_id in merged.items()}
+    return {cell: select_records(by_id.values(), key) for cell, by_id in merged.items()}
 
 
 def _either(one: Record | None, other: Record) -> Record:
@@ -158,18 +175,20 @@ def _either(one: Record | None, other: Record) -> Record:
 
 def _set_aside(nb: Notebook, *, take: bool = False) -> Runs:
     """Return the records that nbdime set aside; with `take`, remove them from there."""
-    found: Runs = {}
-    for cell, record in unmerged(nb, take=take):
-        if cell and readable(record):
-            found.setdefault(cell, []).append(record)
-    return found
+    runs: Runs = {}
+    for cell, record in list_unmerged_records(nb, take=take):
+        if cell and is_readable_record(record):
+            runs.setdefault(cell, []).append(record)
+    return runs
 
 
 def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
     """Return the runs without those that cells give up; runs that a cell only followed stay."""
     return {
         cell: [
-            r for r in listed if r["id"] not in left.get(cell, ()) or r.get("conversation") == NONE
+            r
+            for r in listed
+            if r["id"] not in left.get(cell, ()) or r.get("conversation") == NO_CONVERSATION
         ]
         for cell, listed in runs.items()
     }

@@ -28,12 +28,12 @@ WORTH = 64  # shorter arguments and chunks are not packed (characters)
 _RAW = {"$raw": True}
 
 
-def pack_event(event: Event, place: int, run: str, packer: Packer) -> dict[str, Any]:
+def pack_event(event: Event, position: int, run: str, packer: Packer) -> dict[str, Any]:
     """Return the JSON object of the event at `place` (from 1) of the run `run`."""
     obj = to_builtins(event)
     if obj.get("run") == run:
         del obj["run"]
-    if obj.get("seq") == place:
+    if obj.get("seq") == position:
         del obj["seq"]
     same = (
         isinstance(event, Call)
@@ -56,8 +56,8 @@ def pack_event(event: Event, place: int, run: str, packer: Packer) -> dict[str, 
 
 def _says(raw: str, args: dict[str, Any]) -> bool:
     """Return whether `raw` is the JSON text of exactly `args`, order and number types included."""
-    found = _json(raw)
-    return isinstance(found, dict) and found == args and repr(found) == repr(args)
+    decoded = _json(raw)
+    return isinstance(decoded, dict) and decoded == args and repr(decoded) == repr(args)
 
 
 def _json(raw: Any) -> Any:
@@ -75,7 +75,7 @@ def _quiet(convert: Callable[[str], str], text: str) -> str:
         return text
 
 
-def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) -> Event:
+def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:
     """Return the event that `pack_event` was given; an unknown one where it cannot be read."""
     raw = obj.get("args") == _RAW
     fields = {
@@ -84,21 +84,21 @@ def unpack_event(obj: dict[str, Any], place: int, run: str, unpacker: Unpacker) 
         if not (raw and k == "args") and not (type(v) is float and not math.isfinite(v))
     }
     if raw:
-        found = _json(fields.get("raw_args"))
-        fields["args"] = found if isinstance(found, dict) else {}
+        decoded = _json(fields.get("raw_args"))
+        fields["args"] = decoded if isinstance(decoded, dict) else {}
     chunks = fields.get("chunks")
     if isinstance(chunks, str) and chunks:
         fields["chunks"] = _quiet(unpack_chunks, chunks)
-    event = event_from({**({"run": run} if run else {}), **fields, "seq": place})
+    event = event_from({**({"run": run} if run else {}), **fields, "seq": position})
     if abs(event.ts) > LATEST:
         event = msgspec.structs.replace(event, ts=0.0)
     return _fitted(event) if isinstance(event, Think | Respond | Call) and event.chunks else event
 
 
-def in_written_order(found: list[Event]) -> list[Event]:
+def in_written_order(events: list[Event]) -> list[Event]:
     """Order the keys of arguments as the model wrote them; notebook files sort them."""
     written: dict[str, dict[str, Any]] = {}
-    for place, event in enumerate(found):
+    for index, event in enumerate(events):
         if (
             isinstance(event, Call)
             and isinstance(args := _json(event.raw_args), dict)
@@ -108,10 +108,10 @@ def in_written_order(found: list[Event]) -> list[Event]:
         elif not (isinstance(event, Approval) and event.args):
             continue
         if event.call_id in written:
-            found[place] = msgspec.structs.replace(
+            events[index] = msgspec.structs.replace(
                 event, args=_in_order_of(event.args, written[event.call_id])
             )
-    return found
+    return events
 
 
 def _in_order_of(value: Any, like: Any) -> Any:

@@ -48,7 +48,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*").fullmatch
 _MARKED = re.compile(SIGN + r"([~=\\])")
 
 
-def sha256(text: str, like: str = EXACT) -> str:
+def hash_text(text: str, like: str = EXACT) -> str:
     """Return the SHA-256 of a text in the scheme of the hash `like`: with `EXACT` or without.
 
     Without it, a lone surrogate counts as a question mark.
@@ -60,14 +60,14 @@ def sha256(text: str, like: str = EXACT) -> str:
 def payload_key(packed: Any, like: str = EXACT) -> str:
     """Return the key of a packed payload in the scheme of the key `like`; "" if not JSON."""
     try:
-        return sha256(canonical(packed), like)
+        return hash_text(canonical(packed), like)
     except (ValueError, RecursionError):
         return ""
 
 
-def digest(value: Any, length: int = 16) -> str:
+def digest_value(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
-    return sha256(canonical(value)).removeprefix(EXACT)[:length]
+    return hash_text(canonical(value)).removeprefix(EXACT)[:length]
 
 
 class Home:
@@ -114,11 +114,13 @@ class Payloads(dict[str, Any]):
     @classmethod
     def of(cls, *sources: Any) -> Payloads:
         """Merge the sources, the last one wins; ignore a source that is not a mapping."""
-        found = [source for source in sources if isinstance(source, Mapping) and source]
-        if len(found) == 1 and isinstance(found[0], cls):
-            return found[0]
+        mappings = [source for source in sources if isinstance(source, Mapping) and source]
+        if len(mappings) == 1 and isinstance(mappings[0], cls):
+            return mappings[0]
         return (
-            cls(found[0]) if len(found) == 1 else cls({k: v for s in found for k, v in s.items()})
+            cls(mappings[0])
+            if len(mappings) == 1
+            else cls({k: v for s in mappings for k, v in s.items()})
         )
 
     def only(self, keys: Iterable[str]) -> Payloads:
@@ -273,29 +275,29 @@ _UNPACK = {
 }
 
 
-def references(value: Any) -> set[str]:
+def find_payload_keys(value: Any) -> set[str]:
     """Return the payload keys in a packed value."""
-    found: set[str] = set()
+    keys: set[str] = set()
     pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
             key = item.get("$payload")
             if len(item) == 1 and isinstance(key, str):
-                found.add(key)
+                keys.add(key)
             pending.extend(v for v in item.values() if isinstance(v, dict | list))
         elif isinstance(item, list):
             pending.extend(v for v in item if isinstance(v, dict | list))
-    return found
+    return keys
 
 
-def reachable(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
+def find_needed_keys(packed: Any, payloads: Mapping[str, Any]) -> set[str]:
     """Return the payload keys that a packed value needs, also those its payloads need."""
-    found: set[str] = set()
-    pending = references(packed)
+    keys: set[str] = set()
+    pending = find_payload_keys(packed)
     while pending:
-        found |= pending
+        keys |= pending
         pending = {
-            key for have in pending if have in payloads for key in references(payloads[have])
-        } - found
-    return found
+            key for have in pending if have in payloads for key in find_payload_keys(payloads[have])
+        } - keys
+    return keys

@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from ..wire.picture_size import pixels
-from .figure_data import KEY, SameText, compare_figure_data, read_figure_data
+from .figure_data import FIGURE_KEY, SameText, compare_figure_data, read_figure_data
 
-TYPES = ("image/png", "image/jpeg")
+PICTURE_TYPES = ("image/png", "image/jpeg")
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # Pillow reads others with programs such as Ghostscript
 LARGEST = 40_000_000  # pixels
 OFF = 16  # tolerated difference of a channel, of 255
@@ -49,7 +49,7 @@ class Comparison(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def compare_all(
+def compare_all_pictures(
     recorded: Sequence[Picture], fresh: Sequence[Picture], same_text: SameText = str.__eq__
 ) -> Comparison:
     """Compare pictures in their order; a difference names the first that differs."""
@@ -60,14 +60,14 @@ def compare_all(
         )
     unseen = note = ""
     for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
-        found = compare(*pair, same_text)
-        if found.difference:
-            return Comparison(f"figure {number}: {found.difference}", unseen, note)
-        unseen, note = unseen or found.unseen, note or found.note
+        comparison = compare_pictures(*pair, same_text)
+        if comparison.difference:
+            return Comparison(f"figure {number}: {comparison.difference}", unseen, note)
+        unseen, note = unseen or comparison.unseen, note or comparison.note
     return Comparison(unseen=unseen, note=note)
 
 
-def compare(
+def compare_pictures(
     recorded: Picture | None,
     fresh: Picture | None,
     same_text: SameText = str.__eq__,
@@ -90,12 +90,12 @@ def compare(
     elif before.library != now.library:
         note, figure = f"a figure of {before.library}, now {now.library}", True
     else:
-        words = compare_figure_data(before, now, same_text)
-        if words or not (before.partly or now.partly):
-            return Comparison(words)
+        difference = compare_figure_data(before, now, same_text)
+        if difference or not (before.partly or now.partly):
+            return Comparison(difference)
         note, figure = "a figure with artists that are not read", True
-    found = _compare_pixels(old, new, tiles=not figure)
-    return msgspec.structs.replace(found, note=PIXELS.format(note)) if figure else found
+    comparison = _compare_pixels(old, new, tiles=not figure)
+    return msgspec.structs.replace(comparison, note=PIXELS.format(note)) if figure else comparison
 
 
 def _data(picture: Picture | None) -> Any:
@@ -103,7 +103,7 @@ def _data(picture: Picture | None) -> Any:
 
 
 def _drawing(picture: Picture | None) -> Any:
-    return picture.get(KEY) if isinstance(picture, Mapping) else None
+    return picture.get(FIGURE_KEY) if isinstance(picture, Mapping) else None
 
 
 def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> Comparison:

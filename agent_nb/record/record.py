@@ -5,7 +5,7 @@ payloads beside it (`metadata`, `payloads`).
 
 Rules
 - `hash` covers everything but `hash`, `signature` and the payload bodies, which their keys name by
-  SHA-256. A hash is compared in the scheme it was made with (`packing.sha256`), so that older
+  SHA-256. A hash is compared in the scheme it was made with (`packing.hash_text`), so that older
   records keep theirs.
 - A record never changes after it was made. Records of other versions are read as far as possible;
   reading raises nothing.
@@ -29,17 +29,19 @@ from ..events.log import EventLog
 from ..wire.json_text import as_list, canonical
 from ..wire.surrogates import encodable
 from .packed_events import in_written_order, pack_event, unpack_event
-from .packing import EXACT, Packer, Payloads, Unpacker, home_at, reachable, sha256
-from .size_limit import CAP, Cut, shorten
+from .packing import EXACT, Packer, Payloads, Unpacker, find_needed_keys, hash_text, home_at
+from .size_limit import CAP, Cut, shorten_events
 
 FORMAT = 1
-VERSION = 1  # of nb.metadata[KEY]
-KEY = "agent_nb"
-NONE = ""  # the conversation of a run that Python code began or that a cell only followed
+METADATA_VERSION = 1  # of nb.metadata[KEY]
+METADATA_KEY = "agent_nb"
+NO_CONVERSATION = (
+    ""  # the conversation of a run that Python code began or that a cell only followed
+)
 # keys under KEY in the metadata of an output
-LIVE = "live"  # the id of the run in progress that the output shows
-BUTTON = "button"  # the id of the run that the button is for; such outputs are never saved
-MIME = "application/vnd.agent-nb.run+json"
+LIVE_KEY = "live"  # the id of the run in progress that the output shows
+BUTTON_KEY = "button"  # the id of the run that the button is for; such outputs are never saved
+RECORD_MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"
 
@@ -98,7 +100,7 @@ def run_record(
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
-    """Return the unsigned record of a run; `signing.sign` adds the signature.
+    """Return the unsigned record of a run; `signing.sign_record` adds the signature.
 
     home: the folder to hide (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
@@ -106,8 +108,8 @@ def run_record(
     packer = Packer(home_at(_home(home)))
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [pack_event(event, place, run, packer) for place, event in enumerate(closed(log), 1)]
-    cuts = shorten(packed, packer.payloads, cap)
-    kept = reachable(packed, packer.payloads) if packer.payloads else ()
+    cuts = shorten_events(packed, packer.payloads, cap)
+    needed = find_needed_keys(packed, packer.payloads) if packer.payloads else ()
     record = RecordFields(
         id=run,
         cell=cell,
@@ -123,10 +125,10 @@ def run_record(
         status=status_of(log),
         events=packed,
         cut=cuts,
-        payloads={key: packer.payloads[key] for key in sorted(kept)},
+        payloads={key: packer.payloads[key] for key in sorted(needed)},
     )
-    made: dict[str, Any] = {"format": FORMAT, **msgspec.to_builtins(record)}
-    return {**made, "hash": record_hash(made)}
+    fields: dict[str, Any] = {"format": FORMAT, **msgspec.to_builtins(record)}
+    return {**fields, "hash": record_hash(fields)}
 
 
 def record_hash(record: Record) -> str:
@@ -140,7 +142,7 @@ def hash_and_text(record: Record) -> tuple[str, str]:
     like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
     try:
         text = canonical({k: v for k, v in record.items() if k not in OUTSIDE})
-        return SCHEME + sha256(text, like), text
+        return SCHEME + hash_text(text, like), text
     except (ValueError, RecursionError):
         return "", ""
 
@@ -163,8 +165,8 @@ def events_of(
     unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
     run = encodable(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
-    found = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
-    return closed(in_written_order(found))
+    unpacked = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
+    return closed(in_written_order(unpacked))
 
 
 def log_of(

@@ -24,7 +24,7 @@ from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
 from ..wire.json_text import canonical
 from .inner_records import read_inner_records
-from .packing import digest
+from .packing import digest_value
 from .record import Record, events_of
 
 RERUN = ("ok", "error")  # statuses of calls that may run again
@@ -95,8 +95,8 @@ def read_logs(
     count = 0
     todo: list[tuple[tuple[str, ...], Sequence[Event] | Record]] = [((), log)]
     while todo:
-        rows, found = todo.pop()
-        events = events_of(found, home=home) if isinstance(found, Mapping) else found
+        rows, inside = todo.pop()
+        events = events_of(inside, home=home) if isinstance(inside, Mapping) else inside
         yield rows, events
         inner = read_inner_records(events)
         count += len(inner)
@@ -133,8 +133,8 @@ def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]
     """Return the calls with their number: equal ones of rows stand once, the others each."""
     first: dict[Any, RecordedCall] = {}
     count: dict[Any, int] = {}
-    for place, call in enumerate(calls):
-        key = (_text(call) if call.rows else "") or place
+    for position, call in enumerate(calls):
+        key = (_text(call) if call.rows else "") or position
         first.setdefault(key, call)
         count[key] = count.get(key, 0) + 1
     return [(call, count[key]) for key, call in first.items()]
@@ -152,7 +152,7 @@ def digest_calls(record: Record) -> tuple[str, bool]:
         if not (text := _text(call)):
             raise UsageError(f"The record cannot be read whole: {TOO_DEEP}.")
         listed.append([text, bool(call.rows), count])
-    shown = f"{_FORM} {len(listed)} {digest(listed, 64)}"
+    shown = f"{_FORM} {len(listed)} {digest_value(listed, 64)}"
     return shown, any(call.is_inside for call in calls)
 
 

@@ -21,7 +21,7 @@ CHANGED, SAME, LEFT_OUT = "≠", "", "⋮"
 Line = tuple[str, str, str]  # mark, recorded, now
 
 
-def lines(recorded: str, now: str) -> list[Line]:
+def align_lines(recorded: str, now: str) -> list[Line]:
     """Return rows of (mark, recorded line, new line); marks are CHANGED, SAME and LEFT_OUT.
 
     Texts that differ have a row that differs.
@@ -75,9 +75,9 @@ def _from_difference(before: list[str], after: list[str]) -> tuple[list[str], li
     return before[start : start + MOST], after[start : start + MOST], start > 0
 
 
-def text(recorded: str, now: str, width: int = 50) -> str:
+def format_sides(recorded: str, now: str, width: int = 50) -> str:
     """Return the rows as text in two columns of at most `width` characters."""
-    rows = [("", "recorded", "now"), *(_shifted(row, width) for row in lines(recorded, now))]
+    rows = [("", "recorded", "now"), *(_shifted(row, width) for row in align_lines(recorded, now))]
     column = min(width, max(len(row[1]) for row in rows))
     return "\n".join(
         f"{mark or ' '} {fit(old, width):<{column}} | {fit(new, width)}".rstrip()

@@ -31,7 +31,7 @@ import msgspec
 from ..errors import UsageError
 from ..host.paths import tilde
 from ..host.private_file import write_private
-from .ssh_signature import ED25519, fingerprint, public_key
+from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
 NAMESPACE = "record@jupyter-agent-nb"
 FILE = "allowed_signers"
@@ -50,36 +50,36 @@ class Signer(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}  {fingerprint(self.key) if self.key else '–'}{f'  does not count: {self.problem}' if self.problem else ''}"
+        return f"{self.name}  {fingerprint_key(self.key) if self.key else '–'}{f'  does not count: {self.problem}' if self.problem else ''}"
 
 
-def path() -> Path:
+def signers_file() -> Path:
     """Return the file with the user's signers; it may not exist.
 
     Raises UsageError if its folder is not an absolute path.
     """
     import platformdirs
 
-    found = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
-    if not found.is_absolute():  # it would mean another file in every folder
+    file = Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / FILE
+    if not file.is_absolute():  # it would mean another file in every folder
         raise UsageError(
-            f"The folder of your configuration is a relative path ({found.parent}); set XDG_CONFIG_HOME to an absolute one."
+            f"The folder of your configuration is a relative path ({file.parent}); set XDG_CONFIG_HOME to an absolute one."
         )
-    return found
+    return file
 
 
-def known(named: str = "") -> list[Signer]:
+def load_signers(named: str = "") -> list[Signer]:
     """Return the user's signers and those of the file `named` on the command line.
 
     Raises UsageError.
     """
     return [
-        *read(path(), must=False),
-        *(read(Path(named).expanduser(), must=True) if named else []),
+        *read_signers(signers_file(), must=False),
+        *(read_signers(Path(named).expanduser(), must=True) if named else []),
     ]
 
 
-def read(file: Path, *, must: bool) -> list[Signer]:
+def read_signers(file: Path, *, must: bool) -> list[Signer]:
     """Return the signers of a file, which `must` exist or not.
 
     Raises UsageError if it cannot be read or parsed.
@@ -92,21 +92,21 @@ def read(file: Path, *, must: bool) -> list[Signer]:
         return []
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"The signers in {tilde(file)} cannot be read: {fault}.") from None
-    found = [
+    signers = [
         signer
         for number, line in enumerate(text.splitlines(), 1)
         for signer in _line(line, f"{tilde(file)}, line {number}")
     ]
-    if must and not any(not signer.problem for signer in found):
-        why = "; ".join(f"{signer.name}: {signer.problem}" for signer in found)
+    if must and not any(not signer.problem for signer in signers):
+        why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
         raise UsageError(f"No signer in {file} counts{f' ({why})' if why else ': it names none'}.")
-    return found
+    return signers
 
 
-def add(name: str, given: str) -> Signer:
+def add_signer(name: str, key_text: str) -> Signer:
     """Add a signer and return it. Raises UsageError.
 
-    `given` is a public key file, its line, or a line of an allowed_signers file.
+    `key_text` is a public key file, its line, or a line of an allowed_signers file.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -114,16 +114,16 @@ def add(name: str, given: str) -> Signer:
         )
     lines = [
         line
-        for line in _text(given).splitlines()
+        for line in _text(key_text).splitlines()
         if line.strip() and not line.lstrip().startswith("#")
     ]
     if len(lines) != 1:
-        raise UsageError(f"{given} has {len(lines) or 'no'} lines; name one key.")
+        raise UsageError(f"{key_text} has {len(lines) or 'no'} lines; name one key.")
     line = lines[0].strip()
     (signer,) = _line(line if not _KIND.match(line) else f"{name} {line}", "this key")
     if signer.problem:
         raise UsageError(f"{name} cannot be added: {signer.problem}.")
-    others = read(path(), must=False)
+    others = read_signers(signers_file(), must=False)
     if any(name in other.name.split(",") and other.key != signer.key for other in others):
         raise UsageError(
             f"There is another key of {name}. Remove it first: jupyter agent-nb trust remove {name}"
@@ -134,59 +134,59 @@ def add(name: str, given: str) -> Signer:
     return Signer(name, signer.key)
 
 
-def remove(name: str) -> list[Signer]:
+def remove_signers(name: str) -> list[Signer]:
     """Remove signers by name or fingerprint and return them. Raises UsageError if none match."""
-    kept, gone = list[str](), list[Signer]()
+    left, gone = list[str](), list[Signer]()
     for line in _lines():
         signers = [
             s
-            for s in _line(line, tilde(path()))
-            if name in s.name.split(",") or (s.key and fingerprint(s.key) == name)
+            for s in _line(line, tilde(signers_file()))
+            if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
         ]
         gone += signers
-        kept += [] if signers else [line]
+        left += [] if signers else [line]
     if not gone:
-        names = ", ".join(signer.name for signer in read(path(), must=False))
+        names = ", ".join(signer.name for signer in read_signers(signers_file(), must=False))
         raise UsageError(
             f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
         )
-    _write(kept)
+    _write(left)
     return gone
 
 
-def _text(given: str) -> str:
+def _text(key_text: str) -> str:
     """Return the text of a key, given as a file or written out. Raises UsageError."""
-    file = Path(given).expanduser()
+    file = Path(key_text).expanduser()
     with suppress(OSError, ValueError):  # a long line is not a path
         if file.is_file():
             text = file.read_text(encoding="utf-8", errors="replace")
             if "PRIVATE KEY" in text:
                 raise UsageError(
-                    f"{given} is a private key: keep it to yourself, and name the public one ({given}.pub)."
+                    f"{key_text} is a private key: keep it to yourself, and name the public one ({key_text}.pub)."
                 )
             return text
-    if not any(_KIND.fullmatch(word) for word in given.split()):
+    if not any(_KIND.fullmatch(word) for word in key_text.split()):
         raise UsageError(
-            f"{given} is neither a file nor a key. A key is a line like: {ED25519} AAAAC3Nza… name"
+            f"{key_text} is neither a file nor a key. A key is a line like: {ED25519} AAAAC3Nza… name"
         )
-    return given
+    return key_text
 
 
-def _line(line: str, place: str) -> Iterator[Signer]:
+def _line(line: str, where: str) -> Iterator[Signer]:
     """Yield the signer of a line; blank lines and comments have none. Raises UsageError."""
     if not line.strip() or line.lstrip().startswith("#"):
         return
-    words = _words(line)
-    at = next((n for n, word in enumerate(words[1:3], 1) if _KIND.fullmatch(word)), 0)
-    if not at or len(words) < at + 2:
+    parts = _words(line)
+    at = next((n for n, word in enumerate(parts[1:3], 1) if _KIND.fullmatch(word)), 0)
+    if not at or len(parts) < at + 2:
         raise UsageError(
-            f"{place}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
+            f"{where}: this is not a line of an allowed_signers file: NAME [OPTIONS] {ED25519} KEY."
         )
     listed, options, kind, key = (
-        words[0].strip('"'),
-        ",".join(words[1:at]),
-        words[at],
-        words[at + 1],
+        parts[0].strip('"'),
+        ",".join(parts[1:at]),
+        parts[at],
+        parts[at + 1],
     )
     name, nobody = _named(listed)
     if kind != ED25519:
@@ -196,9 +196,9 @@ def _line(line: str, place: str) -> Iterator[Signer]:
         )
         return
     try:
-        yield Signer(name, public_key(key), _problem(options) or nobody)
+        yield Signer(name, parse_public_key(key), _problem(options) or nobody)
     except UsageError as fault:
-        raise UsageError(f"{place}: {fault}") from None
+        raise UsageError(f"{where}: {fault}") from None
 
 
 def _named(patterns: str) -> tuple[str, str]:
@@ -220,25 +220,25 @@ def _words(line: str) -> list[str]:
 
 def _problem(options: str) -> str:
     """Return why a line with these options does not count, "" if it does. Raises UsageError."""
-    found: dict[str, str] = {}
-    place = 0
-    while place < len(options):
-        option = _OPTION.match(options, place)
+    values: dict[str, str] = {}
+    position = 0
+    while position < len(options):
+        option = _OPTION.match(options, position)
         if option is None:
             raise UsageError(f"the options {options[:100]!r} cannot be understood.")
-        found[option["name"]] = option["value"] or ""
-        place = option.end()
-    if unknown := found.keys() - {"cert-authority", "namespaces", "valid-after", "valid-before"}:
+        values[option["name"]] = option["value"] or ""
+        position = option.end()
+    if unknown := values.keys() - {"cert-authority", "namespaces", "valid-after", "valid-before"}:
         raise UsageError(f"the option {min(unknown)} is not supported.")
     now = time.time()
-    if "cert-authority" in found:
+    if "cert-authority" in values:
         return "it is a certificate authority, and certificates are not supported; name the keys"
-    if "namespaces" in found and not _fits(found["namespaces"]):
-        return f"it is for other namespaces ({found['namespaces']}), not for {NAMESPACE}"
-    if "valid-after" in found and now < _time(found["valid-after"]):
-        return f"it is not valid before {found['valid-after']}"
-    if "valid-before" in found and now >= _time(found["valid-before"]):
-        return f"it was valid until {found['valid-before']}"
+    if "namespaces" in values and not _fits(values["namespaces"]):
+        return f"it is for other namespaces ({values['namespaces']}), not for {NAMESPACE}"
+    if "valid-after" in values and now < _time(values["valid-after"]):
+        return f"it is not valid before {values['valid-after']}"
+    if "valid-before" in values and now >= _time(values["valid-before"]):
+        return f"it was valid until {values['valid-before']}"
     return ""
 
 
@@ -258,20 +258,20 @@ def _time(text: str) -> float:
     """
     digits = text.removesuffix("Z")
     try:
-        found = datetime.strptime(digits, _DATES[len(digits)])  # noqa: DTZ007  (the zone follows)
+        moment = datetime.strptime(digits, _DATES[len(digits)])  # noqa: DTZ007  (the zone follows)
     except (KeyError, ValueError):
         raise UsageError(f"{text!r} is not a date like 20270131 or 202701311200Z.") from None
-    return (found.replace(tzinfo=UTC) if text.endswith("Z") else found).timestamp()
+    return (moment.replace(tzinfo=UTC) if text.endswith("Z") else moment).timestamp()
 
 
 def _lines() -> list[str]:
     with suppress(FileNotFoundError):
-        return path().read_text(encoding="utf-8-sig").splitlines()
+        return signers_file().read_text(encoding="utf-8-sig").splitlines()
     return []
 
 
 def _write(lines: Sequence[str]) -> None:
-    target = path()
+    target = signers_file()
     try:
         write_private(target, "".join(f"{line}\n" for line in lines).encode())
     except OSError as fault:

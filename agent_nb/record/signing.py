@@ -7,8 +7,8 @@ the record, or says so.
 Rules
 - HMAC-SHA256 over our own prefix and the content hash; compared in constant time.
 - An empty key signs nothing and verifies nothing.
-- `mine` is the one place that decides whose a record is; it takes whole records
-  (`payloads.attach`).
+- `is_own_record` is the one place that decides whose a record is; it takes whole records
+  (`payloads.attach_payloads`).
 - Only `user_key` and `key_problem` touch the disk; they make the secret if it is missing, as
   Jupyter does. Where that fails `user_key` returns b"".
 """
@@ -36,7 +36,7 @@ _PREFIX = b"agent_nb record 1\n"
 _HOMES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
 
-def sign(record: Record, key: bytes) -> dict[str, Any]:
+def sign_record(record: Record, key: bytes) -> dict[str, Any]:
     """Return the record with its hash and, if there is a key, its signature."""
     unsigned = {k: v for k, v in record.items() if k != "signature"}
     content = record_hash(unsigned)
@@ -50,8 +50,8 @@ def hash_fits(record: Record) -> bool:
     return bool(content) and record.get("hash") == content
 
 
-def intact(record: Record) -> bool:
-    """Return whether a whole record (`payloads.attach`) has its hash, its payloads included."""
+def is_intact(record: Record) -> bool:
+    """Return whether a whole record has its hash, its payloads included."""
     content, text = hash_and_text(record)
     if not content or record.get("hash") != content:
         return False
@@ -63,23 +63,23 @@ def signed_by(record: Record, key: bytes) -> bool:
     return _verifies(record, record_hash(record), key)
 
 
-def mine(record: Record, key: bytes) -> bool:
+def is_own_record(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed a record and nothing was changed since."""
-    return names_signer(record, key) and intact(record)
+    return names_signer(record, key) and is_intact(record)
 
 
 def names_signer(record: Record, key: bytes) -> bool:
     """Return whether the holder of `key` signed the hash that a record names.
 
-    If the record is `intact`, that makes it theirs.
+    If the record is intact (`is_intact`), that makes it theirs.
     """
     return _verifies(record, _named(record), key)
 
 
-def covers(trust: bool | Collection[str], record: Record) -> bool:
+def covers_record(trust: bool | Collection[str], record: Record) -> bool:
     """Return whether `trust` covers a record: True covers all, else those with these hashes.
 
-    It counts for a record that is `intact`.
+    It counts for a record that is intact (`is_intact`).
     """
     return trust if isinstance(trust, bool) else _named(record) in trust
 
@@ -91,10 +91,12 @@ def _named(record: Record) -> str:
 
 
 def _verifies(record: Record, content: str, key: bytes) -> bool:
-    given = record.get("signature")
-    if not (key and content and isinstance(given, str)):
+    signature = record.get("signature")
+    if not (key and content and isinstance(signature, str)):
         return False
-    return hmac.compare_digest(given.encode("utf-8", "replace"), _signature(content, key).encode())
+    return hmac.compare_digest(
+        signature.encode("utf-8", "replace"), _signature(content, key).encode()
+    )
 
 
 def _signature(content: str, key: bytes) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..wire.json_text import canonical, dumps
-from .packing import references
+from .packing import find_payload_keys
 
 CAP = 4 << 20  # bytes of JSON
 HEAD = 1000  # characters that are kept of a cut text
@@ -74,20 +74,20 @@ class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
     events: int = 0
 
 
-def size(value: Any) -> int:
+def measure_json(value: Any) -> int:
     """Return the bytes of a value's canonical JSON."""
     return len(canonical(value).encode("utf-8", "replace"))
 
 
-def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
+def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:
     """Cut packed events in place until they and their payloads fit about `cap` bytes.
 
     Return what was cut.
     """
     if _surely_small((packed, payloads), cap):
         return []
-    weights = {key: size(value) for key, value in payloads.items()}
-    excess = size(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
+    weights = {key: measure_json(value) for key, value in payloads.items()}
+    excess = measure_json(packed) + sum(weights[k] for k in _used(packed, payloads)) - cap
     marked: list[tuple[dict[str, Any], str, int]] = []
     for kind, field in ORDER:
         for weight, obj in _candidates(packed, kind, field, weights) if excess > 0 else ():
@@ -95,7 +95,7 @@ def shorten(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) ->
                 excess -= weight - _replace(obj, kind, field, weight, payloads)
                 marked.append((obj, field, weight))
     dropped = list(_drop(packed, excess))
-    seqs = {id(obj): place for place, obj in enumerate(packed, 1)}
+    seqs = {id(obj): position for position, obj in enumerate(packed, 1)}
     cuts = [
         Cut(kind=o["type"], seq=seqs[id(o)], field=field, bytes=weight)
         for o, field, weight in marked
@@ -112,21 +112,23 @@ def _surely_small(value: Any, cap: int) -> bool:
 
 
 def _used(value: Any, payloads: dict[str, Any]) -> set[str]:
-    used = references(value)
-    return used | {k for key in used if key in payloads for k in references(payloads[key])}
+    used = find_payload_keys(value)
+    return used | {k for key in used if key in payloads for k in find_payload_keys(payloads[key])}
 
 
 def _candidates(
     packed: list[dict[str, Any]], kind: str, field: str, weights: dict[str, int]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return (bytes, event) of the large values of a field, the largest first."""
-    found = []
+    weighed = []
     for obj in packed:
         if obj.get("type") == kind and field in obj:
-            weight = size(obj[field]) + sum(weights.get(k, 0) for k in references(obj[field]))
+            weight = measure_json(obj[field]) + sum(
+                weights.get(k, 0) for k in find_payload_keys(obj[field])
+            )
             if weight > SMALL:
-                found.append((weight, obj))
-    return sorted(found, key=lambda pair: -pair[0])
+                weighed.append((weight, obj))
+    return sorted(weighed, key=lambda pair: -pair[0])
 
 
 def _replace(
@@ -145,7 +147,7 @@ def _replace(
         obj.pop("chunks", None)
     if field == "raw_args" and obj.get("args") == {"$raw": True}:
         obj["args"] = {"text/plain": mark}
-    return size(obj[field])
+    return measure_json(obj[field])
 
 
 def _drop(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
@@ -154,9 +156,9 @@ def _drop(packed: list[dict[str, Any]], excess: int) -> Iterator[Cut]:
         if excess <= 0:
             return
         gone = 0
-        for place in range(len(packed) - 1, -1, -1):
-            if packed[place].get("type") == kind and excess > 0:
-                excess -= size(packed.pop(place)) + 1
+        for index in range(len(packed) - 1, -1, -1):
+            if packed[index].get("type") == kind and excess > 0:
+                excess -= measure_json(packed.pop(index)) + 1
                 gone += 1
         if gone:
             yield Cut(kind=kind, events=gone)

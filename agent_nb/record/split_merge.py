@@ -27,7 +27,7 @@ Runs = Mapping[str, Sequence[Record]]
 HOMELESS = "~"  # never part of a cell id
 
 
-def renumbered(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
+def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs by the ids that their cells have now.
 
     Runs whose id another cell took, and whose text no cell has, get an id marked with HOMELESS.
@@ -46,21 +46,21 @@ def renumbered(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     # cells that match the newest run come first; older runs serve the others
     for part in (_newest, _all):
         for cell in wanting:
-            found = (
+            old_id = (
                 next((i for i in loose if _made_of(part(runs[i]), texts[cell])), None)
                 if cell not in moved
                 else None
             )
-            if found is not None:
-                loose.remove(found)
-                moved[cell] = found
-    kept = {
+            if old_id is not None:
+                loose.remove(old_id)
+                moved[cell] = old_id
+    unmoved = {
         f"{i}{HOMELESS}" if i in moved else i: listed
         for i, listed in runs.items()
         if i not in moved.values()
     }
     return {
-        **{i: list(listed) for i, listed in kept.items()},
+        **{i: list(listed) for i, listed in unmoved.items()},
         **{cell: list(runs[i]) for cell, i in moved.items()},
     }
 
@@ -100,23 +100,23 @@ def _place(cell: str, listed: Sequence[Record]) -> tuple[bool, float]:
     )
 
 
-def inherited(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
+def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs that agent cells without runs inherit, by cell id."""
     gone = [
         listed
         for cell, listed in runs.items()
         if listed and cell not in {cell_id(c) for c in cells}
     ]
-    found: dict[str, list[Record]] = {}
+    runs_of: dict[str, list[Record]] = {}
     for cell, body, below in _agents(cells):
         if cell and body and not runs.get(cell):
             lower = next((runs[c] for c in below if runs.get(c)), ())
             heirloom = lower if lower and _prompt(lower).startswith(body) else _merged(body, gone)
-            found |= {cell: list(heirloom)} if heirloom else {}
-    return found
+            runs_of |= {cell: list(heirloom)} if heirloom else {}
+    return runs_of
 
 
-def leaving(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
+def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
     """Return the ids of the runs that cells give up, by cell id."""
     return {
         c: {r["id"] for r in runs.get(cell, ())}
@@ -151,10 +151,10 @@ def _merged(body: str, gone: Sequence[Sequence[Record]]) -> Sequence[Record]:
 def _prompt(listed: Sequence[Record]) -> str:
     """Return the prompt of the newest run, "" if it is unknown."""
     events = listed[0].get("events")
-    said = (
+    prompts = (
         (e.get("content") for e in events if isinstance(e, dict) and e.get("type") == "user")
         if isinstance(events, list)
         else iter(())
     )
-    first = next(said, "")
+    first = next(prompts, "")
     return first.strip() if isinstance(first, str) else ""

@@ -48,7 +48,7 @@ class Signature(msgspec.Struct, frozen=True):
     value: bytes
 
 
-def armored(signature: Signature) -> str:
+def armor_signature(signature: Signature) -> str:
     """Return a signature as text."""
     value = _string(ED25519.encode()) + _string(signature.value)
     fields = (signature.key, signature.namespace.encode(), b"", signature.algorithm.encode(), value)
@@ -59,42 +59,42 @@ def armored(signature: Signature) -> str:
     return "\n".join([_BEGIN, *lines, _END]) + "\n"
 
 
-def read(text: str) -> Signature:
+def parse_signature(text: str) -> Signature:
     """Parse one armored signature. Raises UsageError."""
-    found = _ARMOR.fullmatch(text.strip()) if len(text) <= LONGEST else None
-    if found is None:
+    armor = _ARMOR.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if armor is None:
         raise UsageError(
             "This is not an SSH signature: its first or last line is missing, or it is too long."
         )
-    data = _decoded("".join(found[1].split()))
+    data = _decoded("".join(armor[1].split()))
     if not data.startswith(_MAGIC + struct.pack(">I", _VERSION)):
         raise UsageError("This is not an SSH signature of version 1.")
     key, namespace, reserved, algorithm, value = _fields(data[len(_MAGIC) + 4 :], 5)
     kind, signature = _fields(value, 2)
     if kind != ED25519.encode() or len(signature) != _SIGNATURE or reserved:
         raise UsageError(f"The signature is not one of {ED25519}.")
-    point(key)
+    decode_public_key(key)
     name = algorithm.decode("utf-8", "replace")
     if name not in HASHES:
         raise UsageError(f"The signature is made of an unknown hash ({name[:20]!r}).")
     return Signature(key, namespace.decode("utf-8", "replace"), name, signature)
 
 
-def each(text: Any) -> Iterator[tuple[str, Signature]]:
+def find_signatures(text: Any) -> Iterator[tuple[str, Signature]]:
     """Yield (armored text, signature) of every valid signature in an untrusted text."""
-    for found in _ARMOR.finditer(text) if isinstance(text, str) else ():
+    for armor in _ARMOR.finditer(text) if isinstance(text, str) else ():
         with suppress(UsageError):
-            signature = read(found[0])
-            yield armored(signature), signature
+            signature = parse_signature(armor[0])
+            yield armor_signature(signature), signature
 
 
-def holds(signature: Signature, message: bytes, namespace: str) -> bool:
+def verify_signature(signature: Signature, message: bytes, namespace: str) -> bool:
     """Return whether a signature is valid for `message` in `namespace`. Raises MissingExtra."""
     if signature.namespace != namespace:
         return False
     exceptions, ed25519, _ = _cryptography()
     try:
-        public = ed25519.Ed25519PublicKey.from_public_bytes(point(signature.key))
+        public = ed25519.Ed25519PublicKey.from_public_bytes(decode_public_key(signature.key))
         public.verify(signature.value, _signed(message, namespace, signature.algorithm))
     except (exceptions.InvalidSignature, ValueError, UsageError):
         return False
@@ -106,7 +106,7 @@ class PrivateKey:
 
     def __init__(self, private: Any) -> None:
         self._private = private
-        self.public = encoded(private.public_key().public_bytes_raw())
+        self.public = encode_public_key(private.public_key().public_bytes_raw())
 
     @classmethod
     def of(cls, data: bytes, passphrase: Callable[[], str]) -> PrivateKey:
@@ -146,22 +146,22 @@ class PrivateKey:
         )
 
 
-def public_key(text: str) -> bytes:
+def parse_public_key(text: str) -> bytes:
     """Decode a public key in base64, as it stands in `.pub` files.
 
     Raises UsageError if it is not an Ed25519 key.
     """
     key = _decoded(text)
-    point(key)
+    decode_public_key(key)
     return key
 
 
-def encoded(raw: bytes) -> bytes:
+def encode_public_key(raw: bytes) -> bytes:
     """Return the 32 bytes of an Ed25519 public key as OpenSSH encodes them."""
     return _string(ED25519.encode()) + _string(raw)
 
 
-def point(key: bytes) -> bytes:
+def decode_public_key(key: bytes) -> bytes:
     """Return the 32 bytes of an encoded Ed25519 public key. Raises UsageError."""
     kind, raw = _fields(key, 2)
     if kind != ED25519.encode() or len(raw) != _POINT:
@@ -169,7 +169,7 @@ def point(key: bytes) -> bytes:
     return raw
 
 
-def fingerprint(key: bytes) -> str:
+def fingerprint_key(key: bytes) -> str:
     """Return the fingerprint of a public key as `ssh-keygen -l` writes it."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
 
@@ -190,16 +190,16 @@ def _string(value: bytes) -> bytes:
 
 def _fields(data: bytes, count: int) -> list[bytes]:
     """Return exactly `count` strings that fill `data`. Raises UsageError."""
-    found = []
+    fields = []
     for _ in range(count):
         size = struct.unpack(">I", data[:4])[0] if len(data) >= 4 else -1
         if size < 0 or len(data) < 4 + size:
             raise UsageError("It is cut off.")
-        found.append(data[4 : 4 + size])
+        fields.append(data[4 : 4 + size])
         data = data[4 + size :]
-    if data or len(found) != count:
+    if data or len(fields) != count:
         raise UsageError("Something follows where it should end.")
-    return found
+    return fields
 
 
 def _decoded(text: str) -> bytes:

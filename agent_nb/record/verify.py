@@ -16,49 +16,49 @@ import msgspec
 from ..events import Unknown
 from ..events.event_json import encode_event
 from .payloads import payload_faults
-from .record import FORMAT, VERSION, Record, RecordFields, events_of
+from .record import FORMAT, METADATA_VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
 
 FindSecrets = Callable[[str], list[str]]  # text -> names of the secrets in it
 
 
-def check(
+def check_record(
     record: Any, payloads: Mapping[str, Any] | None = None, *, key: bytes | None = None
 ) -> list[str]:
     """Return the problems of one record; with a `key`, a missing or foreign signature is one."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
-    found = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
+    problems = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
     if not hash_fits(record):
-        found.append(
+        problems.append(
             "the content was changed after it was recorded: it does not have the hash it names"
         )
     elif key is not None and not names_signer(record, key):
-        found.append("not signed by this user" if record.get("signature") else "not signed")
-    return found
+        problems.append("not signed by this user" if record.get("signature") else "not signed")
+    return problems
 
 
 def check_metadata(metadata: Any, *, key: bytes | None = None) -> list[str]:
     """Return the problems of `nb.metadata["agent_nb"]`, each with its cell and run."""
     if not isinstance(metadata, Mapping):
         return [f"metadata.agent_nb is a JSON object, not {type(metadata).__name__}"]
-    found = []
-    if metadata.get("version") != VERSION:
-        found.append(
-            f"version {metadata.get('version')!r} is not {VERSION}: it is read as far as it can be"
+    problems = []
+    if metadata.get("version") != METADATA_VERSION:
+        problems.append(
+            f"version {metadata.get('version')!r} is not {METADATA_VERSION}: it is read as far as it can be"
         )
     runs, payloads = metadata.get("runs"), metadata.get("payloads")
     if not isinstance(runs, Mapping):
-        return [*found, "`runs` is missing or no object"]
+        return [*problems, "`runs` is missing or no object"]
     payloads = payloads if isinstance(payloads, Mapping) else {}
     for cell, records in runs.items():
         for record in records if isinstance(records, list) else [records]:
             name = record.get("id", "?") if isinstance(record, Mapping) else "?"
-            found += [
+            problems += [
                 f"cell {cell}, run {name}: {problem}"
-                for problem in check(record, payloads, key=key)
+                for problem in check_record(record, payloads, key=key)
             ]
-    return found
+    return problems
 
 
 def _shape(record: Record) -> Iterator[str]:
@@ -76,9 +76,9 @@ def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]
     objects = [o for o in stored if isinstance(o, dict)]
     if len(objects) < len(stored):
         yield f"{len(stored) - len(objects)} of its events are not objects"
-    found = events_of(record, payloads)
-    known = found[: len(objects)]
-    if len(found) > len(objects):
+    unpacked = events_of(record, payloads)
+    known = unpacked[: len(objects)]
+    if len(unpacked) > len(objects):
         yield "the run has no end: it is read as interrupted"
     for event, obj in zip(known, objects, strict=False):
         if obj.get("seq", event.seq) != event.seq:
@@ -92,8 +92,8 @@ def _events(record: Record, payloads: Mapping[str, Any] | None) -> Iterator[str]
 
 def secrets_in(record: Any, payloads: Mapping[str, Any] | None, find: FindSecrets) -> list[str]:
     """Return where `find` recognises secrets in a record, as `event 7 (result): name`."""
-    found = []
+    places = []
     for event in events_of(record, payloads):
         text = encode_event(event).decode("utf-8", "replace")
-        found += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
-    return found
+        places += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+    return places

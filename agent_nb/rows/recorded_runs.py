@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 from ..agent.run import Run
 from ..events import Event
 from ..events.rows import Place
-from ..record.find import load, notebooks, records
+from ..record.find import find_notebooks, find_records, read_notebook
 from ..record.inner_records import read_inner_records
 from ..record.record import log_of
 
@@ -84,16 +84,16 @@ def runs(path: str | os.PathLike[str]) -> Runs:
     recorded: list[Run] = []
     problems: list[str] = []
     seen: set[tuple[str, str]] = set()
-    paths = notebooks(path)
+    paths = find_notebooks(path)
     if not paths:
         problems.append(f"{path}: no notebook found")
     for file in paths:
         try:
-            notebook = load(file)
+            notebook = read_notebook(file)
         except (OSError, ValueError, RecursionError) as fault:
             problems.append(f"{file}: {fault}")
             continue
-        for item in records(notebook):
+        for item in find_records(notebook):
             run = Run(log_of(item.record), cell=item.cell, notebook=str(file))
             if not len(run.log):
                 problems.append(f"{file}: a record of cell {item.cell or '?'} has no events")

@@ -27,8 +27,8 @@ from ..notebook.files.library import SENT, SIGNED
 from ..notebook.files.review import countersigned
 from ..notebook.identity import OURS, PROOF
 from ..record.ipynb import cell_id
-from ..record.notebook_file import records
-from ..record.record import MIME
+from ..record.notebook_file import group_records
+from ..record.record import RECORD_MIME
 from ..record.signers import Signer
 from ..wire.json_text import nearest
 from .cell_failure import Failure, of_cell
@@ -78,7 +78,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._proof = ""
         self._starting: dict[str, Any] = {}
         self._asked: dict[str, Any] = {}  # executed cells by the id of their request
-        self._records = records(nb)
+        self._records = group_records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
 
@@ -156,7 +156,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         cell = self._asked.get(message["parent_header"].get("msg_id", ""))
         if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
             return
-        if MIME in message["content"].get("data", {}):
+        if RECORD_MIME in message["content"].get("data", {}):
             cell.outputs.append(nbformat.v4.output_from_msg(message))
 
     def place(self) -> tuple[int, Any]:

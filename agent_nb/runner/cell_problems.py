@@ -18,13 +18,13 @@ from ..notebook.cell.recording import begun_by
 from ..notebook.files.cell_titles import name_cell
 from ..notebook.files.review import countersigned, remarks
 from ..record.agent_cells import agent_cell
-from ..record.given import lines
 from ..record.ipynb import Notebook, source_of
-from ..record.outputs import Numbers
-from ..record.ranking import ranked
-from ..record.record import NONE, Record
+from ..record.outputs import RunNumbers
+from ..record.ranking import rank_records
+from ..record.record import NO_CONVERSATION, Record
+from ..record.run_inputs import diff_texts
 from ..record.signers import Signer
-from ..record.verify import check
+from ..record.verify import check_record
 from ..view.format import plural
 from .cell_failure import Failure
 from .report import Problem
@@ -46,7 +46,7 @@ class Recorded(msgspec.Struct, frozen=True):
 def problems(
     nb: Notebook,
     checked: Sequence[Recorded],
-    shown: Sequence[tuple[int, Numbers]],
+    shown: Sequence[tuple[int, RunNumbers]],
     outcome: Outcome,
     signers: Sequence[Signer],
     *,
@@ -101,18 +101,18 @@ def checked_records(
     """Return the records of a cell, ranked for the user with this key, and check the one that an
     agent cell plays.
     """
-    listed = ranked(found, key, countersigned(nb, cell, found, signers))
+    listed = rank_records(found, key, countersigned(nb, cell, found, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
-    return Recorded(listed, check(asked[0]) if asked else [])
+    return Recorded(listed, check_record(asked[0]) if asked else [])
 
 
 def _asked(listed: Sequence[Record]) -> Sequence[Record]:
     """Return the records of the agent cell itself, else those that its code began."""
-    return [r for r in listed if r.get("conversation") != NONE] or listed
+    return [r for r in listed if r.get("conversation") != NO_CONVERSATION] or listed
 
 
 def _pictures(
-    cell: Mapping[str, Any], executed: Mapping[str, Any], runs: Sequence[Numbers]
+    cell: Mapping[str, Any], executed: Mapping[str, Any], runs: Sequence[RunNumbers]
 ) -> Iterator[str]:
     """Describe the pictures of an agent cell that differ."""
     run = next((r for r in runs if r.get("replayed") and "ordinal" not in r), None)
@@ -147,7 +147,7 @@ def _cell(
     number: int,
     cell: Mapping[str, Any],
     recorded: Recorded,
-    runs: Sequence[Numbers],
+    runs: Sequence[RunNumbers],
     failed: Sequence[Failure],
     *,
     must: bool,
@@ -181,7 +181,7 @@ def _agent_cell(
     cell: Mapping[str, Any],
     listed: Sequence[Record],
     faults: Sequence[str],
-    run: Numbers | None,
+    run: RunNumbers | None,
     *,
     must: bool,
 ) -> Iterator[Problem]:
@@ -206,11 +206,11 @@ def _agent_cell(
     yield from _changed(name, run or {})
 
 
-def _expected(run: Numbers) -> Sequence[Any]:
+def _expected(run: RunNumbers) -> Sequence[Any]:
     return (run["expect"],) if run.get("expect") else PASSING
 
 
-def _not_replayed(name: str, run: Numbers) -> Problem:
+def _not_replayed(name: str, run: RunNumbers) -> Problem:
     differences = run.get("differences")
     return Problem(
         text="\n".join(
@@ -219,7 +219,7 @@ def _not_replayed(name: str, run: Numbers) -> Problem:
     )
 
 
-def _changed(name: str, run: Numbers) -> Iterator[Problem]:
+def _changed(name: str, run: RunNumbers) -> Iterator[Problem]:
     """Yield what changed since the recording, apart from the results of calls."""
     for change in run.get("changes") or ():
         yield Problem(
@@ -231,7 +231,7 @@ def _code(
     number: int,
     cell: Mapping[str, Any],
     listed: Sequence[Record],
-    runs: Sequence[Numbers],
+    runs: Sequence[RunNumbers],
     *,
     must: bool,
 ) -> Iterator[Problem]:
@@ -262,7 +262,9 @@ def _code(
 def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
     how = drift.get("how")
     sides = (
-        [f"{how}"] if how else lines(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
+        [f"{how}"]
+        if how
+        else diff_texts(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
     )
     text = "\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)])
     return Problem(text=text, kind="drift")

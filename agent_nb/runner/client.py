@@ -32,10 +32,10 @@ from ..notebook.cell.rerun import RULES
 from ..notebook.identity import HEADLESS, RERUN, UNSHOWN
 from ..notebook.notices import printable
 from ..record import journal
-from ..record.ipynb import cell_id, load, save, with_ids
+from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
 from ..record.masks import Rule
-from ..record.notebook_file import drop_unbegun, lift
-from ..record.outputs import Numbers, summaries
+from ..record.notebook_file import drop_unbegun, lift_records
+from ..record.outputs import RunNumbers, list_run_numbers
 from ..record.signers import Signer
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct):
     """The result of executing one notebook."""
 
     notebook: Any
-    runs: list[tuple[int, Numbers]]  # (number of the cell, numbers of the run)
+    runs: list[tuple[int, RunNumbers]]  # (number of the cell, numbers of the run)
     failures: Sequence[Failure] = ()
     reached: int = 0  # the number of the last cell that began
 
@@ -155,9 +155,9 @@ def execute(
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
-    runs = [(numbers[cell], run) for cell, run in summaries(nb)]
+    runs = [(numbers[cell], run) for cell, run in list_run_numbers(nb)]
     if not strict:
-        lift(nb)
+        lift_records(nb)
     if rerun == "live":
         drop_unbegun(nb, {cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
@@ -181,16 +181,16 @@ def write(nb: Any, path: Path, *, over: bool = False) -> None:
     if over:
         before = _read(path)
         for run in keep(nb, before):
-            journal.forget(run)
-        lift(before)  # where only the records moved, nothing is written
+            journal.remove_journals(run)
+        lift_records(before)  # where only the records moved, nothing is written
         if nb != before:
-            save(json.loads(nbformat.writes(nb)), path.resolve())
+            save_notebook(json.loads(nbformat.writes(nb)), path.resolve())
         return
     nbformat.write(nb, str(path))
 
 
 def _read(path: Path) -> Any:
-    loaded = load(path)  # raises a UsageError that explains what is wrong
+    loaded = load_notebook(path)  # raises a UsageError that explains what is wrong
     named = with_ids(loaded)
     if named is loaded:
         nb = nbformat.read(str(path), as_version=4)

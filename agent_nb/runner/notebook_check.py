@@ -31,13 +31,13 @@ from ..host import launch
 from ..host.imports import find
 from ..record.agent_cells import agent_cell
 from ..record.clock import is_zone
-from ..record.ipynb import cell_id, load, source_of, with_ids
-from ..record.masks import PATTERN
-from ..record.notebook_file import records
-from ..record.outputs import Numbers
-from ..record.ranking import started
+from ..record.ipynb import cell_id, load_notebook, source_of, with_ids
+from ..record.masks import PATTERN_PREFIX
+from ..record.notebook_file import group_records
+from ..record.outputs import RunNumbers
+from ..record.ranking import read_start_time
 from ..record.record import Record, events_of
-from ..record.signers import Signer, known
+from ..record.signers import Signer, load_signers
 from ..record.signing import user_key
 from . import project
 from .cell_failure import Failure
@@ -85,9 +85,9 @@ def check_notebook(
     """
     from .client import execute  # slow to import; meanwhile the kernel starts
 
-    nb, began = with_ids(load(path)), time.monotonic()
-    recorded = records(nb)
-    signers = known() if options.signers is None else options.signers
+    nb, began = with_ids(load_notebook(path)), time.monotonic()
+    recorded = group_records(nb)
+    signers = load_signers() if options.signers is None else options.signers
     key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
         checked = beside.submit(
@@ -149,30 +149,34 @@ def check_notebook(
 
 def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
     """Return the kernel that a notebook under test needs. Raises UsageError."""
-    nb = load(path)
+    nb = load_notebook(path)
     return wanted(
         path,
         nb,
         options.kernel,
         trust_folder=options.trust_folder,
         strict=True,
-        zone=_zone(records(nb)),
+        zone=_zone(group_records(nb)),
         rerun=launch.REPLAY,
     )
 
 
-def _masked(shown: Sequence[tuple[int, Numbers]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _masked(shown: Sequence[tuple[int, RunNumbers]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the masked differences: those of known kinds, and those of the project's patterns."""
     lines: dict[bool, list[str]] = {False: [], True: []}
     for number, run in shown:
         for rule, old, new in run.get("masked") or ():
-            lines[rule.startswith(PATTERN)].append(f"cell {number}, {rule}: {old!r} = {new!r}")
+            lines[rule.startswith(PATTERN_PREFIX)].append(
+                f"cell {number}, {rule}: {old!r} = {new!r}"
+            )
     return tuple(lines[False]), tuple(lines[True])
 
 
 def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
     """Return the time zone of a notebook's newest record, "" if it is unknown here."""
-    newest = max((r for listed in recorded.values() for r in listed), key=started, default={})
+    newest = max(
+        (r for listed in recorded.values() for r in listed), key=read_start_time, default={}
+    )
     first = next(iter(events_of({**newest, "events": list(newest.get("events") or [])[:1]})), None)
     place = first.settings.get("place") if isinstance(first, RunStart) else None
     zone = place.get("zone") if isinstance(place, Mapping) else None

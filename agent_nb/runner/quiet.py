@@ -20,12 +20,21 @@ from typing import Any
 
 from ..record import notebook_file
 from ..record.agent_cells import agent_cell, content_hash
-from ..record.ipynb import Cell, Notebook, Output, cell_id, cells, metadata_of, outputs, source_of
+from ..record.ipynb import (
+    Cell,
+    Notebook,
+    Output,
+    cell_id,
+    list_cells,
+    list_outputs,
+    metadata_of,
+    source_of,
+)
 from ..record.metadata import Runs
-from ..record.outputs import Numbers, numbers_of
-from ..record.ranking import execution, newest, oldest, ordinal
+from ..record.outputs import RunNumbers, numbers_of
+from ..record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
 from ..record.record import Record
-from ..record.signing import mine, user_key
+from ..record.signing import is_own_record, user_key
 from .same_run import same_run
 
 LANGUAGE = "language_info"
@@ -36,9 +45,9 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
     Return the ids of the live runs that were dropped.
     """
-    known = notebook_file.records(before)
+    known = notebook_file.group_records(before)
     made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
-    repeated = _repeated(notebook_file.records(nb), known)
+    repeated = _repeated(notebook_file.group_records(nb), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _cells(before)}
     dropped: dict[str, str] = {}
     for cell in _cells(nb):
@@ -53,7 +62,7 @@ def keep(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     if again and all(again) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
     notebook_file.replace_runs(nb, known, dropped)
-    notebook_file.lift(nb)  # a restored output may carry its record
+    notebook_file.lift_records(nb)  # a restored output may carry its record
     return list(dropped)
 
 
@@ -67,7 +76,7 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
         if (
             fresh
             and len(fresh) == len(last)
-            and all(mine(r, key) for r in last)
+            and all(is_own_record(r, key) for r in last)
             and all(map(same_run, last, fresh))
         ):
             found[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
@@ -76,8 +85,10 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
 
 def _last(listed: Sequence[Record]) -> list[Record]:
     """Return the runs of the newest execution among records of a cell, as they began."""
-    latest = execution(newest(listed)[0]) if listed else ""
-    return sorted((r for r in oldest(listed) if execution(r) == latest), key=ordinal)
+    latest = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
+    return sorted(
+        (r for r in sort_oldest_first(listed) if read_execution_id(r) == latest), key=read_ordinal
+    )
 
 
 def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:
@@ -118,17 +129,17 @@ def _made_of(parts: tuple[str, str], runs: Iterable[str], made: Mapping[str, str
 
 
 def _cells(nb: Notebook) -> list[Cell]:
-    return [c for c in cells(nb) if c.get("cell_type") == "code"]
+    return [c for c in list_cells(nb) if c.get("cell_type") == "code"]
 
 
-def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, Numbers]]:
+def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, RunNumbers]]:
     """Yield the outputs of a cell that show runs, with the numbers of these runs."""
-    for output in outputs(cell):
+    for output in list_outputs(cell):
         if numbers := _run(output):
             yield output, numbers
 
 
-def _run(output: Output) -> Numbers:
+def _run(output: Output) -> RunNumbers:
     """Return the numbers of the run that an output shows, {} if it shows none."""
     numbers = numbers_of(output)
     return numbers if isinstance(numbers.get("run"), str) else {}
@@ -138,7 +149,7 @@ def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
     yield from ((str(numbers["run"]), output) for output, numbers in _runs(cell))
 
 
-def _again(numbers: Numbers) -> bool:
+def _again(numbers: RunNumbers) -> bool:
     return bool(numbers.get("replayed")) and "drift" not in numbers
 
 

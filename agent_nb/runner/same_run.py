@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events.event_json import to_builtins
-from ..record.inner_records import KIND, read_inner_records
+from ..record.inner_records import ROWS_KIND, read_inner_records
 from ..record.record import Record, events_of
 from ..rows.map.known_rows.recorded import COUNTS
 from ..wire.json_text import as_dict, as_list, canonical
@@ -60,7 +60,7 @@ def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         event
         for place, event in enumerate(events)
-        if event.get("kind") not in (COUNTS, KIND)
+        if event.get("kind") not in (COUNTS, ROWS_KIND)
         and (event.get("type") != "metric" or place in sums[-1:])
     ]
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record.displays import compare_displays, kind_name, uncompared
-from ..record.ipynb import metadata_of, outputs
-from ..record.normalize import normal
+from ..record.displays import compare_displays, kind_name, list_uncompared_kinds
+from ..record.ipynb import list_outputs, metadata_of
+from ..record.normalize import normalize_value
 from ..record.outputs import numbers_of
-from ..record.pictures import TYPES, compare
-from ..record.record import KEY
+from ..record.pictures import PICTURE_TYPES, compare_pictures
+from ..record.record import METADATA_KEY
 
 Cell = Mapping[str, Any]
 Bundle = Mapping[str, Any]
@@ -48,7 +48,9 @@ def differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str
 
 def uncompared_kinds(cell: Cell) -> list[str]:
     """Return the kinds of displays beside the cards of a cell that are not compared."""
-    return list(dict.fromkeys(k for shown in _shown(cell) for k in uncompared(shown, shown)))
+    return list(
+        dict.fromkeys(k for shown in _shown(cell) for k in list_uncompared_kinds(shown, shown))
+    )
 
 
 def _differences(
@@ -76,26 +78,28 @@ def _differences(
 
 def _compare_pictures(old: Bundle, new: Bundle) -> str:
     figure = _text(old.get("text/plain", "")).startswith("<Figure size")
-    before, now = (_text(next(b[k] for k in TYPES if k in b)) for b in (old, new))
-    return compare(before, now, figure=figure).difference
+    before, now = (_text(next(b[k] for k in PICTURE_TYPES if k in b)) for b in (old, new))
+    return compare_pictures(before, now, figure=figure).difference
 
 
 def _compare_displays(old: Bundle, new: Bundle) -> str:
-    return compare_displays(old, new, lambda one, other: normal(one) == normal(other))
+    return compare_displays(
+        old, new, lambda one, other: normalize_value(one) == normalize_value(other)
+    )
 
 
 def _is_picture(kind: str) -> bool:
-    return kind in TYPES
+    return kind in PICTURE_TYPES
 
 
 def _runs(cell: Cell) -> list[Any]:
-    return [numbers.get("run") for output in outputs(cell) if (numbers := numbers_of(output))]
+    return [numbers.get("run") for output in list_outputs(cell) if (numbers := numbers_of(output))]
 
 
 def _shown(cell: Cell) -> Iterator[Bundle]:
-    for output in outputs(cell):
+    for output in list_outputs(cell):
         data = output.get("data")
-        if isinstance(data, dict) and KEY not in metadata_of(output):
+        if isinstance(data, dict) and METADATA_KEY not in metadata_of(output):
             yield data
 
 

@@ -15,8 +15,8 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
 from ..host.private_file import make_private_folder
-from ..record.journal import Journal, journals
-from ..record.journal_recovery import recover
+from ..record.journal import Journal, list_journals
+from ..record.journal_recovery import recover_log
 
 
 class Store:
@@ -34,9 +34,9 @@ class Store:
     def logs(self) -> Iterator[EventLog]:
         """Yield the logs of the runs, oldest first, without unreadable ones."""
         seen: set[str] = set()
-        for path in journals(self._folder):
+        for path in list_journals(self._folder):
             try:
-                log = recover(path)
+                log = recover_log(path)
             except OSError:
                 continue
             if len(log) and log.run not in seen:

@@ -24,7 +24,15 @@ from typing import Any
 
 import msgspec
 
-from ..record.figure_data import CLEAR, DIGITS, GRID, LARGEST, ArtistData, FigureData, Numbers
+from ..record.figure_data import (
+    DIGITS,
+    GRID,
+    LARGEST,
+    LISTED_NUMBERS,
+    ArtistData,
+    FigureData,
+    Numbers,
+)
 from ..wire.surrogates import encodable
 from ..wire.text_limits import cut_end
 
@@ -48,7 +56,7 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
         return None
     try:
         version = getattr(sys.modules.get("matplotlib"), "__version__", "")
-        for clear, hashed in ((CLEAR, False), (_FEW, False), (_FEW, True)):
+        for clear, hashed in ((LISTED_NUMBERS, False), (_FEW, False), (_FEW, True)):
             reader = _Reader(clear)
             reader.read(figure, "")
             data = FigureData(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..models.picture_limits import GIVEN_SIDE, fitted
-from ..record.figure_data import KEY
+from ..record.figure_data import FIGURE_KEY
 from ..wire.media import attachment, clean_attachment
 from ..wire.picture_size import caption
 from . import display
@@ -114,7 +114,7 @@ def drawn(source: Any) -> Picture | None:
 def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, which was drawn, with the data of what it shows."""
     drawing = None if picture is None else figure_data(source)
-    return picture if drawing is None else {**(picture or {}), KEY: drawing}
+    return picture if drawing is None else {**(picture or {}), FIGURE_KEY: drawing}
 
 
 def _of(made: Any) -> Picture | None:

@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from ..record.packing import digest
+from ..record.packing import digest_value
 from .reads import MAIN, closure, is_a, names
 from .source_text import attributes, parsed, plain, source
 
@@ -65,7 +65,7 @@ class Search:
     def code(self) -> Code:
         """What was found."""
         return Code(
-            digest(sorted(set(self.texts))) if self.texts else "", tuple(sorted(self.unseen))
+            digest_value(sorted(set(self.texts))) if self.texts else "", tuple(sorted(self.unseen))
         )
 
     def add(self, value: Any, name: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ..record.packing import digest
+from ..record.packing import digest_value
 from .base import Tool
 
 
@@ -61,7 +61,7 @@ def mark_tool(tool: Tool) -> str:
     whether it may destroy; a Python tool with the module and the source of its function; an agent
     with its tools.
     """
-    return digest(json.dumps(_marked(tool, ()), default=str), 64)
+    return digest_value(json.dumps(_marked(tool, ()), default=str), 64)
 
 
 def _marked(tool: Tool, around: tuple[int, ...]) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..events import Event
 from ..events.completion import closed
-from ..record.record import KEY, LIVE
+from ..record.record import LIVE_KEY, METADATA_KEY
 from .bundle import forms
 from .cards.base import Context, Thoughts
 from .layout import page
@@ -35,7 +35,7 @@ class Recovery(NamedTuple):
     @property
     def metadata(self) -> dict[str, Any]:
         """The mark of an output whose run is still running."""
-        return {KEY: {LIVE: self.run}}
+        return {METADATA_KEY: {LIVE_KEY: self.run}}
 
     def words(self, when: str) -> tuple[T, ...]:
         """Return the advice, which begins with `when`."""

@@ -16,7 +16,7 @@ from agent_nb.agent.history import messages, printed_by
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape
 from agent_nb.host import plugins
-from agent_nb.record.normalize import normal
+from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import run_record
 
 NATIVE, XML, SECTION = (plugins.load("dialects", name) for name in ("native", "xml", "section"))
@@ -301,7 +301,7 @@ def test_a_record_from_before_that_says_something_else_drifts():
     ],
 )
 def test_what_was_drawn_over_does_not_count(recorded, fresh):
-    assert normal(recorded) == normal(fresh)
+    assert normalize_value(recorded) == normalize_value(fresh)
 
 
 def test_a_result_that_is_replayed_by_the_function_alone():

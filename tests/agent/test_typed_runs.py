@@ -23,8 +23,8 @@ from agent_nb.events import Delta
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import TYPED
 from agent_nb.record.fingerprint import INPUTS, inputs_hash, recorded_inputs
-from agent_nb.record.match import match
-from agent_nb.record.packing import digest
+from agent_nb.record.match import match_record
+from agent_nb.record.packing import digest_value
 from agent_nb.record.record import log_of, run_record
 
 TEA = {"name": "tea", "price": 3.5}
@@ -298,7 +298,7 @@ def test_the_schema_is_an_input_only_where_there_is_one():
     plain = agent([], output=None).inputs("go")
     typed = agent([]).inputs("go")
     assert set(plain) == set(INPUTS)
-    assert inputs_hash(plain) == digest([plain[name] for name in INPUTS])
+    assert inputs_hash(plain) == digest_value([plain[name] for name in INPUTS])
     assert {k: typed[k] for k in INPUTS} == plain
     assert inputs_hash(typed) != inputs_hash(plain)
 
@@ -329,10 +329,10 @@ def test_a_type_with_another_name_and_the_same_schema_is_the_same_input():
 def test_a_changed_type_makes_a_record_stale_and_is_named(now, words):
     record = run_record(run([final(ROWS)]).log, cell="c")
     made = agent([], output=now)
-    found = match([record], made.inputs("go"))
+    found = match_record([record], made.inputs("go"))
     assert found.status == "stale"
     assert "output" in found.changed
-    assert words in made.given("go").differences(log_of(record), found.changed)
+    assert words in made.given("go").describe_differences(log_of(record), found.changed)
 
 
 def test_a_changed_field_of_the_type_is_shown():
@@ -340,7 +340,7 @@ def test_a_changed_field_of_the_type_is_shown():
         pass
 
     record = run_record(run([final(ROWS)]).log, cell="c")
-    lines = agent([], output=list[Row]).given("go").differences(log_of(record), ["output"])
+    lines = agent([], output=list[Row]).given("go").describe_differences(log_of(record), ["output"])
     assert lines[0] == "output: the type changed: list[Row]"
     assert any('"cost"' in line and line.startswith("+") for line in lines)
 

@@ -36,8 +36,8 @@ from agent_nb import events as e
 from agent_nb.events.chunks import pack_chunks
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.record.notebook_file import lift
-from agent_nb.record.record import KEY, MIME, events_of, run_record
+from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, run_record
 
 TOKENS = 20_000
 EVENTS = 1_000_000
@@ -165,11 +165,13 @@ def size() -> None:
         nb = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell("%%agent\nLook at the prices.", id="c1")]
         )
-        data = {**bundle(log), MIME: record}
+        data = {**bundle(log), RECORD_MIME: record}
         nb.cells[0].outputs = [
-            nbformat.v4.new_output("display_data", data=data, metadata={KEY: {"run": log.run}})
+            nbformat.v4.new_output(
+                "display_data", data=data, metadata={METADATA_KEY: {"run": log.run}}
+            )
         ]
-        lift(nb)
+        lift_records(nb)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "n.ipynb"
             nbformat.write(nb, path)
@@ -177,12 +179,16 @@ def size() -> None:
             saved = json.loads(path.read_text(encoding="utf-8"))
             nbformat.write(
                 nbformat.from_dict(
-                    {**saved, "metadata": {KEY: saved["metadata"][KEY]}, "cells": []}
+                    {
+                        **saved,
+                        "metadata": {METADATA_KEY: saved["metadata"][METADATA_KEY]},
+                        "cells": [],
+                    }
                 ),
                 path,
             )
             ours = path.stat().st_size
-        back = EventLog.of_events(events_of(saved["metadata"][KEY]["runs"]["c1"][0]))
+        back = EventLog.of_events(events_of(saved["metadata"][METADATA_KEY]["runs"]["c1"][0]))
         assert list(back) == list(log)
         assert sorted(back.deltas(), key=lambda d: (d.block, d.ts)) == sorted(
             _whole_blocks(log, deltas), key=lambda d: (d.block, d.ts)

@@ -14,7 +14,7 @@ import re
 import pytest
 
 from agent_nb.record.signing import user_key
-from agent_nb.record.verify import check
+from agent_nb.record.verify import check_record
 from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -145,7 +145,7 @@ def sound(front, nb, live=0):
         p
         for listed in ours["runs"].values()
         for r in listed
-        for p in check(r, ours.get("payloads"), key=key)
+        for p in check_record(r, ours.get("payloads"), key=key)
     ] == []
     shown = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
     assert not [data for data in shown if "events" in (data.get(MIME) or {})]

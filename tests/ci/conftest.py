@@ -169,7 +169,7 @@ class _locked:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT)
         while True:
             try:
-                return file_lock.take(self._file)
+                return file_lock.take_lock(self._file)
             except BlockingIOError:
                 time.sleep(0.05)
 

@@ -10,12 +10,12 @@ from helpers.notebooks import write
 
 from agent_nb.cli.main import main
 from agent_nb.record.agent_cells import source_hash
-from agent_nb.record.countersign import SIGNATURES, message
-from agent_nb.record.ipynb import load, save, source_of
-from agent_nb.record.notebook_file import records
-from agent_nb.record.record import KEY as OURS
+from agent_nb.record.countersign import SIGNATURES, signed_message
+from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
+from agent_nb.record.notebook_file import group_records
+from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.signers import NAMESPACE
-from agent_nb.record.ssh_signature import PrivateKey, armored
+from agent_nb.record.ssh_signature import PrivateKey, armor_signature
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
@@ -71,11 +71,11 @@ def sign(path, tmp_path):
 
 
 def sign_in_the_first_form(path):
-    nb = load(path)
-    (record,) = records(nb)["cell2"]
-    text = message(record["hash"], source_hash(source_of(nb["cells"][1])), "")
-    nb["metadata"][OURS][SIGNATURES] = {record["hash"]: armored(ANN.sign(text, NAMESPACE))}
-    save(nb, path)
+    nb = load_notebook(path)
+    (record,) = group_records(nb)["cell2"]
+    text = signed_message(record["hash"], source_hash(source_of(nb["cells"][1])), "")
+    nb["metadata"][OURS][SIGNATURES] = {record["hash"]: armor_signature(ANN.sign(text, NAMESPACE))}
+    save_notebook(nb, path)
 
 
 def test_sign_lists_equal_calls_of_rows_once_with_their_count(notebook, tmp_path, capsys):
@@ -134,7 +134,7 @@ def test_signing_again_replaces_the_signature_of_the_first_form(
 ):
     sign_in_the_first_form(notebook)
     assert sign(notebook, tmp_path) == 0
-    (text,) = load(notebook)["metadata"][OURS][SIGNATURES].values()
+    (text,) = load_notebook(notebook)["metadata"][OURS][SIGNATURES].values()
     assert text.count("BEGIN SSH SIGNATURE") == 1
     assert main(["test", "--signers", signers, str(notebook)]) == 0
 
@@ -143,4 +143,4 @@ def test_rows_of_a_foreign_record_wait_for_consent(notebook, capsys):
     assert main(["test", str(notebook)]) == 1
     assert "This code comes from a record that you have not signed" in capsys.readouterr().out
     assert not (notebook.parent / "canary").exists()
-    assert "canary" in json.dumps(load(notebook))
+    assert "canary" in json.dumps(load_notebook(notebook))

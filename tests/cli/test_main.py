@@ -10,7 +10,7 @@ import pytest
 from agent_nb.cli.main import COMMANDS, main, parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.record import MIME, run_record
+from agent_nb.record.record import RECORD_MIME, run_record
 
 
 def record(answer="Hello."):
@@ -29,7 +29,7 @@ def record(answer="Hello."):
 def notebook(tmp_path):
     """Return a notebook file with one agent cell whose record is still in its output."""
     shown = {
-        "data": {"text/plain": "Hello.", MIME: record()},
+        "data": {"text/plain": "Hello.", RECORD_MIME: record()},
         "metadata": {"agent_nb": {"run": "run1"}},
     }
     output = {"output_type": "display_data", **shown}

@@ -12,7 +12,7 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.record import KEY, MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
 
 HALF = "\ud800"
 LOG = EventLog("run1")
@@ -26,8 +26,8 @@ def notebook():
     record = copy.deepcopy(RECORD)
     output = {
         "output_type": "display_data",
-        "data": {"text/plain": "Hello.", MIME: record},
-        "metadata": {KEY: {"run": "run1"}},
+        "data": {"text/plain": "Hello.", RECORD_MIME: record},
+        "metadata": {METADATA_KEY: {"run": "run1"}},
     }
     cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}}
     cell |= {"source": "%%agent\nhi", "outputs": [output]}
@@ -38,7 +38,7 @@ def lifted(**fields):
     """Return a notebook with its record in the metadata; `fields` change it."""
     nb = notebook()
     nb["cells"][0]["outputs"] = []
-    nb["metadata"][KEY] = {"version": 1, "runs": {"a": [{**RECORD, **fields}]}}
+    nb["metadata"][METADATA_KEY] = {"version": 1, "runs": {"a": [{**RECORD, **fields}]}}
     return nb
 
 
@@ -59,7 +59,7 @@ def shown(**fields):
 def ours(**fields):
     """Return a notebook whose metadata of ours is changed."""
     nb = lifted()
-    nb["metadata"][KEY] |= fields
+    nb["metadata"][METADATA_KEY] |= fields
     return nb
 
 
@@ -67,7 +67,7 @@ def named(run):
     """Return a notebook whose run has another id."""
     nb = notebook()
     (output,) = nb["cells"][0]["outputs"]
-    output["data"][MIME]["id"] = output["metadata"][KEY]["run"] = run
+    output["data"][RECORD_MIME]["id"] = output["metadata"][METADATA_KEY]["run"] = run
     return nb
 
 
@@ -75,7 +75,7 @@ def said(text):
     """Return a notebook with another answer, in the record and in the output."""
     nb = notebook()
     data = nb["cells"][0]["outputs"][0]["data"]
-    data["text/plain"] = data[MIME]["events"][2]["content"] = text
+    data["text/plain"] = data[RECORD_MIME]["events"][2]["content"] = text
     return nb
 
 

@@ -10,8 +10,8 @@ from helpers.notebooks import write
 from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import records
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -56,7 +56,7 @@ def asked(path):
 
 
 def recorded(path):
-    return json.dumps(records(load(path)), sort_keys=True)
+    return json.dumps(group_records(load_notebook(path)), sort_keys=True)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ import agent_nb
 from agent_nb import decode
 from agent_nb.cli.main import main
 from agent_nb.host import plugins
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import records
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records
 from agent_nb.record.record import record_hash
 from agent_nb.rows.recorded_runs import runs
 
@@ -89,7 +89,7 @@ class TestReplaying:
     def test_executing_twice_yields_the_same_events_outputs_and_record(self, notebook):
         for _ in range(2):
             assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
-            once = load(notebook)
+            once = load_notebook(notebook)
             outputs = json.dumps([c["outputs"] for c in once["cells"]], sort_keys=True)
             if _ == 0:
                 before, first = once, outputs
@@ -99,9 +99,9 @@ class TestReplaying:
         assert outputs == first
 
     def test_the_metadata_of_a_replay_is_byte_for_byte_that_of_the_recording(self, notebook):
-        before = json.dumps(load(notebook)["metadata"]["agent_nb"])
+        before = json.dumps(load_notebook(notebook)["metadata"]["agent_nb"])
         main(["run", "--inplace", str(notebook)])
-        assert json.dumps(load(notebook)["metadata"]["agent_nb"]) == before
+        assert json.dumps(load_notebook(notebook)["metadata"]["agent_nb"]) == before
 
     def test_a_drift_names_the_cell_and_the_first_difference(self, notebook, capsys):
         edit(notebook, 1, "base = 40", "base = 41")
@@ -127,7 +127,7 @@ class TestReplaying:
         assert "stale (model changed)" in capsys.readouterr().out
 
     def test_a_cell_without_a_record_fails(self, notebook, capsys):
-        nb = load(notebook)
+        nb = load_notebook(notebook)
         del nb["metadata"]["agent_nb"]["runs"]["cell4"]
         notebook.write_text(json.dumps(nb))
         assert main(["test", str(notebook)]) == 1
@@ -148,7 +148,9 @@ class TestReplaying:
         tamper(notebook, "byte")
         assert main(["run", "--inplace", str(notebook)]) == 0
         (told,) = [
-            o["text"] for o in load(notebook)["cells"][2]["outputs"] if o["output_type"] == "stream"
+            o["text"]
+            for o in load_notebook(notebook)["cells"][2]["outputs"]
+            if o["output_type"] == "stream"
         ]
         assert "changed after it was made" in "".join(told)
         assert "drift" not in "".join(told)
@@ -156,7 +158,7 @@ class TestReplaying:
 
     @pytest.mark.parametrize("started", [9e9, 1.5e9, "9e9", 4e9, True])
     def test_a_forged_record_beside_the_users_changes_nothing(self, notebook, capsys, started):
-        nb = load(notebook)
+        nb = load_notebook(notebook)
         listed = nb["metadata"]["agent_nb"]["runs"]["cell3"]
         forged = json.loads(
             json.dumps({**listed[0], "id": "forged", "started": started}).replace(
@@ -169,7 +171,7 @@ class TestReplaying:
         assert main(["test", str(notebook)]) == 0
         assert main(["export", str(notebook), "--to", "text"]) == 0
         assert main(["run", "--inplace", str(notebook)]) == 0
-        told = capsys.readouterr().out + json.dumps(load(notebook)["cells"])
+        told = capsys.readouterr().out + json.dumps(load_notebook(notebook)["cells"])
         assert "It is 42." in told
         assert "It is 666." not in told
 
@@ -276,7 +278,7 @@ class TestAnExtraThatIsNotInstalled:
 
     def test_a_cell_below_it_without_a_record_is_a_failure(self, serving, without, capsys):
         path = serving()
-        nb = load(path)
+        nb = load_notebook(path)
         del nb["metadata"]["agent_nb"]["runs"]["cell4"]
         path.write_text(json.dumps(nb))
         assert main(["test", str(path)]) == 1
@@ -335,9 +337,9 @@ class TestFunctionsOfTheNotebook:
         before = functions.read_bytes()
         assert main(["test", str(functions)]) == 0
         assert functions.read_bytes() == before
-        record = json.dumps(load(functions)["metadata"]["agent_nb"])
+        record = json.dumps(load_notebook(functions)["metadata"]["agent_nb"])
         assert main(["run", "--inplace", str(functions)]) == 0
-        assert json.dumps(load(functions)["metadata"]["agent_nb"]) == record
+        assert json.dumps(load_notebook(functions)["metadata"]["agent_nb"]) == record
 
     def test_with_other_data_it_fails_and_says_what_to_do(self, functions, capsys):
         edit(functions, 1, "base = 40", "base = 41")
@@ -385,10 +387,10 @@ class TestParameters:
         nb["cells"][0]["metadata"]["tags"] = ["parameters"]
         path.write_text(json.dumps(nb))
         assert main(["run", "-p", "n=41", str(path)]) == 0
-        done = load(path.with_name("p.run.ipynb"))
+        done = load_notebook(path.with_name("p.run.ipynb"))
         assert "".join(done["cells"][2]["outputs"][0]["text"]) == "42\n"
         assert main(["run", "-p", "n=1", "-o", str(path), str(path.with_name("p.run.ipynb"))]) == 0
-        assert len(load(path)["cells"]) == 3
+        assert len(load_notebook(path)["cells"]) == 3
 
     def test_an_invalid_parameter_is_exit_code_2(self, notebook, capsys):
         assert main(["run", "-p", "1x", str(notebook)]) == 2
@@ -499,5 +501,5 @@ class TestReading:
 
 
 def test_no_home_folder_is_recorded(made):
-    text = json.dumps([r for listed in records(load(made)).values() for r in listed])
+    text = json.dumps([r for listed in group_records(load_notebook(made)).values() for r in listed])
     assert str(made.parent) not in text

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_nb.host import launch
-from agent_nb.record.record import MIME
+from agent_nb.record.record import RECORD_MIME
 
 SECRET = launch.secret()
 
@@ -54,7 +54,7 @@ class Notebook:
 
     @property
     def record(self):
-        return self.last[0][MIME]
+        return self.last[0][RECORD_MIME]
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import msgspec
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.payloads import detach
-from agent_nb.record.record import KEY, MIME, run_record
-from agent_nb.record.signing import sign
+from agent_nb.record.payloads import detach_payloads
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
+from agent_nb.record.signing import sign_record
 from agent_nb.tools.python import python
 
 MINE = b"the secret of the user who executes the notebook"
@@ -149,14 +149,14 @@ def run(name, *calls, batches=(), before=(), prompt="", answer="ok", cell="", **
 
 def own(name, **fields):
     """The user's own run of this cell, in which nothing was called."""
-    return sign({**run(name, answer="mine"), **fields}, MINE)
+    return sign_record({**run(name, answer="mine"), **fields}, MINE)
 
 
 def signed_before(name, *calls):
     """A record that the user made and signed, of a harmless call; a forger changes it
     afterwards.
     """
-    return sign(run(name, *(calls or [{**harmless(name), "call_id": f"{name}-1"}])), MINE)
+    return sign_record(run(name, *(calls or [{**harmless(name), "call_id": f"{name}-1"}])), MINE)
 
 
 def hashed(record):
@@ -164,7 +164,7 @@ def hashed(record):
     forger can do.
     """
     kept = {"signature": record["signature"]} if "signature" in record else {}
-    return {**sign(record, b""), **kept}
+    return {**sign_record(record, b""), **kept}
 
 
 def altered(record, kind, **fields):
@@ -220,7 +220,7 @@ def nested(name):
 
 def stale(name):
     """A signed record of another prompt, newer than what is forged."""
-    return sign(
+    return sign_record(
         {
             **altered(run(name), "run_start", settings={"inputs": {"prompt": "other"}}),
             "id": f"run-{name}-old",
@@ -242,8 +242,8 @@ def said(name, number=0, answer=POISON, **fields):
 def output(record, kind="display_data", **numbers):
     """An output that carries a record; by default as ours do."""
     shown = {
-        "data": {"text/plain": "x", MIME: record},
-        "metadata": {KEY: {"run": record["id"], "trust": True, **numbers}},
+        "data": {"text/plain": "x", RECORD_MIME: record},
+        "metadata": {METADATA_KEY: {"run": record["id"], "trust": True, **numbers}},
     }
     return {
         "output_type": kind,
@@ -304,7 +304,7 @@ def history(above, asks=SEEN, reads=SEEN):
 
 RECORDS = {
     "unsigned": forged(lambda n: run(n, evil(n))),
-    "signed-by-somebody-else": forged(lambda n: sign(run(n, evil(n)), THEIRS)),
+    "signed-by-somebody-else": forged(lambda n: sign_record(run(n, evil(n)), THEIRS)),
     "signature-of-zeros": forged(
         lambda n: {**run(n, evil(n)), "signature": "hmac-sha256:" + "0" * 64}
     ),
@@ -403,12 +403,12 @@ RECORDS = {
 FUNCTIONS = {
     "a-function-that-uses-a-variable": forged(lambda n: run(n, marking(n, "note"))),
     "such-a-function-signed-by-somebody-else": forged(
-        lambda n: sign(run(n, marking(n, "note")), THEIRS)
+        lambda n: sign_record(run(n, marking(n, "note")), THEIRS)
     ),
     "such-a-function-with-altered-arguments": forged(
         lambda n: hashed(
             altered(
-                sign(run(n, {**marking(n, "note"), "args": {"mark": "x"}}), MINE),
+                sign_record(run(n, {**marking(n, "note"), "args": {"mark": "x"}}), MINE),
                 "call",
                 args={"mark": n},
             )
@@ -535,15 +535,19 @@ OUTPUTS = {
 
 HISTORY = {
     "words-of-a-record-above": history(lambda n: [(asked(n), [said(n)])]),
-    "words-signed-by-somebody-else": history(lambda n: [(asked(n), [sign(said(n), THEIRS)])]),
+    "words-signed-by-somebody-else": history(
+        lambda n: [(asked(n), [sign_record(said(n), THEIRS)])]
+    ),
     "words-of-two-cells": history(lambda n: [("1", [said(n)]), ("1", [said(n, 1)])], asks=AUTO),
     "words-in-the-place-of-mine": history(
-        lambda n: [(asked(n), [started(said(n), 9e9), sign(said(n, answer="mine"), MINE)])],
+        lambda n: [(asked(n), [started(said(n), 9e9), sign_record(said(n, answer="mine"), MINE)])],
         asks=AUTO,
         reads=frozenset(),
     ),
     "words-of-a-record-that-was-changed": history(
-        lambda n: [("1", [altered(sign(said(n, answer="mine"), MINE), "respond", content=POISON)])],
+        lambda n: [
+            ("1", [altered(sign_record(said(n, answer="mine"), MINE), "respond", content=POISON)])
+        ],
         asks=AUTO,
         reads=frozenset(),
     ),
@@ -586,7 +590,7 @@ CASES = {name: case for cases in KINDS.values() for name, case in cases.items()}
 
 
 def code_cell(cell_id, source, metadata=None, outputs=()):
-    ours = {} if metadata is None else {KEY: metadata}
+    ours = {} if metadata is None else {METADATA_KEY: metadata}
     return {
         "cell_type": "code",
         "id": cell_id,
@@ -632,7 +636,7 @@ def written(folder, cases=CASES):
         cells += made
         for cell, records in listed.items():
             for record in records:
-                bare, own_payloads = detach(record)
+                bare, own_payloads = detach_payloads(record)
                 runs.setdefault(cell, []).append(bare)
                 payloads |= own_payloads
     ours = {
@@ -654,7 +658,7 @@ def notebook(cells, ours):
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {
         "cells": cells,
-        "metadata": {KEY: ours, "kernelspec": kernel},
+        "metadata": {METADATA_KEY: ours, "kernelspec": kernel},
         "nbformat": 4,
         "nbformat_minor": 5,
     }

@@ -31,7 +31,7 @@ import msgspec
 from agent_nb import events
 from agent_nb.record import record
 from agent_nb.record.packing import MARKS
-from agent_nb.record.record import VERSION, RecordFields
+from agent_nb.record.record import METADATA_VERSION, RecordFields
 from agent_nb.record.size_limit import Cut
 
 PATH = Path(record.__file__).with_name("schema.json")
@@ -71,7 +71,7 @@ def build_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["version", "runs"],
         "properties": {
-            "version": {"const": VERSION},
+            "version": {"const": METADATA_VERSION},
             "runs": {
                 "type": "object",
                 "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/record"}},

@@ -12,10 +12,10 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.find import records as collected
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import lift, records
-from agent_nb.record.record import MIME, run_record
+from agent_nb.record.find import find_records as collected
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records, lift_records
+from agent_nb.record.record import RECORD_MIME, run_record
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
@@ -38,7 +38,7 @@ def notebook(**runs):
     for name, made in runs.items():
         shown = {
             "output_type": "display_data",
-            "data": {"text/plain": made[0]["id"], MIME: made[0]},
+            "data": {"text/plain": made[0]["id"], RECORD_MIME: made[0]},
         }
         shown["metadata"] = {"agent_nb": {"run": made[0]["id"]}}
         made_of = {"cell_type": "code", "id": name, "source": ["%%agent\n", "hi"]}
@@ -49,7 +49,7 @@ def notebook(**runs):
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    lift(nb)
+    lift_records(nb)
     return nb
 
 
@@ -78,7 +78,10 @@ def merge(tmp_path):
 
 
 def ids(path):
-    return {name: sorted(r["id"] for r in listed) for name, listed in records(load(path)).items()}
+    return {
+        name: sorted(r["id"] for r in listed)
+        for name, listed in group_records(load_notebook(path)).items()
+    }
 
 
 def test_reruns_of_two_cells_are_both_kept(merge):
@@ -99,16 +102,16 @@ def both(merge):
 
 def test_two_reruns_of_one_cell_are_both_kept_and_leave_the_conflict_with_the_next_save(merge):
     path = both(merge)
-    assert "nbdime-conflicts" in load(path)["metadata"]
+    assert "nbdime-conflicts" in load_notebook(path)["metadata"]
     assert ids(path) == {"a": ["first", "mine", "yours"]}
-    assert sorted(found.record["id"] for found in collected(load(path))) == [
+    assert sorted(found.record["id"] for found in collected(load_notebook(path))) == [
         "first",
         "mine",
         "yours",
     ]
     assert main(["pack", str(path)]) == 0
-    assert "nbdime-conflicts" not in load(path)["metadata"]
-    assert [r["id"] for r in load(path)["metadata"]["agent_nb"]["runs"]["a"]] == [
+    assert "nbdime-conflicts" not in load_notebook(path)["metadata"]
+    assert [r["id"] for r in load_notebook(path)["metadata"]["agent_nb"]["runs"]["a"]] == [
         "yours",
         "mine",
         "first",

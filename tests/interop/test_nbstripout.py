@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
+from agent_nb.record.ipynb import load_notebook
 
 pytestmark = [pytest.mark.kernel, pytest.mark.extra, pytest.mark.timeout(300)]
 
@@ -37,8 +37,8 @@ def notebook(recorded, tmp_path):
     """The recorded notebook after one commit through nbstripout."""
     path = Path(shutil.copy(recorded, tmp_path / "n.ipynb"))
     strip(path)
-    assert [c["id"] for c in load(path)["cells"]] == ["0", "1", "2", "3"]
-    assert set(load(path)["metadata"]["agent_nb"]["runs"]) == {"aaaa-1", "bbbb-2"}
+    assert [c["id"] for c in load_notebook(path)["cells"]] == ["0", "1", "2", "3"]
+    assert set(load_notebook(path)["metadata"]["agent_nb"]["runs"]) == {"aaaa-1", "bbbb-2"}
     return path
 
 
@@ -68,7 +68,7 @@ def strip(path):
 
 def insert(path, source):
     """Put a cell above the first one, as a front end does."""
-    nb = load(path)
+    nb = load_notebook(path)
     save(path, [code("f00d", source), *nb["cells"]], nb["metadata"])
 
 
@@ -80,33 +80,33 @@ def test_a_stripped_notebook_passes_its_test(notebook, capsys):
 def test_it_still_does_when_a_cell_was_inserted_above_and_stripped_again(notebook, capsys):
     # its records stand under the new ids from here on
     assert main(["run", "--inplace", str(notebook)]) == 0
-    assert set(load(notebook)["metadata"]["agent_nb"]["runs"]) == {"1", "2"}
+    assert set(load_notebook(notebook)["metadata"]["agent_nb"]["runs"]) == {"1", "2"}
     insert(notebook, "x = 1")
     strip(notebook)
-    assert [c["id"] for c in load(notebook)["cells"]] == ["0", "1", "2", "3", "4"]
+    assert [c["id"] for c in load_notebook(notebook)["cells"]] == ["0", "1", "2", "3", "4"]
     assert main(["test", str(notebook)]) == 0
     capsys.readouterr()
     assert main(["run", "--inplace", str(notebook)]) == 0
     assert capsys.readouterr().out.count("ok, replayed") == 2
-    assert set(load(notebook)["metadata"]["agent_nb"]["runs"]) == {"2", "3"}
+    assert set(load_notebook(notebook)["metadata"]["agent_nb"]["runs"]) == {"2", "3"}
 
 
 def test_saving_again_and_again_loses_no_record(notebook):
     before = [
         r["id"]
-        for listed in load(notebook)["metadata"]["agent_nb"]["runs"].values()
+        for listed in load_notebook(notebook)["metadata"]["agent_nb"]["runs"].values()
         for r in listed
     ]
     for _ in range(4):
         assert main(["pack", str(notebook)]) == 0
-    runs = load(notebook)["metadata"]["agent_nb"]["runs"]
+    runs = load_notebook(notebook)["metadata"]["agent_nb"]["runs"]
     assert set(runs) == {"1", "2"}
     assert sorted(r["id"] for listed in runs.values() for r in listed) == sorted(before)
 
 
 def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(notebook, tmp_path):
     insert(notebook, "%agent status")
-    nb = load(notebook)
+    nb = load_notebook(notebook)
     save(
         notebook,
         [nb["cells"][1], *nb["cells"][2:4], nb["cells"][0], nb["cells"][4]],
@@ -134,7 +134,7 @@ def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    outputs = [o for c in load(tmp_path / "out.ipynb")["cells"] for o in c["outputs"]]
+    outputs = [o for c in load_notebook(tmp_path / "out.ipynb")["cells"] for o in c["outputs"]]
     (said,) = (
         text
         for o in outputs

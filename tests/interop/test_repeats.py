@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from agent_nb.record.normalize import normal
+from agent_nb.record.normalize import normalize_value
 from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
@@ -25,7 +25,7 @@ def seen(read):
 
     def seen(path):
         nb = read(path)
-        outputs = [(c["id"], normal(o)) for c in nb["cells"] for o in c.get("outputs", [])]
+        outputs = [(c["id"], normalize_value(o)) for c in nb["cells"] for o in c.get("outputs", [])]
         return (
             [list(run.log) for run in runs(path)],
             outputs,

@@ -13,9 +13,9 @@ import nbformat
 import pytest
 
 from agent_nb.record.agent_cells import agent_cell
-from agent_nb.record.notebook_file import records
-from agent_nb.record.outputs import summaries
-from agent_nb.record.record import KEY, MIME
+from agent_nb.record.notebook_file import group_records
+from agent_nb.record.outputs import list_run_numbers
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 from agent_nb.rows.recorded_runs import runs
 
 pytestmark = [
@@ -42,14 +42,14 @@ def replayed(read):
             for c in nb["cells"]
             if c["cell_type"] == "code" and agent_cell("".join(c["source"])) is not None
         ]
-        agents = agents or list(records(read(original)))  # runs of Python code alone
-        shown = dict(summaries(nb))
+        agents = agents or list(group_records(read(original)))  # runs of Python code alone
+        shown = dict(list_run_numbers(nb))
         assert agents
         assert set(agents) <= set(shown)
         assert all(shown[cell]["replayed"] and "drift" not in shown[cell] for cell in agents)
         before = read(original)
-        assert {cell: records(nb)[cell] for cell in agents} == {
-            cell: records(before)[cell] for cell in agents
+        assert {cell: group_records(nb)[cell] for cell in agents} == {
+            cell: group_records(before)[cell] for cell in agents
         }
         assert [(run.cell, run.id) for run in runs(path)] == [
             (run.cell, run.id) for run in runs(original)
@@ -69,7 +69,7 @@ def test_there_is_no_network_but_loopback(closed, tool, tmp_path):
 
 def test_jupyter_execute_in_place(example, examples, tool, replayed, read, original):
     path = examples / example
-    recorded = read(path)["metadata"][KEY]
+    recorded = read(path)["metadata"][METADATA_KEY]
     for _ in range(2):
         tool(
             "jupyter",
@@ -82,12 +82,12 @@ def test_jupyter_execute_in_place(example, examples, tool, replayed, read, origi
         replayed(path, original(example))
     tool("agent_nb", "pack", path, cwd=path.parent)
     nb = replayed(path, original(example))
-    assert nb["metadata"][KEY] == recorded
+    assert nb["metadata"][METADATA_KEY] == recorded
     assert all(
-        set(o["data"][MIME]) == {"version", "ref"}
+        set(o["data"][RECORD_MIME]) == {"version", "ref"}
         for c in nb["cells"]
         for o in c.get("outputs", [])
-        if MIME in o.get("data", {})
+        if RECORD_MIME in o.get("data", {})
     )
 
 

@@ -11,7 +11,7 @@ from agent_nb.agent.context import recorded
 from agent_nb.notebook.cell import ran_cells
 from agent_nb.notebook.cell.failed_cell import steady
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.record import KEY, MIME
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 
 CELLS = "-m model --context cells"
 
@@ -283,8 +283,8 @@ def test_fix_of_a_mended_notebook_plays_the_record_and_says_so(notebook):
     again = notebook.cell("Hm.", "-m model --fix")
     assert again.id == first.id
     assert "no cell has failed here" in notebook.last[0]["text/plain"]
-    assert MIME in notebook.last[0]
-    assert notebook.last[1][KEY]["replayed"] is True
+    assert RECORD_MIME in notebook.last[0]
+    assert notebook.last[1][METADATA_KEY]["replayed"] is True
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from agent_nb import Agent
 from agent_nb.agent.context import recorded
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.record import KEY, MIME, record_hash
-from agent_nb.record.signing import sign, user_key
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
+from agent_nb.record.signing import sign_record, user_key
 from agent_nb.tools import describe
 
 LINE = "-m model -t python --approve auto"
@@ -36,7 +36,7 @@ def test_the_same_look_with_other_values_is_replayed(nb):
     nb.cell("Go.", LINE, model=model, df=frame(m=[1, 2, 3]))
     nb.cell("Go.", LINE, df=frame(m=[7, 8, 9]))
     assert len(model.requests) == 2
-    assert nb.last[1][KEY]["replayed"] is True
+    assert nb.last[1][METADATA_KEY]["replayed"] is True
 
 
 def test_a_used_variable_of_another_shape_goes_live_and_the_header_says_which(nb):
@@ -193,7 +193,7 @@ def test_where_only_records_are_played_a_difference_is_a_failure(nb, how):
     sent = {"rerun": "replay"} if how == "runner" else None
     with pytest.raises(AgentCellError, match=r"variables .* have changed: `df` 120×1 → 121×1"):
         nb.cell("Go.", line, sent=sent, df=frame(121))
-    assert nb.last[1][KEY]["differences"] == ["`df` 120×1 → 121×1"]
+    assert nb.last[1][METADATA_KEY]["differences"] == ["`df` 120×1 → 121×1"]
 
 
 def test_the_status_names_the_variable(nb, monkeypatch):
@@ -277,9 +277,9 @@ def test_a_record_with_a_context_of_another_form_is_played(nb, forged):
         if event["type"] == "state" and event.get("kind") == "context":
             event["payload"]["variables"] = forged
     whole["hash"] = record_hash(whole)
-    listed[0] = sign(whole, user_key())
+    listed[0] = sign_record(whole, user_key())
     nb.cell("Go.", LINE, df=frame(4))
-    assert nb.last[1][KEY].get("replayed") is True
+    assert nb.last[1][METADATA_KEY].get("replayed") is True
 
 
 def test_the_record_names_looks_and_no_values(nb):
@@ -288,4 +288,4 @@ def test_the_record_names_looks_and_no_values(nb):
     assert event["payload"]["variables"]["df"]["dtypes"][0] == ["n", "int64"]
     assert "Rome" not in json.dumps(event)
     assert "secret word" not in json.dumps(event)
-    assert MIME in nb.last[0]
+    assert RECORD_MIME in nb.last[0]

@@ -10,8 +10,8 @@ from helpers.scripts import calling
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
-from agent_nb.record.find import records
-from agent_nb.record.record import MIME, events_of
+from agent_nb.record.find import find_records
+from agent_nb.record.record import RECORD_MIME, events_of
 from agent_nb.wire.picture_size import size_of
 
 pytest.importorskip("matplotlib")
@@ -71,7 +71,7 @@ def outputs(path):
 
 
 def results(path):
-    ((_, record),) = records(read(path))
+    ((_, record),) = find_records(read(path))
     return [e for e in events_of(record) if e.type == "result"]
 
 
@@ -82,7 +82,7 @@ def page(path):
 def test_a_figure_stands_in_the_card_once_and_not_below_it(run):
     path = run(PLOT)
     (output,) = outputs(path)
-    assert MIME in output["data"]
+    assert RECORD_MIME in output["data"]
     (result,) = results(path)
     (picture,) = result.attachments
     assert result.content == "[figure 1: {}×{} pixels]\n".format(*size_of(picture))
@@ -142,7 +142,7 @@ def test_every_way_to_show_a_picture_is_one_picture_of_the_call(shown, name):
 
 def test_nothing_but_the_card_is_in_the_cell(shown):
     cell, _ = shown
-    assert [list(o["data"].keys() & {"image/png", MIME}) for o in cell] == [[MIME]]
+    assert [list(o["data"].keys() & {"image/png", RECORD_MIME}) for o in cell] == [[RECORD_MIME]]
 
 
 def test_a_picture_before_an_error_is_kept_with_the_error(shown):
@@ -236,7 +236,7 @@ def test_a_record_without_data_of_its_figure_is_compared_by_pixels(run, capsys):
 def test_no_secret_is_in_the_data_of_a_figure(run, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecretkeyofmine1234567890")
     path = run(TITLE, before="import os\nvalues = os.environ['OPENAI_API_KEY']")
-    assert "verysecret" not in json.dumps([r for _, r in records(read(path))])
+    assert "verysecret" not in json.dumps([r for _, r in find_records(read(path))])
 
 
 def test_one_plot_more_is_drift(run, capsys):
@@ -257,7 +257,7 @@ def test_a_changed_plot_goes_live_from_there(run):
     html = page(path)
     assert "returned something else than in the record: figure 1: " in html
     assert "line 1: y value 2 of 3 was 3, is 2" in html
-    (_, newest), *_ = sorted(records(read(path)), key=lambda found: -found[1]["started"])
+    (_, newest), *_ = sorted(find_records(read(path)), key=lambda found: -found[1]["started"])
     result, *_ = (e for e in events_of(newest) if e.type == "result")
     assert result.attachments != before
     assert base64.b64decode(result.attachments[0]["data"]).startswith(b"\x89PNG")
@@ -269,7 +269,7 @@ def test_a_figure_in_the_prompt_is_replayed_also_as_another_file(run, capsys):
         agent=AGENT.replace("Plot it.", "What is {{ fig }}?"),
     )
     assert "[fig: " in page(path)
-    ((_, record),) = records(read(path))
+    ((_, record),) = find_records(read(path))
     assert [len(e.attachments) for e in events_of(record) if e.type == "user"] == [1]
     assert main(["test", str(path)]) == 0
     changed(path, "import matplotlib", f"{OTHER_LEVEL}import matplotlib")

@@ -10,7 +10,7 @@ from agent_nb.notebook.files.folder_search import FolderSearch
 from agent_nb.notebook.files.library import NAMELESS, Library
 from agent_nb.notebook.identity import Cell
 from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.record import KEY
+from agent_nb.record.record import METADATA_KEY
 
 AGENT = "%%agent -m model\nhi"
 TEXT = content_hash("-m model", "hi")
@@ -27,7 +27,9 @@ def nameless(monkeypatch):
 def write(tmp_path):
     def write(name, *sources, shown=None, **metadata):
         outputs = (
-            [{"output_type": "display_data", "data": {}, "metadata": {KEY: shown}}] if shown else []
+            [{"output_type": "display_data", "data": {}, "metadata": {METADATA_KEY: shown}}]
+            if shown
+            else []
         )
         cells = [
             {"cell_type": "code", "id": f"c{n}", "source": s, "outputs": outputs}
@@ -55,7 +57,7 @@ def recorded(name):
         "events": [{"type": "run_start"}],
         "started": 1.0,
     }
-    return {KEY: {"version": 1, "runs": {"c0": [record]}}}
+    return {METADATA_KEY: {"version": 1, "runs": {"c0": [record]}}}
 
 
 def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):

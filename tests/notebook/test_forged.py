@@ -22,8 +22,8 @@ from helpers.paths import python_path
 from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import records
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records
 
 # a test executes some hundred cells at most
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
@@ -141,7 +141,7 @@ def in_lab(path, patch):
     patch.setenv("JPY_SESSION_NAME", str(path))
     lab = Lab(path)
     try:
-        for cell in load(path)["cells"]:
+        for cell in load_notebook(path)["cells"]:
             lab.run(cell)
     finally:
         lab.kernel.close()
@@ -228,7 +228,7 @@ def test_what_the_user_has_signed_is_still_there_afterwards(executed):
     _, path = executed("run", RUNNERS["run"])
     kept = {
         r["signature"]
-        for listed in records(load(path)).values()
+        for listed in group_records(load_notebook(path)).values()
         for r in listed
         if r.get("signature")
     }

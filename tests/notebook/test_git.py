@@ -15,9 +15,9 @@ from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
 from agent_nb.notebook.files.git import text
-from agent_nb.record.ipynb import load, source_of
-from agent_nb.record.notebook_file import lift, records
-from agent_nb.record.record import MIME, run_record
+from agent_nb.record.ipynb import load_notebook, source_of
+from agent_nb.record.notebook_file import group_records, lift_records
+from agent_nb.record.record import RECORD_MIME, run_record
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -50,7 +50,7 @@ def cell(name, *made, source="%%agent\nhi"):
     outputs = [
         {
             "output_type": "display_data",
-            "data": {"text/plain": "…", MIME: r},
+            "data": {"text/plain": "…", RECORD_MIME: r},
             "metadata": {"agent_nb": {"run": r["id"]}},
         }
         for r in made
@@ -67,7 +67,7 @@ def cell(name, *made, source="%%agent\nhi"):
 
 def write(path, *cells):
     nb = {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    lift(nb)
+    lift_records(nb)
     path.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
 
 
@@ -104,7 +104,7 @@ class Repository:
     def runs(self):
         return {
             name: [r["id"] for r in listed]
-            for name, listed in records(json.loads(self.notebook.read_text())).items()
+            for name, listed in group_records(json.loads(self.notebook.read_text())).items()
         }
 
 
@@ -213,7 +213,7 @@ def test_the_newest_execution_of_a_cell_is_shown_with_all_its_runs(tmp_path):
         for n in (2, 1)
     ]
     write(tmp_path / "n.ipynb", cell("a", *made), cell("b", *latest, made[0]))
-    shown = text(load(tmp_path / "n.ipynb"))
+    shown = text(load_notebook(tmp_path / "n.ipynb"))
     assert [line.strip() for line in shown.splitlines() if "Answer" in line or "New" in line] == [
         "Answer 2.",
         "New 1.",
@@ -237,7 +237,7 @@ def test_agents_that_ran_at_the_same_time_are_shown_one_after_the_other(tmp_path
     shown = []
     for order in ("abab", "bbaa", "abba"):
         write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls(*order))))
-        shown.append(text(load(tmp_path / "n.ipynb")))
+        shown.append(text(load_notebook(tmp_path / "n.ipynb")))
     assert shown[0] == shown[1] == shown[2]
     assert shown[0].index("said a") < shown[0].index("result helper") < shown[0].index("sub b")
 
@@ -252,13 +252,13 @@ def test_however_deep_a_record_says_that_agents_ran_it_is_shown(tmp_path):
         ]
         span = below[-200:]
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls)))
-    assert "\x1b" not in text(load(tmp_path / "n.ipynb"))
+    assert "\x1b" not in text(load_notebook(tmp_path / "n.ipynb"))
 
 
 def test_addresses_in_reprs_are_not_shown_and_other_numbers_are(tmp_path):
     result = Result(call_id="c", name="read", content="<object object at 0x7f12ab> 0x1F", turn=1)
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=(CALL[0], result))))
-    assert "<object object at 0x…> 0x1F" in text(load(tmp_path / "n.ipynb"))
+    assert "<object object at 0x…> 0x1F" in text(load_notebook(tmp_path / "n.ipynb"))
 
 
 def test_runs_of_both_sides_are_kept(repository):
@@ -332,7 +332,7 @@ def test_of_two_reruns_of_one_cell_the_newer_is_shown_and_both_are_kept(reposito
     repository.commit(cell("a", record("ours", started=3.0)))
     repository.git("merge", "-q", "other")
     nb = json.loads(repository.notebook.read_text())
-    assert [o["data"][MIME]["ref"] for o in nb["cells"][0]["outputs"]] == ["theirs"]
+    assert [o["data"][RECORD_MIME]["ref"] for o in nb["cells"][0]["outputs"]] == ["theirs"]
     assert repository.runs() == {"a": ["theirs", "ours"]}
 
 
@@ -349,14 +349,14 @@ def test_a_cell_that_both_branches_added_is_merged(repository):
 
 def test_what_either_side_has_forgotten_stays_forgotten(repository):
     def forget(run):
-        nb = load(repository.notebook)
+        nb = load_notebook(repository.notebook)
         shown = {
             "output_type": "display_data",
             "data": {"text/plain": "1 run forgotten."},
             "metadata": {"agent_nb": {"forget": [run]}},
         }
         nb["cells"][2]["outputs"] = [shown]
-        lift(nb)
+        lift_records(nb)
         nb["cells"][2]["outputs"] = []
         repository.notebook.write_text(json.dumps(nb, indent=1, sort_keys=True) + "\n")
         repository.git("commit", "-q", "-a", "-m", "x")
@@ -368,7 +368,7 @@ def test_what_either_side_has_forgotten_stays_forgotten(repository):
     forget("rb")
     repository.git("merge", "-q", "other")
     assert repository.runs() == {}
-    assert len(load(repository.notebook)["metadata"]["agent_nb"]["forgotten"]) == 2
+    assert len(load_notebook(repository.notebook)["metadata"]["agent_nb"]["forgotten"]) == 2
 
 
 @pytest.fixture
@@ -384,7 +384,7 @@ def conflict(repository):
 
 def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
     assert conflict.git("merge", "-q", "other", check=False).returncode != 0
-    nb = load(conflict.notebook)
+    nb = load_notebook(conflict.notebook)
     assert source_of(nb["cells"][0]) == "\n".join(
         ["%%agent", "<<<<<<< ours", "ours", "=======", "theirs", ">>>>>>> theirs", ""]
     )
@@ -417,7 +417,7 @@ def test_cells_that_both_branches_append_stand_one_after_the_other(repository, i
         cell("a", source=first), plain("z", "last"), cell("o", record("ro"), source="%%agent\nours")
     )
     repository.git("merge", "-q", "other")
-    nb = load(repository.notebook)
+    nb = load_notebook(repository.notebook)
     texts = ["top", first, "last", "%%agent\nours", "%%agent\ntheirs", "two"]
     assert [source_of(c) for c in nb["cells"]] == texts
     assert [r for listed in repository.runs().values() for r in listed] == ["ro", "rt"]
@@ -431,7 +431,7 @@ def test_a_removed_cell_that_the_other_side_changed_stays_as_a_conflict(reposito
     repository.git("checkout", "-q", "main")
     repository.commit(plain("a", "x = 1"), plain("b", "y = 2"), plain("c", "z = 1"))
     assert repository.git("merge", "-q", "other", check=False).returncode != 0
-    assert [source_of(c) for c in load(repository.notebook)["cells"]] == ["y = 2", "z = 1"]
+    assert [source_of(c) for c in load_notebook(repository.notebook)["cells"]] == ["y = 2", "z = 1"]
 
 
 def test_cells_that_one_side_moved_keep_the_edits_of_the_other(repository):
@@ -441,7 +441,11 @@ def test_cells_that_one_side_moved_keep_the_edits_of_the_other(repository):
     repository.git("checkout", "-q", "main")
     repository.commit(plain("a", "x = 2"), plain("b", "y = 1"), plain("c", "z = 1"))
     repository.git("merge", "-q", "other")
-    assert [source_of(c) for c in load(repository.notebook)["cells"]] == ["z = 1", "x = 2", "y = 1"]
+    assert [source_of(c) for c in load_notebook(repository.notebook)["cells"]] == [
+        "z = 1",
+        "x = 2",
+        "y = 1",
+    ]
 
 
 def test_values_that_both_sides_changed_are_named_and_ours_stays(repository):
@@ -453,7 +457,7 @@ def test_values_that_both_sides_changed_are_named_and_ours_stays(repository):
     done = repository.git("merge", "-q", "other", check=False)
     assert done.returncode != 0
     assert "cell a, metadata: both sides changed 'tags': ours stays" in done.stdout + done.stderr
-    assert load(repository.notebook)["cells"][0]["metadata"] == {"tags": ["o"], "more": 1}
+    assert load_notebook(repository.notebook)["cells"][0]["metadata"] == {"tags": ["o"], "more": 1}
 
 
 def test_a_file_with_conflict_markers_is_named_with_what_to_do(conflict, capsys):

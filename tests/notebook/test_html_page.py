@@ -12,7 +12,7 @@ from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import html_page as pages
 from agent_nb.notebook.files.html_page import displayed, page
-from agent_nb.record.record import KEY, MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
 from agent_nb.rows.recorded_runs import runs
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"plot" * 20).decode()
@@ -41,7 +41,10 @@ def output(data, **metadata):
 
 
 def card(name):
-    return output({MIME: {"version": 1, "ref": name}, "text/plain": "card"}, **{KEY: {"run": name}})
+    return output(
+        {RECORD_MIME: {"version": 1, "ref": name}, "text/plain": "card"},
+        **{METADATA_KEY: {"run": name}},
+    )
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def notebook(tmp_path):
             },
         ]
         path = tmp_path / "n.ipynb"
-        metadata = {KEY: {"version": 1, "runs": {"c1": listed}}}
+        metadata = {METADATA_KEY: {"version": 1, "runs": {"c1": listed}}}
         path.write_text(
             json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
         )
@@ -168,7 +171,11 @@ def test_output_too_large_for_the_page_is_counted(notebook, monkeypatch):
 
 @pytest.mark.parametrize(
     "outputs",
-    [[None, 5, {}], [{"data": [], "metadata": 3}], [{"data": {MIME: 4}, "metadata": {KEY: "x"}}]],
+    [
+        [None, 5, {}],
+        [{"data": [], "metadata": 3}],
+        [{"data": {RECORD_MIME: 4}, "metadata": {METADATA_KEY: "x"}}],
+    ],
 )
 def test_a_broken_notebook_becomes_a_page_without_plots(notebook, outputs):
     path = notebook(card("r1"))

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
+from agent_nb.record.ipynb import load_notebook
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -38,7 +38,7 @@ def write(tmp_path):
 def recorded(path):
     """Return the places of the recorded runs, by cell."""
     assert main(["run", "--live", "--inplace", str(path)]) == 0
-    runs = load(path)["metadata"]["agent_nb"]["runs"]
+    runs = load_notebook(path)["metadata"]["agent_nb"]["runs"]
     return {cell: sorted(r.get("ordinal", 0) for r in listed) for cell, listed in runs.items()}
 
 

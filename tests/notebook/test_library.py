@@ -10,7 +10,7 @@ from agent_nb.notebook.files import library as module
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.identity import Cell
 from agent_nb.record.record import record_hash, run_record
-from agent_nb.record.signing import sign
+from agent_nb.record.signing import sign_record
 
 
 def record(run, cell, prompt, started):
@@ -90,9 +90,9 @@ def secret(tmp_path, monkeypatch):
 
 def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
     runs = {
-        "a": [sign(A, secret)],
+        "a": [sign_record(A, secret)],
         "b": [B],
-        "c": [sign(record("r3", "c", "three", 3.0), b"somebody else")],
+        "c": [sign_record(record("r3", "c", "three", 3.0), b"somebody else")],
     }
     assert said("abcd", runs, foreign=True) == [
         ("a", "one", False),
@@ -104,13 +104,13 @@ def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
 @pytest.mark.parametrize("started", [3.0, 9e9, float("nan"), "9e9", True, 10**400])
 def test_a_record_of_the_user_counts_before_newer_ones_of_others(said, secret, started):
     forged = record("r3", "a", "forged", started)
-    for listed in ([sign(A, secret), forged], [forged, sign(A, secret)]):
+    for listed in ([sign_record(A, secret), forged], [forged, sign_record(A, secret)]):
         assert said("ab", {"a": listed}, foreign=True) == [("a", "one", False)]
 
 
 def test_a_record_that_was_changed_says_nothing(said, secret):
     """A record whose hash does not fit adds no turn."""
-    changed = {**sign(A, secret), "events": record("r1", "a", "changed", 1.0)["events"]}
+    changed = {**sign_record(A, secret), "events": record("r1", "a", "changed", 1.0)["events"]}
     assert said("ab", {"a": [changed]}) == []
     assert said("ab", {"a": [{**B, "hash": ""}, {**B, "hash": B["hash"][:-1]}, changed]}) == []
 
@@ -146,15 +146,15 @@ class TestOfACell:
     def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
         forged, mine, old = (
             record("forged", "a", "x", 9.0),
-            sign(record("mine", "a", "x", 5.0), SECRET),
-            sign(A, SECRET),
+            sign_record(record("mine", "a", "x", 5.0), SECRET),
+            sign_record(A, SECRET),
         )
         found = library(forged, old, record("future", "a", "x", 9e9), mine)
         found.keep("a", record("here", "a", "x", 2.0))
         assert self.ids(found) == ["here", "mine", "r1", "forged", "future"]
 
     def test_of_two_records_of_one_id_the_users_counts(self, library):
-        forged, mine = record("r1", "a", "forged", 9.0), sign(A, SECRET)
+        forged, mine = record("r1", "a", "forged", 9.0), sign_record(A, SECRET)
         found = library(forged, mine)
         assert found.of(Cell(key="a", id="a")) == [mine]
 
@@ -162,7 +162,7 @@ class TestOfACell:
         found = library()
         found.keep("a", B)
         assert found.owns(B)
-        assert found.owns(sign(A, SECRET))
+        assert found.owns(sign_record(A, SECRET))
         assert not found.owns(A)
         assert not found.owns({**A, "id": "r2"})
 

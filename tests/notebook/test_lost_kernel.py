@@ -25,9 +25,9 @@ from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.files.recovery import recover
 from agent_nb.record import journal_recovery
-from agent_nb.record.record import KEY, MIME, VERSION, log_of
+from agent_nb.record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, log_of
 from agent_nb.record.signing import user_key
-from agent_nb.record.verify import check
+from agent_nb.record.verify import check_record
 
 pytestmark = [
     pytest.mark.kernel,
@@ -174,13 +174,15 @@ def bare(event):
 
 def found():
     """The journals on disk, by the ids of their runs."""
-    return {f.header.run: f for f in journal_recovery.recoverable()}
+    return {f.header.run: f for f in journal_recovery.list_recoverable_runs()}
 
 
 def test_everything_logged_before_the_last_100_ms_is_in_the_journal(lost):
     journals = found()
     for one in lost:
-        written = [bare(event) for event in journal_recovery.read(journals[one.run].path)[1]]
+        written = [
+            bare(event) for event in journal_recovery.read_journal(journals[one.run].path)[1]
+        ]
         due = [event for left, event in one.logged if left > BEFORE]
         assert written[: len(due)] == due
     print(figures(lost, journals))
@@ -192,7 +194,7 @@ def figures(lost, journals):
     """
     last = Counter(json.loads(one.logged[-1][1])["type"] for one in lost)
     logged = sum(len(one.logged) for one in lost)
-    written = sum(len(journal_recovery.read(journals[one.run].path)[1]) for one in lost)
+    written = sum(len(journal_recovery.read_journal(journals[one.run].path)[1]) for one in lost)
     return f"\n{len(lost)} kernels killed, {logged} events logged, {logged - written} not in a journal, last: {dict(last)}"
 
 
@@ -201,8 +203,10 @@ def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
     for one in lost:
         assert (journals[one.run].status, journals[one.run].header.cell) == ("lost", one.cell)
         log, record = recover(journals[one.run], Library({}))
-        assert check(record, key=user_key()) == []
-        assert not list(validator.iter_errors({"version": VERSION, "runs": {one.cell: [record]}}))
+        assert check_record(record, key=user_key()) == []
+        assert not list(
+            validator.iter_errors({"version": METADATA_VERSION, "runs": {one.cell: [record]}})
+        )
         assert [event.seq for event in log] == list(range(1, len(log) + 1))
         assert [(e.type, e.status) for e in log if e.type == "end" and not e.span] == [
             ("end", "interrupted")
@@ -241,6 +245,6 @@ def test_the_next_kernel_lists_and_recovers_all_of_them(lost, kernel_type, tmp_p
     finally:
         kernel.close()
     assert status == "ok"
-    recovered = {s["data"][MIME]["id"]: s for s in shown.values()}
+    recovered = {s["data"][RECORD_MIME]["id"]: s for s in shown.values()}
     assert recovered.keys() == {one.run for one in lost}
-    assert {s["metadata"][KEY]["status"] for s in recovered.values()} == {"interrupted"}
+    assert {s["metadata"][METADATA_KEY]["status"] for s in recovered.values()} == {"interrupted"}

@@ -12,7 +12,7 @@ from agent_nb.errors import ModelError
 from agent_nb.events.mapped import is_map
 from agent_nb.models.script_turn import Case, turn_of
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.record.record import KEY, record_hash
+from agent_nb.record.record import METADATA_KEY, record_hash
 from agent_nb.rows.recorded_runs import Runs
 
 ASK = "Classify {{ text }}"
@@ -143,7 +143,7 @@ def test_run_again_the_record_is_played_byte_by_byte_and_the_frame_is_made_of_it
     assert (second.id, list(second.log)) == (first.id, list(first.log))
     pd.testing.assert_frame_equal(nb.shell.user_ns["out"], out)
     assert {r.origin for r in nb.shell.user_ns["_map"].results} == {"record"}
-    assert nb.last[1][KEY]["replayed"] is True
+    assert nb.last[1][METADATA_KEY]["replayed"] is True
 
 
 def test_the_record_replays_without_the_model_after_a_restart(nb, model, df, monkeypatch):
@@ -285,7 +285,7 @@ def test_a_large_map_replays_from_its_store_and_without_it_names_the_rows(
         nb.cell(ASK, line, sent=sent)
         pd.testing.assert_frame_equal(nb.shell.user_ns.pop("out"), out)
         assert nb.record == record
-        assert nb.last[1][KEY]["replayed"] is True
+        assert nb.last[1][METADATA_KEY]["replayed"] is True
     path.unlink()
     nb.restart()
     lost = (

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agent_nb.record.record import MIME
+from agent_nb.record.record import RECORD_MIME
 
 pytestmark = pytest.mark.kernel
 SETUP = """
@@ -61,7 +61,7 @@ def test_an_interrupt_stops_the_map_and_the_cell_and_keeps_the_rows_so_far(ready
     (page,) = (each["data"] for each in shown.values())
     if not code.startswith("async"):  # code that iterates shows rows, no card
         assert "2 of 4 rows answered  1 stopped  1 not asked" in page["text/plain"]
-        assert page[MIME]["status"] == "interrupted"
+        assert page[RECORD_MIME]["status"] == "interrupted"
         assert ready.run("print(_agent.log is _map.log)")[1].strip() == "True"
     said = ready.run(STATES)[1].strip()
     assert said == "['ok', 'ok', 'interrupted', 'pending'] ['ONE', 'TWO', '', '']"
@@ -81,7 +81,7 @@ def test_an_awaited_map_is_shown_recorded_and_left_in_map(ready):
     assert status == "ok", said
     (page,) = (each["data"] for each in shown.values())
     assert "2 of 2 rows answered" in page["text/plain"]
-    assert page[MIME]["cell"] == "a"
+    assert page[RECORD_MIME]["cell"] == "a"
     code = "print(frame.equals(_map.frame), [r.answer for r in _map.runs], _map.log is _agent.log)"
     assert ready.run(code)[1].strip() == "True ['ONE', 'TWO'] True"
 
@@ -91,4 +91,4 @@ def test_rows_are_given_as_they_finish(ready):
     status, said, shown = ready.run(code, cell="i")
     assert (status, said.strip()) == ("ok", "[(0, 'ONE', 'one'), (1, 'TWO', 'two')]")
     (record,) = (each["data"] for each in shown.values())  # alone: code that iterates shows rows
-    assert json.dumps(record[MIME])
+    assert json.dumps(record[RECORD_MIME])

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from agent_nb import Scripted
-from agent_nb.record.record import KEY
-from agent_nb.record.signing import sign
+from agent_nb.record.record import METADATA_KEY
+from agent_nb.record.signing import sign_record
 from agent_nb.rows.map.known_rows.stored import stores_folder
 
 ASK = "Classify {{ text }}"
@@ -136,10 +136,15 @@ def test_the_record_of_a_stranger_removes_no_rows(nb, model, tmp_path, monkeypat
     nb.restart()
     path = tmp_path / "n.ipynb"
     cell = {"cell_type": "code", "id": "c2", "source": "", "metadata": {}, "outputs": []}
-    foreign = {"version": 1, "runs": {"c2": [sign(record, b"a stranger")]}}
+    foreign = {"version": 1, "runs": {"c2": [sign_record(record, b"a stranger")]}}
     path.write_text(
         json.dumps(
-            {"cells": [cell], "metadata": {KEY: foreign}, "nbformat": 4, "nbformat_minor": 5}
+            {
+                "cells": [cell],
+                "metadata": {METADATA_KEY: foreign},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            }
         )
     )
     monkeypatch.setenv("JPY_SESSION_NAME", str(path))

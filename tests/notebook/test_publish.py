@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from agent_nb.notebook.cell import publish
-from agent_nb.record.notebook_file import lift
-from agent_nb.record.record import KEY, MIME
+from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME
 from agent_nb.tools.results import success
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
 FORGED = {"id": "forged", "events": [{"type": "end", "status": "ok"}]}
-SHOWN = {"text/plain": "shown", MIME: FORGED}
-MARKED = {KEY: {"run": "forged", "forget": ["r1"]}, "isolated": True}
+SHOWN = {"text/plain": "shown", RECORD_MIME: FORGED}
+MARKED = {METADATA_KEY: {"run": "forged", "forget": ["r1"]}, "isolated": True}
 SETUP = f"""
 %load_ext agent_nb
 from agent_nb import Scripted, tool
@@ -78,9 +78,11 @@ def lifted(shown):
         "outputs": copy.deepcopy(outputs(shown)),
     }
     nb = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    lift(nb)
+    lift_records(nb)
     return {
-        r["id"] for listed in nb["metadata"].get(KEY, {}).get("runs", {}).values() for r in listed
+        r["id"]
+        for listed in nb["metadata"].get(METADATA_KEY, {}).get("runs", {}).values()
+        for r in listed
     }
 
 
@@ -91,7 +93,9 @@ def test_what_a_tool_displays_carries_nothing_of_ours(prepared, tool):
     theirs = [c for c in shown.values() if c["data"].get("text/plain") == "shown"]
     assert theirs, shown
     assert all(
-        MIME not in c["data"] and KEY not in c["metadata"] and c["metadata"].get("isolated")
+        RECORD_MIME not in c["data"]
+        and METADATA_KEY not in c["metadata"]
+        and c["metadata"].get("isolated")
         for c in theirs
     )
     assert "forged" not in lifted(shown)
@@ -105,7 +109,8 @@ def test_nor_does_what_the_code_of_a_model_displays(prepared, code):
     )
     assert status == "ok"
     assert all(
-        c["data"].get(MIME, {}).get("id") != "forged" and "forget" not in c["metadata"].get(KEY, {})
+        c["data"].get(RECORD_MIME, {}).get("id") != "forged"
+        and "forget" not in c["metadata"].get(METADATA_KEY, {})
         for c in shown.values()
     )
     assert len(lifted(shown)) == 1
@@ -169,4 +174,4 @@ def test_the_display_of_a_tools_outcome_holds_static_kinds_only():
         "text/plain": "shown",
         "text/html": "<b>x</b>",
     }
-    assert success(Outcome("ok", "x", {MIME: FORGED})).display is None
+    assert success(Outcome("ok", "x", {RECORD_MIME: FORGED})).display is None

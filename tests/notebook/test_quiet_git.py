@@ -10,8 +10,8 @@ import pytest
 
 import agent_nb
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import records
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records
 
 pytestmark = [
     pytest.mark.kernel,
@@ -153,7 +153,7 @@ def repository(recorded, tmp_path):
 
 def with_cell(name, source, base):
     """Return the text of `base` with one cell rerun, as it ran in `source`."""
-    nb, ran = load(base), load(source)
+    nb, ran = load_notebook(base), load_notebook(source)
     for place, cell in enumerate(ran["cells"]):
         if cell["id"] == name:
             nb["cells"][place] = cell
@@ -176,7 +176,7 @@ def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
 
 
 def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
-    nb = load(repository.path)
+    nb = load_notebook(repository.path)
     for cell in nb["cells"]:
         cell["outputs"] = []
     repository.path.write_text(json.dumps(nb))
@@ -188,27 +188,32 @@ def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
 
 
 def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(repository):
-    nb = load(repository.path)
+    nb = load_notebook(repository.path)
     before = {cell["id"]: json.dumps(cell, sort_keys=True) for cell in nb["cells"]}
     nb["cells"][4]["source"] = ["%%agent -c aside -m three\n", "Say three again."]
     repository.commit(json.dumps(nb, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
     repository.run()
     after = {
-        cell["id"]: json.dumps(cell, sort_keys=True) for cell in load(repository.path)["cells"]
+        cell["id"]: json.dumps(cell, sort_keys=True)
+        for cell in load_notebook(repository.path)["cells"]
     }
     # `auto` runs Python code live
     assert {name for name in after if after[name] != before[name]} == {"three", "four", "loop"}
-    assert not any("execution" in cell["metadata"] for cell in load(repository.path)["cells"])
+    assert not any(
+        "execution" in cell["metadata"] for cell in load_notebook(repository.path)["cells"]
+    )
     assert repository.path.read_text().startswith('{\n  "cells"')
 
 
 def test_what_options_change_of_the_view_of_a_replay_is_written(repository):
-    nb = load(repository.path)
+    nb = load_notebook(repository.path)
     nb["cells"][1]["source"] = ["%%agent -m one --thoughts hide\n", "Say one."]
     repository.path.write_text(json.dumps(nb))
     repository.run(*REPLAY)
-    assert "replayed, recorded" in json.dumps(load(repository.path)["cells"][1]["outputs"])
-    assert "replayed, recorded" not in json.dumps(load(repository.path)["cells"][3]["outputs"])
+    assert "replayed, recorded" in json.dumps(load_notebook(repository.path)["cells"][1]["outputs"])
+    assert "replayed, recorded" not in json.dumps(
+        load_notebook(repository.path)["cells"][3]["outputs"]
+    )
 
 
 def test_a_live_rerun_with_the_same_answers_has_no_lines_in_the_diff(repository):
@@ -229,7 +234,7 @@ def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass
 ):
     repository.branch(with_cell("four", theirs, recorded), with_cell("two", ours, recorded))
     repository.git("merge", "-q", "other")
-    merged = records(load(repository.path))
+    merged = group_records(load_notebook(repository.path))
     assert {name: len(listed) for name, listed in merged.items()} == {
         "one": 1,
         "two": 2,
@@ -238,10 +243,10 @@ def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass
         "loop": 3,
         "six": 1,
     }
-    cells = {cell["id"]: cell for cell in load(repository.path)["cells"]}
+    cells = {cell["id"]: cell for cell in load_notebook(repository.path)["cells"]}
     assert [cells[name]["outputs"] for name in ("two", "four")] == [
-        load(ours)["cells"][3]["outputs"],
-        load(theirs)["cells"][5]["outputs"],
+        load_notebook(ours)["cells"][3]["outputs"],
+        load_notebook(theirs)["cells"][5]["outputs"],
     ]
     code, said = repository.tested(capsys)
     assert code == 0, said
@@ -282,8 +287,8 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     repository.commit(with_cell("two", ours, recorded))
     repository.git("stash", "pop", "-q")
     assert (
-        len(records(load(repository.path))["two"])
-        == len(records(load(repository.path))["four"])
+        len(group_records(load_notebook(repository.path))["two"])
+        == len(group_records(load_notebook(repository.path))["four"])
         == 2
     )
     repository.git("checkout", "-q", "--", ".")
@@ -293,8 +298,8 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     code, said = repository.tested(capsys)
     assert code == 0, said
     assert (
-        len(records(load(repository.path))["two"])
-        == len(records(load(repository.path))["four"])
+        len(group_records(load_notebook(repository.path))["two"])
+        == len(group_records(load_notebook(repository.path))["four"])
         == 2
     )
 
@@ -311,4 +316,4 @@ def test_where_commits_hold_no_records_a_live_rerun_keeps_them_in_the_file_alone
     code, said = repository.tested(capsys)
     assert code == 0, said
     repository.commit(ours.read_text())
-    assert len(records(load(repository.path))["two"]) == 2
+    assert len(group_records(load_notebook(repository.path))["two"]) == 2

@@ -17,9 +17,9 @@ from agent_nb.host import launch
 from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal, journal_recovery
-from agent_nb.record.notebook_file import lift
-from agent_nb.record.record import KEY, MIME, events_of, record_hash
-from agent_nb.record.signing import sign, signed_by, user_key
+from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, record_hash
+from agent_nb.record.signing import sign_record, signed_by, user_key
 
 CALL = calling("python", code="base + 2")
 
@@ -40,7 +40,7 @@ def test_an_unchanged_cell_is_replayed(nb):
     assert (second.id, second.answer) == (first.id, "one")
     assert list(second.log) == list(first.log)
     assert nb.record == record
-    assert nb.last[1][KEY]["replayed"] is True
+    assert nb.last[1][METADATA_KEY]["replayed"] is True
     assert "replayed" in nb.last[0]["text/plain"]
 
 
@@ -70,7 +70,7 @@ def test_a_replay_inserts_no_cell_although_one_is_chosen(nb, monkeypatch):
 def test_a_cell_that_asks_for_it_or_has_changed_goes_live(nb, line):
     nb.cell("hi", model=Once(["one", "two"]))
     assert nb.cell("hi", line=line).answer == "two"
-    assert "replayed" not in nb.last[1][KEY]
+    assert "replayed" not in nb.last[1][METADATA_KEY]
 
 
 def test_a_changed_prompt_goes_live(nb):
@@ -189,7 +189,10 @@ class TestWhoDecides:
         path = tmp_path / "n.ipynb"
         path.write_text(
             json.dumps(
-                {"cells": [cell], "metadata": {KEY: {"version": 1, "runs": {"c1": [nb.record]}}}}
+                {
+                    "cells": [cell],
+                    "metadata": {METADATA_KEY: {"version": 1, "runs": {"c1": [nb.record]}}},
+                }
             )
         )
         nb.restart()
@@ -215,22 +218,22 @@ def test_records_that_the_runner_sends_are_played(nb):
 
 def test_a_record_without_option_keeps_nothing(nb):
     nb.cell("hi", line="-m model --no-record", model=Once(["one", "two"]))
-    assert MIME not in nb.last[0]
-    assert journal.journals() == []
+    assert RECORD_MIME not in nb.last[0]
+    assert journal.list_journals() == []
     assert nb.cell("hi", line="-m model --no-record").answer == "two"
 
 
 def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
-    (path,) = journal.journals()
-    assert list(journal_recovery.recover(path)) == list(run.log)
+    (path,) = journal.list_journals()
+    assert list(journal_recovery.recover_log(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):
     nb.cell("hi", model=Once(["one"]))
     nb.cell("hi")
-    assert len(journal.journals()) == 1
+    assert len(journal.list_journals()) == 1
 
 
 class TestConversations:
@@ -331,7 +334,7 @@ class TestKernelCalls:
         record = nb.record
         nb.shell.user_ns["base"] = 41
         run = nb.cell("go", line=f"{self.LINE} --rerun replay")
-        drift = nb.last[1][KEY]["drift"]
+        drift = nb.last[1][METADATA_KEY]["drift"]
         assert (drift["name"], drift["recorded"], drift["fresh"]) == ("python", "42", "43")
         assert run.answer == "It is 42."
         assert nb.record == record
@@ -339,7 +342,7 @@ class TestKernelCalls:
 
     def test_foreign_code_needs_trust(self, nb):
         nb.cell("go", line=self.LINE, model=Once([CALL, "done"]), base=40)
-        foreign = sign({**nb.record, "id": "foreign"}, b"somebody else")
+        foreign = sign_record({**nb.record, "id": "foreign"}, b"somebody else")
         nb.command("forget all")
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:
@@ -383,7 +386,9 @@ class TestForeignTurns:
             runs = {cell: [record] for cell, record in records.items()}
             path = tmp_path / "n.ipynb"
             path.write_text(
-                json.dumps({"cells": code, "metadata": {KEY: {"version": 1, "runs": runs}}})
+                json.dumps(
+                    {"cells": code, "metadata": {METADATA_KEY: {"version": 1, "runs": runs}}}
+                )
             )
             monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
             nb.restart()
@@ -440,7 +445,7 @@ class TestForeignTurns:
         assert kinds.index("foreign_turns") < kinds.index("llm")
         assert words in nb.last[0]["text/plain"].splitlines()[0]
 
-    @pytest.mark.parametrize("forge", [lambda r: r, lambda r: sign(r, user_key())])
+    @pytest.mark.parametrize("forge", [lambda r: r, lambda r: sign_record(r, user_key())])
     def test_the_users_own_are_not_named(self, opened, forge):
         nb = opened(forge)
         assert self.named(nb.cell("ho!", cell="c2")) == []
@@ -515,11 +520,11 @@ class TestFile:
         """
         made = []
         for cell, line, body in cells:
-            numbers = {KEY: {"run": self.records[cell]["id"]}}
+            numbers = {METADATA_KEY: {"run": self.records[cell]["id"]}}
             outputs = [
                 {
                     "output_type": "display_data",
-                    "data": {MIME: self.records[cell]},
+                    "data": {RECORD_MIME: self.records[cell]},
                     "metadata": numbers,
                 }
             ]
@@ -533,7 +538,7 @@ class TestFile:
                 }
             )
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
-        lift(notebook)
+        lift_records(notebook)
         path.write_text(json.dumps(notebook))
         return notebook
 
@@ -657,13 +662,13 @@ class TestFile:
 
     def test_a_forgotten_run_leaves_the_file_with_the_next_save(self, nb, path):
         nb.command("forget c1")
-        ids = nb.last[1][KEY]["forget"]
+        ids = nb.last[1][METADATA_KEY]["forget"]
         assert ids == [self.records["c1"]["id"]]
         notebook = json.loads(path.read_text())
         mark = {
             "output_type": "display_data",
             "data": {"text/plain": "x"},
-            "metadata": {KEY: {"forget": ids}},
+            "metadata": {METADATA_KEY: {"forget": ids}},
         }
         notebook["cells"].append(
             {
@@ -674,8 +679,8 @@ class TestFile:
                 "outputs": [mark],
             }
         )
-        lift(notebook, json.loads(path.read_text())["metadata"][KEY])
-        assert list(notebook["metadata"][KEY]["runs"]) == ["c2"]
+        lift_records(notebook, json.loads(path.read_text())["metadata"][METADATA_KEY])
+        assert list(notebook["metadata"][METADATA_KEY]["runs"]) == ["c2"]
         assert ids[0] not in json.dumps(
             [o["data"] for c in notebook["cells"] for o in c["outputs"]]
         )
@@ -699,7 +704,7 @@ class TestLost:
         return files
 
     def save(self, path, runs):
-        metadata = {KEY: {"version": 1, "runs": runs}}
+        metadata = {METADATA_KEY: {"version": 1, "runs": runs}}
         path.write_text(
             json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": []})
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.scripts import calling
 
-from agent_nb.record.record import BUTTON, KEY, LIVE, MIME
+from agent_nb.record.record import BUTTON_KEY, LIVE_KEY, METADATA_KEY, RECORD_MIME
 
 NUMBERS = itertools.count(1)
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
@@ -128,12 +128,16 @@ class Front:
         return next(
             content
             for _, content in reversed(self.shown)
-            if BUTTON not in content["metadata"].get(KEY, {})
+            if BUTTON_KEY not in content["metadata"].get(METADATA_KEY, {})
         )
 
     def static(self):
         """Whether the last display is the static bundle of a live run."""
-        return bool(self.shown) and MIME in self.last["data"] and WIDGET not in self.last["data"]
+        return (
+            bool(self.shown)
+            and RECORD_MIME in self.last["data"]
+            and WIDGET not in self.last["data"]
+        )
 
 
 OTHERS = [
@@ -173,7 +177,7 @@ def buttons(front):
     return [
         (c["transient"]["display_id"], c["data"])
         for _, c in front.shown
-        if BUTTON in c["metadata"].get(KEY, {})
+        if BUTTON_KEY in c["metadata"].get(METADATA_KEY, {})
     ]
 
 
@@ -181,7 +185,7 @@ def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(fro
     replayed(front, ["one", "two"])
     assert "one" in front.last["data"]["text/plain"]
     assert "replayed, recorded" in front.last["data"]["text/html"]
-    assert LIVE not in front.last["metadata"][KEY]
+    assert LIVE_KEY not in front.last["metadata"][METADATA_KEY]
     [(display, data)] = buttons(front)
     assert display != front.last["transient"]["display_id"]
     assert list(data) == [WIDGET]
@@ -189,13 +193,13 @@ def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(fro
 
 def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
     replayed(front, ["one", "two", "three"])
-    before, display = front.last["data"][MIME]["id"], front.last["transient"]["display_id"]
+    before, display = front.last["data"][RECORD_MIME]["id"], front.last["transient"]["display_id"]
     front.press("↻ Run live")
     front.hear(lambda: front.static() and "two" in front.last["data"]["text/plain"])
     assert front.last["transient"]["display_id"] == display
     assert [data for _, data in buttons(front)][1:] == [{}]
-    assert front.last["data"][MIME]["id"] != before
-    assert "replayed" not in front.last["metadata"][KEY]
+    assert front.last["data"][RECORD_MIME]["id"] != before
+    assert "replayed" not in front.last["metadata"][METADATA_KEY]
     front.cell(
         f"s = get_ipython().magics_manager.registry['AgentMagics'].session.conversations[{front.name!r}]"
     )
@@ -242,7 +246,9 @@ def test_a_live_run_by_button_can_be_stopped(front):
     old = set(front.buttons)
     front.press("↻ Run live")
     front.press("■ Stop", but=old)
-    front.hear(lambda: front.static() and front.last["metadata"][KEY]["status"] == "interrupted")
+    front.hear(
+        lambda: front.static() and front.last["metadata"][METADATA_KEY]["status"] == "interrupted"
+    )
 
 
 def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
@@ -256,7 +262,9 @@ def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     front.hear(lambda: front.button("■ Stop", old))
     behind = front.send("behind = True")
     front.press("■ Stop", but=old)
-    front.hear(lambda: front.static() and front.last["metadata"][KEY]["status"] == "interrupted")
+    front.hear(
+        lambda: front.static() and front.last["metadata"][METADATA_KEY]["status"] == "interrupted"
+    )
     assert front.reply(behind) == ("aborted" if held_up else "ok")
     assert front.reply(front.cell("print('alive')")) == "ok"
     assert "stopped (" not in front.text

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from agent_nb.cli.main import main
-from agent_nb.record.ipynb import load
-from agent_nb.record.notebook_file import records
+from agent_nb.record.ipynb import load_notebook
+from agent_nb.record.notebook_file import group_records
 from agent_nb.record.record import record_hash
-from agent_nb.record.signing import sign, user_key
+from agent_nb.record.signing import sign_record, user_key
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -127,7 +127,7 @@ def recorded(tmp_path):
 
 
 def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
-    [record] = records(load(recorded))["c1"]
+    [record] = group_records(load_notebook(recorded))["c1"]
     assert record["events"][0]["settings"]["shared"] is True
     capsys.readouterr()
     assert main(["test", str(recorded)]) == 0, capsys.readouterr().out
@@ -135,8 +135,8 @@ def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
 
 def test_an_older_record_replays_with_its_own(recorded, capsys):
     """Such a record does not say it; its code ran in names of the run and saw no `base`."""
-    nb = load(recorded)
-    [record] = records(nb)["c1"]
+    nb = load_notebook(recorded)
+    [record] = group_records(nb)["c1"]
     events = copy.deepcopy(list(record["events"]))
     del events[0]["settings"]["shared"]
     [place] = [n for n, event in enumerate(events) if event["type"] == "result"]
@@ -144,7 +144,7 @@ def test_an_older_record_replays_with_its_own(recorded, capsys):
     events[place]["status"] = "error"
     older = {k: v for k, v in record.items() if k not in ("hash", "signature")} | {"events": events}
     older["hash"] = record_hash({**older, "hash": record["hash"]})
-    nb["metadata"]["agent_nb"]["runs"]["c1"] = [sign(older, user_key())]
+    nb["metadata"]["agent_nb"]["runs"]["c1"] = [sign_record(older, user_key())]
     nb["cells"][2]["source"] = "print('found' in globals())"
     recorded.write_text(json.dumps(nb))
     capsys.readouterr()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.record.record import MIME
+from agent_nb.record.record import RECORD_MIME
 from agent_nb.view.visible import output
 
 SETUP = """
@@ -53,8 +53,8 @@ def test_an_awaited_run_is_shown_as_it_stays_with_its_record_once(ready):
     assert status == "ok", said
     (display,) = shown.values()
     assert "<strong>there</strong>" in display["data"]["text/html"]
-    assert display["data"][MIME]["cell"] == "one"
-    assert display["data"][MIME]["signature"]
+    assert display["data"][RECORD_MIME]["cell"] == "one"
+    assert display["data"][RECORD_MIME]["signature"]
     assert ready.run("print(run is _agent, run.cell, len(run.log))")[1].split()[:2] == [
         "True",
         "one",
@@ -83,7 +83,7 @@ def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_l
     assert "_wait" not in said
     (display,) = shown.values()
     assert "bad key" in display["data"]["text/html"]
-    assert display["data"][MIME]["status"] == "error"
+    assert display["data"][RECORD_MIME]["status"] == "error"
     assert ready.run("print(_agent.status, _agent.cell)")[1].split() == ["error", "failed"]
 
 
@@ -91,7 +91,7 @@ def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_l
 def test_a_run_without_a_view_leaves_its_record_and_shows_nothing(ready):
     status, said, shown = ready.run("run = await Agent(Scripted(['Hello.']))('hi', view=None)")
     assert (status, said) == ("ok", "")
-    assert [set(display["data"]) for display in shown.values()] == [{MIME}]
+    assert [set(display["data"]) for display in shown.values()] == [{RECORD_MIME}]
 
 
 @pytest.mark.kernel

@@ -259,7 +259,9 @@ model = Model(wait)""")
 
 
 def journals(kernel):
-    return int(kernel.run("from agent_nb.record import journal\nprint(len(journal.journals()))")[1])
+    return int(
+        kernel.run("from agent_nb.record import journal\nprint(len(journal.list_journals()))")[1]
+    )
 
 
 def test_a_press_before_the_first_event_leaves_no_empty_log_and_no_journal(ready):

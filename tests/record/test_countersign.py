@@ -17,15 +17,15 @@ from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted
 from agent_nb.notebook.files import git
 from agent_nb.record.agent_cells import source_hash
-from agent_nb.record.countersign import SIGNATURES, merged, message
-from agent_nb.record.ipynb import load, save, source_of
-from agent_nb.record.notebook_file import lift, strip
-from agent_nb.record.ranking import ranked
-from agent_nb.record.record import KEY as OURS
+from agent_nb.record.countersign import SIGNATURES, merge_signatures, signed_message
+from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
+from agent_nb.record.notebook_file import lift_records, strip_records
+from agent_nb.record.ranking import rank_records
+from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.record import record_hash
 from agent_nb.record.recorded_calls import digest_calls
-from agent_nb.record.signers import NAMESPACE, path
-from agent_nb.record.ssh_signature import Signature, armored
+from agent_nb.record.signers import NAMESPACE, signers_file
+from agent_nb.record.ssh_signature import Signature, armor_signature
 
 pytest.importorskip("cryptography")
 pytestmark = pytest.mark.timeout(300)
@@ -101,15 +101,15 @@ def unsigned(made, notebook):
 
 
 def ours(file):
-    return load(file)["metadata"][OURS]
+    return load_notebook(file)["metadata"][OURS]
 
 
 def change(file, work):
     """Change a notebook: `work(notebook, our metadata, first agent cell, its record)`."""
-    nb = load(file)
+    nb = load_notebook(file)
     metadata = nb["metadata"][OURS]
     work(nb, metadata, nb["cells"][2], metadata["runs"]["cell3"][0])
-    save(nb, file)
+    save_notebook(nb, file)
 
 
 class TestTesting:
@@ -194,11 +194,11 @@ class TestTesting:
         change(notebook, forged)
         assert main(["test", str(notebook)]) == 0
         listed = ours(notebook)["runs"]["cell3"]
-        assert ranked(listed, b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
+        assert rank_records(listed, b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
 
 
 def signed_text(record, cell):
-    return message(record["hash"], source_hash(source_of(cell)), digest_calls(record)[0])
+    return signed_message(record["hash"], source_hash(source_of(cell)), digest_calls(record)[0])
 
 
 def another_record(nb, mine, cell, record):
@@ -214,12 +214,12 @@ def another_source(nb, mine, cell, record):
 
 def another_namespace(nb, mine, cell, record):
     said = signed_text(record, cell)
-    mine[SIGNATURES][record["hash"]] = armored(ANN.sign(said, "git"))
+    mine[SIGNATURES][record["hash"]] = armor_signature(ANN.sign(said, "git"))
 
 
 def a_namespace_written_over(nb, mine, cell, record):
     made = ANN.sign(signed_text(record, cell), "git")
-    mine[SIGNATURES][record["hash"]] = armored(
+    mine[SIGNATURES][record["hash"]] = armor_signature(
         Signature(made.key, NAMESPACE, made.algorithm, made.value)
     )
 
@@ -231,7 +231,7 @@ def cut_off(nb, mine, cell, record):
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
     made = BOB.sign(signed_text(record, cell), NAMESPACE)
-    mine[SIGNATURES][record["hash"]] = armored(
+    mine[SIGNATURES][record["hash"]] = armor_signature(
         Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
     )
 
@@ -410,7 +410,7 @@ class TestSigning:
     @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="OpenSSH is not installed")
     def test_openssh_verifies_a_signature_with_the_users_list(self, notebook, tmp_path):
         main(["trust", "add", "ann", public(ANN)])
-        metadata, cell = ours(notebook), load(notebook)["cells"][2]
+        metadata, cell = ours(notebook), load_notebook(notebook)["cells"][2]
         record = metadata["runs"]["cell3"][0]
         named, shown = record["hash"], digest_calls(record)[0]
         (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
@@ -419,7 +419,7 @@ class TestSigning:
             "-Y",
             "verify",
             "-f",
-            str(path()),
+            str(signers_file()),
             "-I",
             "ann",
             "-n",
@@ -445,18 +445,21 @@ class TestKeeping:
     """Saving keeps the signatures of the records that stay."""
 
     def test_a_front_end_that_loaded_the_notebook_before_does_not_erase_them(self, made):
-        loaded, signed = load(made.with_name("unsigned.ipynb")), load(made)["metadata"][OURS]
-        assert lift(loaded, signed)
+        loaded, signed = (
+            load_notebook(made.with_name("unsigned.ipynb")),
+            load_notebook(made)["metadata"][OURS],
+        )
+        assert lift_records(loaded, signed)
         assert loaded["metadata"][OURS][SIGNATURES] == signed[SIGNATURES]
 
     def test_a_front_end_that_has_them_keeps_them_where_the_file_is_new(self, made):
-        loaded = load(made)
+        loaded = load_notebook(made)
         before = loaded["metadata"][OURS][SIGNATURES]
-        assert lift(loaded, None)
+        assert lift_records(loaded, None)
         assert loaded["metadata"][OURS][SIGNATURES] == before
 
     def test_signatures_of_missing_records_and_invalid_ones_are_dropped(self, made):
-        nb = load(made)
+        nb = load_notebook(made)
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))
         del mine["runs"]["cell4"]
@@ -464,23 +467,23 @@ class TestKeeping:
             "sha256:2:unknown": mine[SIGNATURES][gone],
             kept: "junk" + mine[SIGNATURES][kept] + "junk",
         }
-        before = load(made)["metadata"][OURS][SIGNATURES][kept]
-        lift(nb, None)
+        before = load_notebook(made)["metadata"][OURS][SIGNATURES][kept]
+        lift_records(nb, None)
         assert nb["metadata"][OURS][SIGNATURES] == {kept: before}
 
     def test_the_last_one_leaves_no_empty_place(self, made):
-        nb = load(made)
+        nb = load_notebook(made)
         nb["metadata"][OURS]["runs"] = {}
-        lift(nb, None)
+        lift_records(nb, None)
         assert SIGNATURES not in nb["metadata"][OURS]
 
     def test_clearing_outputs_keeps_them_and_strip_removes_them(self, made):
-        nb = load(made)
+        nb = load_notebook(made)
         for cell in nb["cells"]:
             cell["outputs"] = []
-        lift(nb, load(made)["metadata"][OURS])
+        lift_records(nb, load_notebook(made)["metadata"][OURS])
         assert len(nb["metadata"][OURS][SIGNATURES]) == 2
-        strip(nb)
+        strip_records(nb)
         assert OURS not in nb["metadata"]
 
     def test_a_merge_keeps_those_of_both_sides(self, made, tmp_path):
@@ -511,9 +514,10 @@ class TestKeeping:
 
     def test_a_flood_of_signatures_is_bounded(self):
         many = "".join(
-            armored(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64)) for n in range(99)
+            armor_signature(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64))
+            for n in range(99)
         )
-        found = merged({SIGNATURES: {"sha256:2:x": many}})["sha256:2:x"]
+        found = merge_signatures({SIGNATURES: {"sha256:2:x": many}})["sha256:2:x"]
         assert found.count("BEGIN") == 16
 
 

@@ -6,7 +6,7 @@ from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.record.diff import diff
+from agent_nb.record.diff import compare_runs
 
 
 def log(*events, run="r"):
@@ -20,7 +20,7 @@ BASE = (e.RunStart(model="m"), e.User(content="go"), CALL, RESULT, ANSWER, e.End
 
 
 def test_a_run_is_the_same_as_itself():
-    found = diff(log(*BASE), log(*BASE))
+    found = compare_runs(log(*BASE), log(*BASE))
     assert not found
     assert "the same" in str(found)
 
@@ -32,7 +32,7 @@ def test_ids_times_tokens_and_chunks_do_not_count(new_log):
         for x in other
         if x.type != "metric"
     ]
-    assert not diff(one, log(*shifted))
+    assert not compare_runs(one, log(*shifted))
 
 
 def test_call_ids_do_not_count():
@@ -40,11 +40,13 @@ def test_call_ids_do_not_count():
         msgspec.structs.replace(x, call_id="call_9") if x.type in ("call", "result") else x
         for x in BASE
     ]
-    assert not diff(log(*BASE), log(*other))
+    assert not compare_runs(log(*BASE), log(*other))
 
 
 def test_a_changed_answer_is_shown_line_by_line():
-    found = diff(log(*BASE), log(*BASE[:4], e.Respond(content="It says two.", turn=2), e.End()))
+    found = compare_runs(
+        log(*BASE), log(*BASE[:4], e.Respond(content="It says two.", turn=2), e.End())
+    )
     assert [(c.what, c.turn, c.head) for c in found.changes] == [("changed", 2, "answer")]
     assert "- It says one." in str(found)
     assert "+ It says two." in str(found)
@@ -52,14 +54,16 @@ def test_a_changed_answer_is_shown_line_by_line():
 
 def test_another_argument_is_a_changed_call():
     other = msgspec.structs.replace(CALL, args={"file": "b.txt"})
-    found = diff(log(*BASE), log(*BASE[:2], other, *BASE[3:]))
+    found = compare_runs(log(*BASE), log(*BASE[:2], other, *BASE[3:]))
     assert [(c.what, c.head, c.before, c.after) for c in found.changes] == [
         ("changed", "call read", "file = a.txt", "file = b.txt")
     ]
 
 
 def test_another_tool_is_a_removed_and_an_added_call():
-    found = diff(log(*BASE), log(*BASE[:2], msgspec.structs.replace(CALL, name="list"), *BASE[3:]))
+    found = compare_runs(
+        log(*BASE), log(*BASE[:2], msgspec.structs.replace(CALL, name="list"), *BASE[3:])
+    )
     assert [(c.what, c.head) for c in found.changes] == [
         ("removed", "call read"),
         ("added", "call list"),
@@ -68,12 +72,14 @@ def test_another_tool_is_a_removed_and_an_added_call():
 
 def test_a_call_more_does_not_misalign_the_rest():
     more = e.Call(call_id="c0", name="read", args={"file": "0"}, turn=1)
-    found = diff(log(*BASE), log(*BASE[:2], more, *BASE[2:]))
+    found = compare_runs(log(*BASE), log(*BASE[:2], more, *BASE[2:]))
     assert [(c.what, c.after) for c in found.changes] == [("added", "file = 0")]
 
 
 def test_a_turn_more_is_added():
-    found = diff(log(*BASE), log(*BASE[:5], e.Respond(content="And more.", turn=3), e.End()))
+    found = compare_runs(
+        log(*BASE), log(*BASE[:5], e.Respond(content="And more.", turn=3), e.End())
+    )
     assert [(c.what, c.turn) for c in found.changes] == [("added", 3)]
 
 
@@ -81,8 +87,10 @@ def test_results_are_compared_in_normal_form():
     def with_result(content):
         return log(*BASE[:3], msgspec.structs.replace(RESULT, content=content), *BASE[4:])
 
-    assert not diff(with_result("<f at 0x11> in 1.5 ms"), with_result("<f at 0x22> in 9.1 ms"))
-    assert diff(with_result({"a": 1}), with_result({"a": 2}))
+    assert not compare_runs(
+        with_result("<f at 0x11> in 1.5 ms"), with_result("<f at 0x22> in 9.1 ms")
+    )
+    assert compare_runs(with_result({"a": 1}), with_result({"a": 2}))
 
 
 @pytest.mark.parametrize(
@@ -102,16 +110,16 @@ def test_results_are_compared_in_normal_form():
     ],
 )
 def test_what_else_counts(change, head):
-    assert [c.head for c in diff(log(*BASE), log(*change(list(BASE)))).changes] == [head]
+    assert [c.head for c in compare_runs(log(*BASE), log(*change(list(BASE)))).changes] == [head]
 
 
 def test_the_report_names_the_runs_and_their_cells():
-    text = str(diff(log(*BASE, run="one"), log(*BASE[:5], run="two"), cells=("c1", "c2")))
+    text = str(compare_runs(log(*BASE, run="one"), log(*BASE[:5], run="two"), cells=("c1", "c2")))
     assert "one (cell c1) → two (cell c2): 1 difference" in text
 
 
 def test_the_report_has_no_control_characters():
-    found = diff(
+    found = compare_runs(
         log(*BASE), log(*BASE[:4], e.Respond(content="\x1b[2Jgone \u202e", turn=2), e.End())
     )
     assert "\x1b" not in str(found)
@@ -119,7 +127,7 @@ def test_the_report_has_no_control_characters():
 
 
 def test_empty_logs_are_the_same():
-    assert not diff([], [])
+    assert not compare_runs([], [])
 
 
 def test_pictures_are_compared_by_their_pixels():
@@ -128,6 +136,6 @@ def test_pictures_are_compared_by_their_pixels():
         return log(*BASE[:3], shown, *BASE[4:])
 
     one = png(9, 9, noise=1)
-    assert not diff(run(one), run(png(9, 9, noise=1, level=1)))
-    assert "+ (pictures) figure 1: " in str(diff(run(one), run(png(9, 9))))
-    assert "it shows 2 pictures" in str(diff(run(one), run(one, one)))
+    assert not compare_runs(run(one), run(png(9, 9, noise=1, level=1)))
+    assert "+ (pictures) figure 1: " in str(compare_runs(run(one), run(png(9, 9))))
+    assert "it shows 2 pictures" in str(compare_runs(run(one), run(one, one)))

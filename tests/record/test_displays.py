@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agent_nb.record.displays import compare_displays, uncompared
+from agent_nb.record.displays import compare_displays, list_uncompared_kinds
 
 
 def styler(data=(1, 2), colour="yellow"):
@@ -62,7 +62,7 @@ CHANGES = [(name, n) for name, (_, changes) in CASES.items() for n in range(len(
 def test_a_display_that_is_made_again_is_the_same(name):
     make, _ = CASES[name]
     assert compare_displays(make(), make()) == ""
-    assert uncompared(make(), make()) == []
+    assert list_uncompared_kinds(make(), make()) == []
 
 
 @pytest.mark.parametrize(("name", "number"), CHANGES)
@@ -107,7 +107,7 @@ def test_a_kind_of_one_side_only_or_an_unknown_one_is_named():
     old = {"text/html": "x", "application/vnd.bokehjs_exec.v0+json": {}, "text/plain": "x"}
     new = {"image/png": "x", "text/latex": "y", "text/plain": "z"}
     assert compare_displays(old, new) == ""
-    assert uncompared(old, new) == [
+    assert list_uncompared_kinds(old, new) == [
         "text/html",
         "application/vnd.bokehjs_exec.v0+json",
         "text/latex",

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from agent_nb.events.columns import CALLS, RUNS, TURNS
-from agent_nb.record.find import records
+from agent_nb.record.find import find_records
 from agent_nb.record.packing import LARGE
-from agent_nb.record.payloads import detach
-from agent_nb.record.record import KEY, MIME, run_record
+from agent_nb.record.payloads import detach_payloads
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
 from agent_nb.rows.recorded_runs import runs
 
 
@@ -16,8 +16,8 @@ def cell(cell_id, *records, kind="code"):
     outputs = [
         {
             "output_type": "display_data",
-            "data": {MIME: r, "text/plain": "x"},
-            "metadata": {KEY: {"run": r.get("id")}},
+            "data": {RECORD_MIME: r, "text/plain": "x"},
+            "metadata": {METADATA_KEY: {"run": r.get("id")}},
         }
         for r in records
     ]
@@ -26,7 +26,7 @@ def cell(cell_id, *records, kind="code"):
 
 def save(path, cells, listed=None, payloads=None):
     metadata = (
-        {KEY: {"version": 1, "runs": listed, "payloads": payloads or {}}}
+        {METADATA_KEY: {"version": 1, "runs": listed, "payloads": payloads or {}}}
         if listed is not None
         else {}
     )
@@ -64,9 +64,9 @@ def test_an_equal_record_in_both_places_is_one_record_and_a_changed_one_is_two(m
     for shown, expected in ((made, 1), (changed, 2)):
         notebook = {
             "cells": [cell("c1", shown)],
-            "metadata": {KEY: {"version": 1, "runs": {"c1": [made]}}},
+            "metadata": {METADATA_KEY: {"version": 1, "runs": {"c1": [made]}}},
         }
-        assert len(records(notebook)) == expected
+        assert len(find_records(notebook)) == expected
 
 
 def test_cells_come_in_their_order_and_a_cells_runs_oldest_first(make, tmp_path):
@@ -76,7 +76,7 @@ def test_cells_come_in_their_order_and_a_cells_runs_oldest_first(make, tmp_path)
 
 
 def test_payloads_beside_the_runs_are_used(make, tmp_path, new_log):
-    bare, payloads = detach(make("x", result="y" * (LARGE + 1)))
+    bare, payloads = detach_payloads(make("x", result="y" * (LARGE + 1)))
     save(tmp_path / "a.ipynb", [cell("c1")], {"c1": [bare]}, payloads)
     (run,) = runs(tmp_path / "a.ipynb")
     assert run.log.of("result")[0].content == "y" * (LARGE + 1)

@@ -13,8 +13,8 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal, journal_recovery
-from agent_nb.record.journal import Journal, forget, tidy
-from agent_nb.record.journal_recovery import fold, recover, recoverable
+from agent_nb.record.journal import Journal, remove_journals, remove_old_journals
+from agent_nb.record.journal_recovery import fold_deltas, list_recoverable_runs, recover_log
 
 KILLS = 50
 
@@ -90,8 +90,8 @@ def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     )
     said = {s["run"]: s["logged"] for s in map(json.loads, done.stdout.splitlines())}
     assert len(said) == KILLS
-    for found in recoverable(where=tmp_path):
-        log = recover(found.path)
+    for found in list_recoverable_runs(where=tmp_path):
+        log = recover_log(found.path)
         assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(
             found.header.run
         )
@@ -104,7 +104,7 @@ def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
 def test_a_finished_run_is_recovered_as_it_was(log, tmp_path):
     writer = written(log, tmp_path)
     writer.close()
-    assert list(recover(writer.path)) == list(log)
+    assert list(recover_log(writer.path)) == list(log)
 
 
 def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
@@ -118,7 +118,7 @@ def test_recovered_deltas_are_those_that_came(new_log, tmp_path):
         e.Delta(block="1", of="respond", text="lo"),
     ):
         with_deltas.append(event)
-    recovered = EventLog.of_events(fold(lines))
+    recovered = EventLog.of_events(fold_deltas(lines))
     assert recovered[1].incomplete
     assert list(recovered.deltas()) == lines[1:]
 
@@ -129,7 +129,7 @@ def test_a_call_cut_off_in_its_arguments_is_recovered_and_cancelled(tmp_path):
     writer(e.Delta(run="r", block="1.2", of="call", name="python", text='{"co'))
     writer(e.Delta(run="r", block="1.2", of="call", text="d"))
     writer.close()
-    _, call, result, _, _ = recover(writer.path)
+    _, call, result, _, _ = recover_log(writer.path)
     assert (call.name, call.raw_args, call.incomplete) == ("python", '{"cod', True)
     assert (result.call_id, result.status) == (call.call_id, "cancelled")
 
@@ -139,13 +139,13 @@ def test_a_torn_last_line_and_foreign_lines_do_not_matter(log, tmp_path):
     writer.close()
     with writer.path.open("ab") as file:
         file.write(b'not json\n[1]\n{"type": "end", "stat')
-    assert list(recover(writer.path))[:4] == log[:4]
-    assert recover(writer.path)[-1].status == "interrupted"
+    assert list(recover_log(writer.path))[:4] == log[:4]
+    assert recover_log(writer.path)[-1].status == "interrupted"
 
 
 def test_an_empty_journal_is_an_empty_log(tmp_path):
     (tmp_path / "1-x.ndjson").write_bytes(b"")
-    assert list(recover(tmp_path / "1-x.ndjson")) == []
+    assert list(recover_log(tmp_path / "1-x.ndjson")) == []
 
 
 @pytest.mark.parametrize("rest", [b"", b"\n", b'{"type":"run_sta'])
@@ -153,13 +153,13 @@ def test_a_run_that_never_began_is_not_offered(tmp_path, rest):
     writer = Journal("r", where=tmp_path)
     writer.close()
     writer.path.write_bytes(writer.path.read_bytes() + rest)
-    assert recoverable(where=tmp_path) == []
+    assert list_recoverable_runs(where=tmp_path) == []
 
 
 def test_a_first_event_larger_than_the_listed_head_still_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(journal_recovery, "_HEAD", 300)
     Journal("r", where=tmp_path)(e.RunStart(model="m" * 300))
-    assert [f.header.run for f in recoverable(where=tmp_path)] == ["r"]
+    assert [f.header.run for f in list_recoverable_runs(where=tmp_path)] == ["r"]
 
 
 def test_only_its_user_can_read_a_journal(tmp_path):
@@ -174,45 +174,45 @@ def test_a_journal_names_its_cell_and_no_home(tmp_path, monkeypatch):
     Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path)(
         e.RunStart()
     )
-    (found,) = recoverable(where=tmp_path)
+    (found,) = list_recoverable_runs(where=tmp_path)
     assert (found.header.cell, found.header.conversation) == ("c1", "main")
     assert "ann" not in found.header.notebook
 
 
 def test_known_runs_are_not_offered(log, tmp_path):
     written(log, tmp_path).close()
-    assert recoverable([log.run], where=tmp_path) == []
+    assert list_recoverable_runs([log.run], where=tmp_path) == []
 
 
 def test_a_run_that_ended_says_how(log, tmp_path):
     written(log, tmp_path).close()
-    assert recoverable(where=tmp_path)[0].status == "ok"
+    assert list_recoverable_runs(where=tmp_path)[0].status == "ok"
 
 
 def test_a_journal_that_is_being_written_is_running_and_stays(tmp_path):
     writer = Journal("r", where=tmp_path)
     writer(e.User(seq=1))
-    assert recoverable(where=tmp_path)[0].status == "running"
-    assert tidy(tmp_path, max_age=-1) == 0
-    assert forget("r", where=tmp_path) == 0
+    assert list_recoverable_runs(where=tmp_path)[0].status == "running"
+    assert remove_old_journals(tmp_path, max_age=-1) == 0
+    assert remove_journals("r", where=tmp_path) == 0
     writer.close()
-    assert forget("r", where=tmp_path) == 1
+    assert remove_journals("r", where=tmp_path) == 1
 
 
 def test_old_journals_go(tmp_path):
     for run in ("a", "b"):
         Journal(run, where=tmp_path).close()
-    old, new = journal.journals(tmp_path)
+    old, new = journal.list_journals(tmp_path)
     os.utime(old, (1000, 1000))
-    assert tidy(tmp_path, max_age=3600) == 1
-    assert journal.journals(tmp_path) == [new]
+    assert remove_old_journals(tmp_path, max_age=3600) == 1
+    assert journal.list_journals(tmp_path) == [new]
 
 
 def test_the_oldest_journals_go_when_all_are_too_large(tmp_path):
     for name in ("1-a", "2-b", "3-c"):
         (tmp_path / f"{name}.ndjson").write_bytes(b"x" * 100)
-    assert tidy(tmp_path, max_bytes=250) == 1
-    assert [p.name for p in journal.journals(tmp_path)] == ["2-b.ndjson", "3-c.ndjson"]
+    assert remove_old_journals(tmp_path, max_bytes=250) == 1
+    assert [p.name for p in journal.list_journals(tmp_path)] == ["2-b.ndjson", "3-c.ndjson"]
 
 
 def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
     writer(e.User(seq=1))
     assert "No journal" in writer.warning
     assert "XDG_STATE_HOME" in writer.warning
-    assert recoverable(where=tmp_path / "file") == []
+    assert list_recoverable_runs(where=tmp_path / "file") == []
 
 
 def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_do(
@@ -245,7 +245,7 @@ def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_d
     assert not log.faults
     monkeypatch.undo()
     log.append(e.Respond(content="still not written", block="9"))
-    assert [event.type for event in recover(journal.journals(tmp_path)[0])] == [
+    assert [event.type for event in recover_log(journal.list_journals(tmp_path)[0])] == [
         "user",
         "interrupt",
         "end",
@@ -255,7 +255,7 @@ def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_d
 def test_a_discarded_journal_is_gone(tmp_path):
     writer = Journal("r", where=tmp_path)
     writer.close(discard=True)
-    assert journal.journals(tmp_path) == []
+    assert journal.list_journals(tmp_path) == []
 
 
 def test_run_ids_of_others_cannot_leave_the_folder(tmp_path):
@@ -266,5 +266,5 @@ def test_run_ids_of_others_cannot_leave_the_folder(tmp_path):
 
 def test_the_folder_is_the_users_state_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert journal.folder().name == "journals"
-    assert sys.platform != "linux" or tmp_path in Path(journal.folder()).parents
+    assert journal.journal_folder().name == "journals"
+    assert sys.platform != "linux" or tmp_path in Path(journal.journal_folder()).parents

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_nb.record.clock import Span
 from agent_nb.record.durations import EXACT, Measures
 from agent_nb.record.folders import Folders, unnamed
-from agent_nb.record.masks import Rule, Side, Verdict, compare
+from agent_nb.record.masks import Rule, Side, Verdict, compare_results
 
 
 def at(*parts):
@@ -278,57 +278,57 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("what", SAME)
 def test_it_is_the_same(what):
-    assert compare(*SAME[what], RECORDED, NOW).same
+    assert compare_results(*SAME[what], RECORDED, NOW).same
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_it_is_different(what):
-    assert not compare(*DIFFERENT[what], RECORDED, NOW).same
+    assert not compare_results(*DIFFERENT[what], RECORDED, NOW).same
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_each_value_of_a_difference_is_the_same_as_itself(what):
     for value in DIFFERENT[what]:
-        assert compare(value, value, RECORDED, NOW) == Verdict(True)
+        assert compare_results(value, value, RECORDED, NOW) == Verdict(True)
 
 
 @pytest.mark.parametrize("what", MEASURED)
 def test_where_a_clock_is_read_it_is_the_same(what):
-    verdict = compare(*MEASURED[what], RECORDED, NOW, measures=Measures(clock=True))
+    verdict = compare_results(*MEASURED[what], RECORDED, NOW, measures=Measures(clock=True))
     assert verdict.same
     assert {rule for rule, *_ in verdict.masked} <= {"time", "duration"}
     assert verdict.masked
-    assert not compare(*MEASURED[what], RECORDED, NOW).same
+    assert not compare_results(*MEASURED[what], RECORDED, NOW).same
 
 
 @pytest.mark.parametrize("pair", [("12 ms", "12 s"), ("3 it/s", "300 it/s"), ("5 s", "6 s")])
 def test_where_a_clock_is_read_other_durations_are_different(pair):
-    assert not compare(*pair, RECORDED, NOW, measures=Measures(clock=True)).same
+    assert not compare_results(*pair, RECORDED, NOW, measures=Measures(clock=True)).same
 
 
 @pytest.mark.parametrize("what", PRINTED)
 def test_a_line_that_a_library_prints_is_the_same(what):
-    assert compare(*PRINTED[what], RECORDED, NOW).same
-    assert not compare(*PRINTED[what], RECORDED, NOW, measures=EXACT).same
+    assert compare_results(*PRINTED[what], RECORDED, NOW).same
+    assert not compare_results(*PRINTED[what], RECORDED, NOW, measures=EXACT).same
 
 
 @pytest.mark.parametrize("what", IN_A_SHELL)
 def test_a_line_that_a_shell_prints_is_the_same(what):
-    assert compare(*IN_A_SHELL[what], RECORDED, NOW, measures=Measures(commands=True)).same
-    assert not compare(*IN_A_SHELL[what], RECORDED, NOW).same
+    assert compare_results(*IN_A_SHELL[what], RECORDED, NOW, measures=Measures(commands=True)).same
+    assert not compare_results(*IN_A_SHELL[what], RECORDED, NOW).same
 
 
 def test_what_was_masked_is_listed_in_pairs():
-    verdict = compare("a 21:33:46 <A at 0x1>", "a 06:01:03 <A at 0x1>", RECORDED, NOW)
+    verdict = compare_results("a 21:33:46 <A at 0x1>", "a 06:01:03 <A at 0x1>", RECORDED, NOW)
     assert verdict.masked == (("clock", "21:33:46", "06:01:03"),)
 
 
 def test_a_pattern_of_the_project_is_masked_and_listed():
     rules = [Rule(pattern=r"build (\d)[0-9a-f]+", replace=r"build \1")]
-    verdict = compare("build 1abc", "build 1fff", RECORDED, NOW, rules=rules)
+    verdict = compare_results("build 1abc", "build 1fff", RECORDED, NOW, rules=rules)
     assert verdict.same
     assert verdict.masked == ((f"pattern {rules[0].pattern!r}", "build 1abc", "build 1fff"),)
-    assert not compare("build 1abc", "build 2abc", RECORDED, NOW, rules=rules).same
+    assert not compare_results("build 1abc", "build 2abc", RECORDED, NOW, rules=rules).same
 
 
 def test_a_folder_is_recorded_without_its_name():
@@ -343,4 +343,4 @@ def test_a_folder_is_recorded_without_its_name():
     )
 )
 def test_whatever_it_is_it_is_the_same_as_itself(value):
-    assert compare(value, value, RECORDED, NOW).same
+    assert compare_results(value, value, RECORDED, NOW).same

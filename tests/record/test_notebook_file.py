@@ -10,12 +10,12 @@ from agent_nb.errors import UsageError
 from agent_nb.notebook import presave
 from agent_nb.record import find as collect
 from agent_nb.record.agent_cells import content_hash
-from agent_nb.record.ipynb import load, save, with_ids
-from agent_nb.record.notebook_file import lift, records, strip
-from agent_nb.record.outputs import settle, summaries
+from agent_nb.record.ipynb import load_notebook, save_notebook, with_ids
+from agent_nb.record.notebook_file import group_records, lift_records, strip_records
+from agent_nb.record.outputs import list_run_numbers, remove_widgets
 from agent_nb.record.packing import payload_key
-from agent_nb.record.signing import sign
-from agent_nb.record.split_merge import renumbered
+from agent_nb.record.signing import sign_record
+from agent_nb.record.split_merge import reassign_runs
 
 MIME = "application/vnd.agent-nb.run+json"
 
@@ -61,7 +61,7 @@ def notebook(*cells, **meta):
 def saved(*cells, over=None, **meta):
     """Return our metadata after saving `cells` over a file with the metadata `over`."""
     nb = notebook(*cells, **meta)
-    lift(nb, over)
+    lift_records(nb, over)
     return nb["metadata"].get("agent_nb")
 
 
@@ -71,7 +71,7 @@ def ids(ours):
 
 def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
     nb = notebook(cell("a", output(run("r1"))))
-    assert lift(nb)
+    assert lift_records(nb)
     assert ids(nb["metadata"]["agent_nb"]) == {"a": ["r1"]}
     assert nb["cells"][0]["outputs"][0]["data"] == {
         "text/plain": "hello",
@@ -81,11 +81,11 @@ def test_a_record_moves_to_the_metadata_and_leaves_a_small_reference():
 
 def test_lifting_again_changes_nothing():
     nb = notebook(cell("a", output(run("r1"))), cell("b", output(run("r2", payload="f" * 64))))
-    lift(nb)
+    lift_records(nb)
     once = copy.deepcopy(nb)
-    lift(nb)
+    lift_records(nb)
     assert nb == once
-    lift(nb, copy.deepcopy(once["metadata"]["agent_nb"]))
+    lift_records(nb, copy.deepcopy(once["metadata"]["agent_nb"]))
     assert nb == once
 
 
@@ -95,7 +95,7 @@ def test_a_notebook_without_anything_of_ours_is_not_touched():
         {"cell_type": "markdown", "source": "y"},
     )
     before = copy.deepcopy(nb)
-    assert not lift(nb)
+    assert not lift_records(nb)
     assert nb == before
 
 
@@ -106,7 +106,7 @@ def test_clearing_outputs_keeps_the_record_of_the_file():
 
 def test_cleared_outputs_are_reported_once_with_a_remedy():
     nb, told = notebook(cell("a", output(run("r1"))), cell("b")), {}
-    lift(nb)
+    lift_records(nb)
     assert presave.remaining(nb, "n.ipynb", told) == ""
     nb["cells"][0]["outputs"] = []
     words = presave.remaining(nb, "n.ipynb", told)
@@ -167,9 +167,9 @@ def test_payloads_are_stored_once_and_go_with_their_last_run():
 def test_readers_find_records_lifted_or_not_with_their_payloads():
     key = "0" * 64
     nb = notebook(cell("a", output(run("r1", payload=key))))
-    before = records(nb)
-    lift(nb)
-    assert records(nb) == before == {"a": [run("r1", payload=key)]}
+    before = group_records(nb)
+    lift_records(nb)
+    assert group_records(nb) == before == {"a": [run("r1", payload=key)]}
 
 
 def nameless(*cells, **meta):
@@ -184,12 +184,12 @@ def test_records_of_cells_without_ids_are_lifted():
         {**cell("a", output(one)), "source": "%%agent\none"},
         {**cell("b", output(two)), "source": "%%agent\ntwo"},
     )
-    assert lift(nb)
+    assert lift_records(nb)
     assert not any("id" in c for c in nb["cells"])
     for c in nb["cells"]:
         c["outputs"] = []
     nb["cells"].insert(0, {k: v for k, v in cell("c").items() if k != "id"})
-    assert {name: [r["id"] for r in listed] for name, listed in records(nb).items()} == {
+    assert {name: [r["id"] for r in listed] for name, listed in group_records(nb).items()} == {
         "cell-2": ["r1"],
         "cell-3": ["r2"],
     }
@@ -198,13 +198,13 @@ def test_records_of_cells_without_ids_are_lifted():
 def test_records_stay_where_a_save_drops_the_ids_of_cells():
     """Nothing counts as gone: a file of nbformat 4.4 has no ids, whatever made its records."""
     nb = notebook({**cell("a", output(made("r1", "%%agent\none"))), "source": "%%agent\none"})
-    lift(nb)
+    lift_records(nb)
     for _ in range(4):
         previous = copy.deepcopy(nb["metadata"]["agent_nb"])
         for c in nb["cells"]:
             c.pop("id", None)
-        lift(nb, previous)
-    assert [r["id"] for listed in records(nb).values() for r in listed] == ["r1"]
+        lift_records(nb, previous)
+    assert [r["id"] for listed in group_records(nb).values() for r in listed] == ["r1"]
 
 
 def test_a_made_up_id_is_never_that_of_another_cell():
@@ -218,7 +218,7 @@ def test_a_made_up_id_is_never_that_of_another_cell():
 def test_metadata_of_a_newer_version_is_left_alone():
     nb = notebook(cell("a", output(run("r1"))), agent_nb={"version": 99, "runs": "new form"})
     before = copy.deepcopy(nb)
-    assert not lift(nb)
+    assert not lift_records(nb)
     assert nb == before
 
 
@@ -242,7 +242,7 @@ def test_junk_in_the_file_or_the_outputs_hurts_nothing(junk):
         "no cell",
         agent_nb=junk,
     )
-    lift(nb, junk)
+    lift_records(nb, junk)
     assert ids(nb["metadata"]["agent_nb"])["a"] == ["r1"]
     assert nb["cells"][0]["outputs"][1]["data"][MIME] == junk
 
@@ -255,11 +255,11 @@ def test_unknown_fields_of_our_metadata_are_kept():
 
 def test_strip_leaves_no_trace_of_a_record():
     nb = notebook(cell("a", output(run("r1"), agent_nb={"run": "r1"})))
-    lift(nb)
-    assert strip(nb) == 3
+    lift_records(nb)
+    assert strip_records(nb) == 3
     assert "agent" not in json.dumps(nb).replace("%%agent", "")
     assert nb["cells"][0]["outputs"][0]["data"] == {"text/plain": "hello"}
-    assert strip(nb) == 0
+    assert strip_records(nb) == 0
 
 
 def test_summaries_are_read_in_the_order_of_the_notebook():
@@ -267,7 +267,7 @@ def test_summaries_are_read_in_the_order_of_the_notebook():
         cell("b", output(run("r1"), agent_nb={"run": "r1"})),
         cell("a", output(run("r2"), agent_nb={"run": "r2"})),
     )
-    assert summaries(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
+    assert list_run_numbers(nb) == [("b", {"run": "r1"}), ("a", {"run": "r2"})]
 
 
 def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
@@ -276,8 +276,8 @@ def test_a_file_is_written_in_its_own_indentation_and_order(tmp_path):
         '{\n  "nbformat": 4,\n  "cells": [],\n  "metadata": {"ü": "\u2028"}\n}\n', encoding="utf-8"
     )
     path.chmod(0o640)
-    nb = load(path)
-    save(nb, path)
+    nb = load_notebook(path)
+    save_notebook(nb, path)
     text = path.read_text(encoding="utf-8")
     assert text.startswith('{\n  "nbformat": 4,\n  "cells": []')
     assert "ü" in text
@@ -291,12 +291,12 @@ def test_a_file_that_is_not_a_notebook_is_refused(tmp_path, text):
     path = tmp_path / "n.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"n\.ipynb"):
-        load(path)
+        load_notebook(path)
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UsageError, match="File not found"):
-        load(tmp_path / "n.ipynb")
+        load_notebook(tmp_path / "n.ipynb")
 
 
 class Manager:
@@ -354,7 +354,7 @@ def test_the_server_hook_never_raises(tmp_path, monkeypatch):
     manager, logged = Manager(tmp_path), []
     log = SimpleNamespace(exception=lambda *a: logged.append(a))
     presave._load_jupyter_server_extension(SimpleNamespace(contents_manager=manager, log=log))
-    monkeypatch.setattr(presave, "lift", lambda *_: 1 / 0)
+    monkeypatch.setattr(presave, "lift_records", lambda *_: 1 / 0)
     manager.hook(
         model=model(notebook(cell("a", output(run("r1"))))),
         path="n.ipynb",
@@ -395,11 +395,11 @@ def test_the_live_view_of_a_run_that_goes_on_is_saved_beside_its_form():
     said = {"output_type": "stream", "name": "stdout", "text": "x"}
     nb = notebook(cell("c", said, live("r1", **{"text/html": "static"}), said))
     for _ in range(2):  # a page that opens saves what it loaded
-        settle(nb, lambda run: run == "r1")
+        remove_widgets(nb, lambda run: run == "r1")
         [_, form, view, _] = nb["cells"][0]["outputs"]
         assert (form["data"], view) == ({"text/html": "static"}, live("r1"))
         assert form["metadata"] == view["metadata"]
-    assert settle(nb, lambda run: run == "another") == 1
+    assert remove_widgets(nb, lambda run: run == "another") == 1
     assert nb["cells"][0]["outputs"] == [said, form, said]
 
 
@@ -408,7 +408,7 @@ def test_a_view_that_only_claims_to_be_live_stays_where_it_is():
     unmarked = live("r1")
     unmarked["metadata"] = {}
     nb = notebook(cell("c", forged, unmarked))
-    assert settle(nb) == 0
+    assert remove_widgets(nb) == 0
     assert nb["cells"][0]["outputs"] == [forged, unmarked]
 
 
@@ -423,7 +423,7 @@ def test_a_button_is_not_saved_and_nothing_else_goes_with_it():
     marked = {**button, "data": {**widget, "text/plain": "a picture"}}
     theirs = {**button, "metadata": {}}
     nb = notebook(cell("a", said, button, theirs, marked, {**button, "data": {}}))
-    assert settle(nb) == 2
+    assert remove_widgets(nb) == 2
     assert nb["cells"][0]["outputs"] == [said, theirs, marked]
 
 
@@ -476,7 +476,7 @@ def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had()
     assert ours["runs"] == {}
     for cells in ([cell("a", shown), cell("b")], [cell("a"), cell("b")]):
         nb = notebook(*cells, agent_nb=copy.deepcopy(loaded))
-        lift(nb, ours)
+        lift_records(nb, ours)
         ours = nb["metadata"]["agent_nb"]
         assert len(ours["forgotten"]) == 1
         assert '"events"' not in json.dumps(nb)
@@ -511,7 +511,7 @@ def test_the_runs_of_a_split_cell_go_with_the_part_that_has_the_magic():
     first = saved(agent("a", "Dig a hole.\nThen fill it.", copy.deepcopy(full)))
     parts = [agent("new", "Dig a hole."), code("a", "Then fill it.", full)]
     nb = notebook(*copy.deepcopy(parts))
-    lift(nb, first)
+    lift_records(nb, first)
     ours = nb["metadata"]["agent_nb"]
     assert ids(ours) == {"new": ["r1"]}
     assert nb["cells"][1]["outputs"][0]["data"][MIME] == {"version": 1, "ref": "r1"}
@@ -588,7 +588,7 @@ def test_a_record_with_an_unknown_prompt_is_not_inherited(events):
         code("a", "Fill."),
         agent_nb={"version": 1, "runs": {"a": [odd], "gone": [odd]}},
     )
-    lift(lift_nb)
+    lift_records(lift_nb)
     assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
 
 
@@ -601,7 +601,7 @@ def owner(monkeypatch, tmp_path):
     (tmp_path / "jupyter").mkdir()
     (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    return lambda name, started=1.0, **more: sign({**run(name, started), **more}, SECRET)
+    return lambda name, started=1.0, **more: sign_record({**run(name, started), **more}, SECRET)
 
 
 FUTURE = 9e9
@@ -634,7 +634,7 @@ class TestForgedRecords:
         for forged in (
             run("r1", 3.0),
             {**mine, "status": "error"},
-            sign(run("r1", 3.0), b"somebody else"),
+            sign_record(run("r1", 3.0), b"somebody else"),
         ):
             ours = saved(cell("a", output(forged)), over=first)
             assert ours["runs"]["a"] == [mine]
@@ -686,11 +686,11 @@ def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
     }
     nb = notebook(cell("a", shown))
     before = copy.deepcopy(nb)
-    assert not lift(nb)
+    assert not lift_records(nb)
     assert nb == before
-    assert records(nb) == {}
-    assert collect.records(nb) == []
-    assert strip(nb) > 0
+    assert group_records(nb) == {}
+    assert collect.find_records(nb) == []
+    assert strip_records(nb) > 0
 
 
 def test_a_record_that_stays_in_the_place_of_a_run_that_never_began_is_named():
@@ -753,11 +753,11 @@ def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
     }
     ours = over(listed)
     nb = notebook(*numbered(*sources), agent_nb=copy.deepcopy(ours))
-    assert {c: [r["id"] for r in found] for c, found in records(nb).items()} == after
+    assert {c: [r["id"] for r in found] for c, found in group_records(nb).items()} == after
     # the file holds the previous save, the page what it loaded
     for _ in range(3):
         nb["metadata"]["agent_nb"] = copy.deepcopy(over(listed))
-        lift(nb, ours)
+        lift_records(nb, ours)
         ours = nb["metadata"]["agent_nb"]
         assert ids(ours) == after
         assert "gone" not in ours
@@ -806,7 +806,7 @@ def test_records_that_do_not_say_their_text_stay_where_they_are():
 )
 def test_no_time_of_a_start_keeps_records_from_being_found(started):
     listed = {"x": [made("r2", B, started), made("r1", A, 1.0)], "y": [made("r3", B, started)]}
-    found = renumbered(numbered(A, B, B), listed)
+    found = reassign_runs(numbered(A, B, B), listed)
     assert sorted(r["id"] for of in found.values() for r in of) == ["r1", "r2", "r3"]
 
 
@@ -838,15 +838,15 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
             **{"nbdime-conflicts": sides},
         )
 
-    assert [r["id"] for r in records(merged())["a"]] == ["r2", "r1"]
-    assert [found.record["id"] for found in collect.records(merged())] == ["r1", "r2"]
+    assert [r["id"] for r in group_records(merged())["a"]] == ["r2", "r1"]
+    assert [found.record["id"] for found in collect.find_records(merged())] == ["r1", "r2"]
     lifted, stripped = merged(), merged()
-    assert lift(lifted)
+    assert lift_records(lifted)
     assert (ids(lifted["metadata"]["agent_nb"]), "nbdime-conflicts" in lifted["metadata"]) == (
         {"a": ["r2", "r1"]},
         False,
     )
-    assert strip(stripped) == 2
+    assert strip_records(stripped) == 2
     assert stripped["metadata"] == {}
 
 
@@ -863,6 +863,6 @@ def test_a_record_that_nbdime_has_put_aside_is_read_lifted_and_stripped(change):
 )
 def test_other_output_is_not_a_record(aside):
     nb = notebook(cell("a"), **{"nbdime-conflicts": aside})
-    assert records(nb) == {}
-    lift(nb)
-    strip(nb)
+    assert group_records(nb) == {}
+    lift_records(nb)
+    strip_records(nb)

@@ -12,8 +12,8 @@ from agent_nb.record.packing import (
     Home,
     Packer,
     Unpacker,
+    find_payload_keys,
     payload_key,
-    references,
 )
 from agent_nb.wire.json_text import canonical
 
@@ -130,4 +130,4 @@ def test_other_values_become_text():
 
 
 def test_references_are_found_at_any_depth():
-    assert references({"a": [{"$payload": "k1"}, {"b": {"$payload": "k2"}}]}) == {"k1", "k2"}
+    assert find_payload_keys({"a": [{"$payload": "k1"}, {"b": {"$payload": "k2"}}]}) == {"k1", "k2"}

@@ -4,11 +4,11 @@ import json
 
 from agent_nb import events as e
 from agent_nb.record import packing
-from agent_nb.record.find import records
+from agent_nb.record.find import find_records
 from agent_nb.record.packing import LARGE, Payloads
-from agent_nb.record.payloads import attach, detach, payload_faults
-from agent_nb.record.record import KEY, events_of, run_record
-from agent_nb.record.signing import intact, mine, sign
+from agent_nb.record.payloads import attach_payloads, detach_payloads, payload_faults
+from agent_nb.record.record import METADATA_KEY, events_of, run_record
+from agent_nb.record.signing import is_intact, is_own_record, sign_record
 
 
 def large_run():
@@ -17,10 +17,12 @@ def large_run():
 
 
 def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
-    record = sign(large_run(), b"key")
-    bare, payloads = detach(record)
+    record = sign_record(large_run(), b"key")
+    bare, payloads = detach_payloads(record)
     notebook = json.loads(
-        json.dumps({"cells": [], "metadata": {KEY: {"runs": {"c": [bare]}, "payloads": payloads}}})
+        json.dumps(
+            {"cells": [], "metadata": {METADATA_KEY: {"runs": {"c": [bare]}, "payloads": payloads}}}
+        )
     )
     hashed = []
     plain = packing.payload_key
@@ -30,25 +32,25 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
         return plain(packed, like)
 
     monkeypatch.setattr(packing, "payload_key", counted)
-    ((_, found),) = records(notebook)
-    assert mine(found, b"key")
-    assert intact(found)
+    ((_, found),) = find_records(notebook)
+    assert is_own_record(found, b"key")
+    assert is_intact(found)
     assert events_of(found)[0].payload == "x" * (LARGE + 1)
     assert len(hashed) == 1
 
 
 def test_a_whole_record_carries_what_it_needs_and_nothing_else():
-    bare, payloads = detach(large_run())
-    whole = attach(bare, {**payloads, "f" * 64: "of another run"})
+    bare, payloads = detach_payloads(large_run())
+    whole = attach_payloads(bare, {**payloads, "f" * 64: "of another run"})
     assert whole["payloads"] == payloads
-    assert attach(whole) == whole
+    assert attach_payloads(whole) == whole
 
 
 def test_the_payload_of_a_record_wins_over_one_beside_it():
     record = large_run()
     (key,) = record["payloads"]
-    assert payload_faults(attach(record, {key: "changed"})) == []
-    assert payload_faults(detach(record)[0], {key: "changed"}) == [
+    assert payload_faults(attach_payloads(record, {key: "changed"})) == []
+    assert payload_faults(detach_payloads(record)[0], {key: "changed"}) == [
         f"the payload {key[:12]}… was changed"
     ]
 

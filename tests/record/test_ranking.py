@@ -5,8 +5,15 @@ import time
 
 import pytest
 
-from agent_nb.record.ranking import TOLERANCE, kept, newest, oldest, ranked, started
-from agent_nb.record.signing import mine, sign
+from agent_nb.record.ranking import (
+    TOLERANCE,
+    rank_records,
+    read_start_time,
+    select_records,
+    sort_newest_first,
+    sort_oldest_first,
+)
+from agent_nb.record.signing import is_own_record, sign_record
 
 KEY, OTHER = b"this user's secret", b"somebody else's"
 NO_TIME = [
@@ -28,7 +35,9 @@ NO_TIME = [
 
 
 def made(name, at=1.0, key=b""):
-    return sign({"id": name, "started": at, "events": [{"type": "end", "status": "ok"}]}, key)
+    return sign_record(
+        {"id": name, "started": at, "events": [{"type": "end", "status": "ok"}]}, key
+    )
 
 
 def names(records):
@@ -37,9 +46,11 @@ def names(records):
 
 @pytest.mark.parametrize("value", NO_TIME)
 def test_an_invalid_start_counts_as_the_oldest(value):
-    assert started({"started": value}) == 0.0
-    assert started({}) == 0.0
-    assert names(newest([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])) == [
+    assert read_start_time({"started": value}) == 0.0
+    assert read_start_time({}) == 0.0
+    assert names(
+        sort_newest_first([{"id": "odd", "started": value}, {"id": "old", "started": 1.0}])
+    ) == [
         "old",
         "odd",
     ]
@@ -47,14 +58,16 @@ def test_an_invalid_start_counts_as_the_oldest(value):
 
 def test_so_does_the_future_unless_clocks_may_differ_so_much():
     now = time.time()
-    assert started({"started": now + TOLERANCE * 2}) == 0.0
-    assert started({"started": now + TOLERANCE / 2}) > now
-    assert names(newest([made("future", 9e9), made("now", now), made("old", 1)])) == [
+    assert read_start_time({"started": now + TOLERANCE * 2}) == 0.0
+    assert read_start_time({"started": now + TOLERANCE / 2}) > now
+    assert names(sort_newest_first([made("future", 9e9), made("now", now), made("old", 1)])) == [
         "now",
         "old",
         "future",
     ]
-    assert names(oldest([made("future", 9e9), made("now", now), made("later", 9.5e9)])) == [
+    assert names(
+        sort_oldest_first([made("future", 9e9), made("now", now), made("later", 9.5e9)])
+    ) == [
         "future",
         "later",
         "now",
@@ -68,8 +81,8 @@ def test_the_users_own_come_first_and_each_class_by_its_start():
         made("other", 5.0, OTHER),
         made("b", 2.0, KEY),
     ]
-    assert names(ranked(records, KEY)) == ["b", "a", "forged", "other"]
-    assert names(ranked(records, b"")) == ["forged", "other", "b", "a"]
+    assert names(rank_records(records, KEY)) == ["b", "a", "forged", "other"]
+    assert names(rank_records(records, b"")) == ["forged", "other", "b", "a"]
 
 
 def test_a_record_of_the_user_that_was_changed_is_not_the_users():
@@ -82,13 +95,13 @@ def test_a_record_of_the_user_that_was_changed_is_not_the_users():
         {"signature": "ü"},
         {"signature": 7},
     ):
-        assert not mine({**own, **change}, KEY)
-        assert ranked([{**own, **change}, own], KEY)[0] == own
+        assert not is_own_record({**own, **change}, KEY)
+        assert rank_records([{**own, **change}, own], KEY)[0] == own
 
 
 def test_a_record_with_a_swapped_payload_is_not_the_users():
     key = "0" * 64
-    own = sign(
+    own = sign_record(
         {
             "id": "a",
             "started": 1.0,
@@ -97,11 +110,11 @@ def test_a_record_with_a_swapped_payload_is_not_the_users():
         },
         KEY,
     )
-    assert not mine(own, KEY)
+    assert not is_own_record(own, KEY)
 
 
 def test_an_empty_key_owns_nothing():
-    assert not mine(made("a", 1.0, KEY), b"")
+    assert not is_own_record(made("a", 1.0, KEY), b"")
 
 
 @pytest.mark.parametrize(
@@ -117,5 +130,5 @@ def test_an_empty_key_owns_nothing():
 )
 def test_others_never_push_out_the_users_own_and_the_newest_of_them_finds_room(own, others, stay):
     records = [*(made(f"m{n}", n, KEY) for n in own), *(made(f"o{n}", n) for n in others)]
-    assert names(kept(records, KEY)) == stay
-    assert names(kept(records[::-1], KEY)) == stay
+    assert names(select_records(records, KEY)) == stay
+    assert names(select_records(records[::-1], KEY)) == stay

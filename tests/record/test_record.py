@@ -18,14 +18,14 @@ from agent_nb import events as e
 from agent_nb.events.completion import closed
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
-from agent_nb.record.find import records
+from agent_nb.record.find import find_records
 from agent_nb.record.fingerprint import inputs_of
-from agent_nb.record.match import match
+from agent_nb.record.match import match_record
 from agent_nb.record.packing import LARGE
-from agent_nb.record.payloads import attach, detach
+from agent_nb.record.payloads import attach_payloads, detach_payloads
 from agent_nb.record.record import events_of, log_of, record_hash, run_record
-from agent_nb.record.signing import intact, sign, signed_by
-from agent_nb.record.verify import check, check_metadata, secrets_in
+from agent_nb.record.signing import is_intact, sign_record, signed_by
+from agent_nb.record.verify import check_metadata, check_record, secrets_in
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.json_text import canonical
 
@@ -96,7 +96,7 @@ def test_nothing_in_a_foreign_record_raises(value):
         {"id": value, "format": value, "cut": value},
     ):
         events_of(record)
-        check(record)
+        check_record(record)
         check_metadata(value)
         check_metadata({"version": 1, "runs": {"c": value}, "payloads": value})
         check_metadata({"version": 1, "runs": value})
@@ -105,8 +105,8 @@ def test_nothing_in_a_foreign_record_raises(value):
 @pytest.mark.parametrize("events", [True, 7, 1e999, {"a": 1}, "words", ["\ud800"]])
 def test_what_is_no_list_of_events_is_a_run_without_any(log, events):
     record = {**run_record(log), "events": events}
-    assert match([record], {"prompt": "x"}).record is None
-    assert any("not a record" in problem for problem in check(record))
+    assert match_record([record], {"prompt": "x"}).record is None
+    assert any("not a record" in problem for problem in check_record(record))
 
 
 @pytest.mark.parametrize("ts", [math.inf, -math.inf, math.nan, 1e308, -1e308])
@@ -156,7 +156,7 @@ def test_arguments_that_differ_from_their_text_are_stored_as_they_are():
 
 def test_large_payloads_are_stored_once_beside_the_run(new_log):
     record = run_record(new_log(turns=4, result="y" * (LARGE + 1)))
-    bare, payloads = detach(record)
+    bare, payloads = detach_payloads(record)
     assert len(payloads) == 1
     assert len(json.dumps(bare)) < 20_000
     assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
@@ -164,8 +164,8 @@ def test_large_payloads_are_stored_once_beside_the_run(new_log):
 
 def test_attach_undoes_detach_and_takes_only_needed_payloads(new_log):
     record = run_record(new_log(result="y" * (LARGE + 1)))
-    bare, payloads = detach(record)
-    assert attach(bare, {**payloads, "f" * 64: "of another run"}) == record
+    bare, payloads = detach_payloads(record)
+    assert attach_payloads(bare, {**payloads, "f" * 64: "of another run"}) == record
 
 
 def test_a_payload_inside_a_payload_is_kept():
@@ -226,11 +226,11 @@ def test_too_many_small_events_are_dropped_and_counted():
     back = events_of(record)
     assert record["cut"][0]["events"] == 2000 - len(back) + 2
     assert (back[0].type, back[-1].type) == ("user", "end")
-    assert check(record) == []
+    assert check_record(record) == []
 
 
 def test_a_sound_record_has_no_problems(log):
-    assert check(saved(run_record(log, cell="c1"))) == []
+    assert check_record(saved(run_record(log, cell="c1"))) == []
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_sound_record_has_no_problems(log):
 def test_check_names_the_problems(log, change, words):
     record = saved(run_record(log))
     change(record)
-    assert any(words in problem for problem in check(record))
+    assert any(words in problem for problem in check_record(record))
 
 
 def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
@@ -265,11 +265,11 @@ def test_secrets_are_looked_for_beside_half_a_character():
 
 
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):
-    bare, payloads = detach(run_record(new_log(result="y" * (LARGE + 1))))
+    bare, payloads = detach_payloads(run_record(new_log(result="y" * (LARGE + 1))))
     (key,) = payloads
-    assert any("missing" in p for p in check(bare))
-    assert any("was changed" in p for p in check(bare, {key: "z"}))
-    assert check(bare, payloads) == []
+    assert any("missing" in p for p in check_record(bare))
+    assert any("was changed" in p for p in check_record(bare, {key: "z"}))
+    assert check_record(bare, payloads) == []
 
 
 def test_secrets_are_found_by_place_and_not_repeated(log):
@@ -288,7 +288,9 @@ def test_the_schema_file_is_what_its_script_writes(tmp_path):
 
 def test_the_schema_accepts_a_record(new_log):
     jsonschema = pytest.importorskip("jsonschema")
-    bare, payloads = detach(saved(run_record(new_log(result="y" * (LARGE + 1)), cell="c1")))
+    bare, payloads = detach_payloads(
+        saved(run_record(new_log(result="y" * (LARGE + 1)), cell="c1"))
+    )
     jsonschema.Draft202012Validator(load_schema()).validate(
         {"version": 1, "runs": {"c1": [bare]}, "payloads": payloads}
     )
@@ -505,9 +507,9 @@ def run_of(prompt):
 def test_no_two_texts_have_one_hash(pair, size):
     one, other = (run_record(run_of(text * size)) for text in pair)
     assert one["hash"] != other["hash"]
-    assert intact(one)
-    assert intact(other)
-    assert not intact({**one, "events": other["events"], "payloads": other.get("payloads", {})})
+    assert is_intact(one)
+    assert is_intact(other)
+    assert not is_intact({**one, "events": other["events"], "payloads": other.get("payloads", {})})
     assert len({inputs_of(text)["prompt"] for text in pair}) == 2
 
 
@@ -520,16 +522,16 @@ def test_records_from_before_the_exact_hash_still_verify_and_read(prompt):
     new = run_record(run_of(prompt))
     old = older(new)
     assert old["hash"] != new["hash"]
-    assert intact(old)
-    signed = sign(old, b"key")
+    assert is_intact(old)
+    signed = sign_record(old, b"key")
     assert signed["hash"] == old["hash"]
     assert signed_by(signed, b"key")
     assert [event.content for event in events_of(old) if event.type == "user"] == [prompt]
-    assert not intact({**old, "conversation": "other"})
+    assert not is_intact({**old, "conversation": "other"})
 
 
 def test_a_record_cannot_be_passed_off_as_an_older_one():
-    signed = sign(run_record(run_of("rm a?")), b"key")
+    signed = sign_record(run_record(run_of("rm a?")), b"key")
     forged = older(json.loads(json.dumps(signed).replace("rm a?", "rm a\\ud800")))
     assert not signed_by(forged, b"key")
     assert not signed_by(
@@ -541,7 +543,7 @@ def test_the_records_of_the_examples_verify_as_they_were_made():
     found = [
         item.record
         for path in EXAMPLES.glob("*.ipynb")
-        for item in records(json.loads(path.read_text(encoding="utf-8")))
+        for item in find_records(json.loads(path.read_text(encoding="utf-8")))
     ]
     assert found
-    assert all(intact(record) for record in found)
+    assert all(is_intact(record) for record in found)

@@ -8,9 +8,9 @@ from agent_nb import events as e
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
 from agent_nb.record import recorded_calls
-from agent_nb.record.countersign import described, sign
-from agent_nb.record.diff import items
-from agent_nb.record.inner_records import KIND
+from agent_nb.record.countersign import add_signature, describe_signatures
+from agent_nb.record.diff import list_comparable_parts
+from agent_nb.record.inner_records import ROWS_KIND
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.recorded_calls import count_equal, digest_calls, list_calls
 from agent_nb.rows.map.known_rows.recorded import fold_records
@@ -34,7 +34,7 @@ def record(*parts, rows=None):
         for event in part:
             log.append(event)
     if rows:
-        log.append(e.State(kind=KIND, payload=fold_records(rows)))
+        log.append(e.State(kind=ROWS_KIND, payload=fold_records(rows)))
     log.append(e.End())
     return run_record(log, cap=10**8)
 
@@ -69,7 +69,7 @@ def test_calls_that_did_not_end_by_themselves_cannot_run_again(status):
 def test_the_arguments_are_those_that_were_approved():
     changed = record(call("python", "x", approved={"code": "other"}))
     assert listed(changed) == [((), "", "other")]
-    heads = {item.head: item.body for item in items(events_of(changed))}
+    heads = {item.head: item.body for item in list_comparable_parts(events_of(changed))}
     assert "other" in heads["decision python"]
 
 
@@ -93,8 +93,8 @@ def test_what_cannot_be_listed_is_not_signed(monkeypatch):
     with pytest.raises(UsageError, match="more records inside"):
         digest_calls(whole)
     with pytest.raises(UsageError, match="more records inside"):
-        sign({}, whole, "", object())
-    assert described({}, whole, "", []) == []
+        add_signature({}, whole, "", object())
+    assert describe_signatures({}, whole, "", []) == []
 
 
 def test_records_inside_records_have_a_bottom():

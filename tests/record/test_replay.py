@@ -15,12 +15,12 @@ from agent_nb.agent import history as context
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import UsageError
-from agent_nb.record.fingerprint import changed, inputs_hash, inputs_of
-from agent_nb.record.match import candidates, match
-from agent_nb.record.normalize import normal
+from agent_nb.record.fingerprint import find_changed_inputs, inputs_hash, inputs_of
+from agent_nb.record.match import match_record, select_cell_records
+from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import events_of, run_record
-from agent_nb.record.signing import sign
-from agent_nb.record.verify import check
+from agent_nb.record.signing import sign_record
+from agent_nb.record.verify import check_record
 from agent_nb.tools.base import Decision
 from agent_nb.tools.standing import STANDING, Standing
 from agent_nb.view.state.fold import RunView
@@ -67,7 +67,7 @@ def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
     """Run live and return the signed record, as read from a file."""
     run = wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
     SPACE.pop("ran", None)
-    return json.loads(json.dumps(sign(run_record(run.log), key)))
+    return json.loads(json.dumps(sign_record(run_record(run.log), key)))
 
 
 def play(stored, live=False, trust=False, key=KEY, **options):
@@ -110,7 +110,7 @@ TAMPERED = {
 
 class TestMatching:
     def test_the_same_inputs_are_recorded(self):
-        assert match([record()], agent().inputs("go")).status == "recorded"
+        assert match_record([record()], agent().inputs("go")).status == "recorded"
 
     @pytest.mark.parametrize(
         ("name", "inputs"),
@@ -125,16 +125,16 @@ class TestMatching:
         ],
     )
     def test_a_changed_input_is_stale_and_named(self, name, inputs):
-        found = match([record()], inputs())
+        found = match_record([record()], inputs())
         assert (found.status, found.changed) == ("stale", (name,))
         assert name in str(found)
 
     def test_nothing_on_record_is_unrecorded(self):
-        assert match([], agent().inputs("go")).status == "unrecorded"
+        assert match_record([], agent().inputs("go")).status == "unrecorded"
 
     def test_limits_and_approval_do_not_count(self):
         assert (
-            match([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status
+            match_record([record()], agent(limits={"turns": 3}, approve="ask").inputs("go")).status
             == "recorded"
         )
 
@@ -143,7 +143,7 @@ class TestMatching:
         dialect = agent().dialect
         monkeypatch.setattr(type(dialect), "instructions", lambda *_: "entirely new instructions")
         monkeypatch.setattr(context, "messages", lambda *_: [])
-        found = match([stored], agent().inputs("go"))
+        found = match_record([stored], agent().inputs("go"))
         assert found.status == "recorded"
         assert play(found.record).played.drift is None
 
@@ -164,18 +164,18 @@ class TestMatching:
         ]
         assert inputs_of("p", history=[before]) == inputs_of("p", history=[same])
         other = [e.User(content="q"), e.Respond(content="b")]
-        assert changed(inputs_of("p", history=[before]), inputs_of("p", history=[other])) == (
-            "conversation",
-        )
+        assert find_changed_inputs(
+            inputs_of("p", history=[before]), inputs_of("p", history=[other])
+        ) == ("conversation",)
 
     def test_a_late_agent_needs_no_model_and_no_key_to_match(self):
         stored = record(model=None)
         late = Agent("openai/gpt-5", [python, weather], secrets={}, late=True)
-        assert match([stored], late.inputs("go")).changed == ("model",)
+        assert match_record([stored], late.inputs("go")).changed == ("model",)
 
     def test_a_tampered_record_does_not_count(self):
         stored = json.loads(json.dumps(record()).replace("base + 2", "base + 9"))
-        found = match([stored], agent().inputs("go"))
+        found = match_record([stored], agent().inputs("go"))
         assert found.status == "tampered"
         assert "hash" in found.problem
         with pytest.raises(UsageError, match="hash"):
@@ -184,8 +184,8 @@ class TestMatching:
     @pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
     def test_whatever_was_changed_it_is_tampered_and_neither_stale_nor_played(self, change):
         stored = change(record())
-        assert match([stored], agent().inputs("go")).status == "tampered"
-        assert any("does not have the hash" in problem for problem in check(stored))
+        assert match_record([stored], agent().inputs("go")).status == "tampered"
+        assert any("does not have the hash" in problem for problem in check_record(stored))
 
     @pytest.mark.parametrize("body", ["other text " * 10_000, None])
     def test_a_payload_that_was_changed_or_lost_makes_a_record_tampered(self, body):
@@ -193,8 +193,8 @@ class TestMatching:
         (key,) = stored["payloads"]
         changed = {**stored, "payloads": {} if body is None else {key: body}}
         inputs = agent([f"long {'answer ' * 20_000}"]).inputs("go")
-        assert match([stored], inputs).status == "recorded"
-        assert match([changed], inputs).status == "tampered"
+        assert match_record([stored], inputs).status == "recorded"
+        assert match_record([changed], inputs).status == "tampered"
         with pytest.raises(UsageError, match="changed after it was made"):
             Tape.of(changed, trust=True)
 
@@ -202,23 +202,23 @@ class TestMatching:
         "cut", [7, {"seq": 1}, [7, {}], [{"seq": [1], "field": "args"}, {"seq": 1, "field": {}}]]
     )
     def test_a_malformed_list_of_cuts_cuts_nothing(self, cut):
-        assert Tape.of(sign({**record(), "cut": cut}, KEY)).cut == frozenset()
+        assert Tape.of(sign_record({**record(), "cut": cut}, KEY)).cut == frozenset()
 
     def test_an_older_record_that_is_whole_is_played_instead(self):
         old = record()
-        assert match([{**record(), "hash": ""}, old], agent().inputs("go")).record == old
+        assert match_record([{**record(), "hash": ""}, old], agent().inputs("go")).record == old
 
     def test_only_a_run_that_ended_well_counts_unless_asked_for(self):
         stored = record(["ok"])
         failed = record([{"error": {"status": 401, "message": "no"}}])
         inputs = agent([{"error": {"status": 401, "message": "no"}}]).inputs("go")
-        assert match([failed], inputs).status == "stale"
-        assert match([failed], inputs, statuses=None).status == "recorded"
-        assert match([failed, stored], agent(["ok"]).inputs("go")).record == stored
+        assert match_record([failed], inputs).status == "stale"
+        assert match_record([failed], inputs, statuses=None).status == "recorded"
+        assert match_record([failed, stored], agent(["ok"]).inputs("go")).record == stored
 
     def test_the_newest_matching_record_is_taken(self):
         first, second = record(), record()
-        assert match([second, first], agent().inputs("go")).record == second
+        assert match_record([second, first], agent().inputs("go")).record == second
 
     def test_the_hash_covers_every_input(self):
         base = inputs_of(
@@ -235,18 +235,18 @@ RUNS = {
 
 class TestCandidates:
     def test_by_cell_id(self):
-        assert [r["id"] for r in candidates(RUNS, cell="b")] == ["2", "3"]
+        assert [r["id"] for r in select_cell_records(RUNS, cell="b")] == ["2", "3"]
 
     @pytest.mark.parametrize(("occurrence", "ids"), [(1, ["2"]), (2, ["1"]), (3, []), (0, [])])
     def test_by_text_and_occurrence_in_the_order_of_the_notebook(self, occurrence, ids):
-        found = candidates(RUNS, source="s", occurrence=occurrence, order=["b", "a"])
+        found = select_cell_records(RUNS, source="s", occurrence=occurrence, order=["b", "a"])
         assert [r["id"] for r in found] == ids
 
     def test_an_unknown_cell_falls_back_to_its_text(self):
-        assert [r["id"] for r in candidates(RUNS, cell="new", source="old")] == ["3"]
+        assert [r["id"] for r in select_cell_records(RUNS, cell="new", source="old")] == ["3"]
 
     def test_no_text_finds_nothing(self):
-        assert candidates(RUNS) == []
+        assert select_cell_records(RUNS) == []
 
 
 class TestPlaying:
@@ -358,7 +358,7 @@ def shout(text: str) -> str:
         made = Agent(Scripted([batch(*wanted), "ok"]), [cell["note"], cell["shout"]], secrets={})
         run = wait(lambda: made("go"))
         cell["said"].clear()
-        return sign(run_record(run.log), key)
+        return sign_record(run_record(run.log), key)
 
     def play(self, cell, stored, trust=False, **options):
         made = Agent(Scripted([]), [cell["note"], cell["shout"]], secrets={}, **options)
@@ -601,7 +601,7 @@ class TestTrust:
             if event["type"] == "approval":
                 event["args"] = {"code": "1 + 1"}
                 event["stage"] = "requested"
-        changed_record = sign(stored, KEY)
+        changed_record = sign_record(stored, KEY)
         assert "nobody to ask" in play(changed_record, approve="ask").played.drift.fresh
 
     def test_what_the_policy_denies_now_is_denied(self):
@@ -690,8 +690,8 @@ class TestGoingOnLive:
 
     def test_the_new_record_matches_next_time(self):
         _, _, run = self.drifted()
-        again = sign(run_record(run.log), KEY)
-        assert match([again], agent().inputs("go")).status == "recorded"
+        again = sign_record(run_record(run.log), KEY)
+        assert match_record([again], agent().inputs("go")).status == "recorded"
         assert play(again).played.drift is None
 
 
@@ -710,7 +710,7 @@ class TestGoingOnLive:
     ],
 )
 def test_what_does_not_count_as_different(one, other):
-    assert normal(one) == normal(other)
+    assert normalize_value(one) == normalize_value(other)
 
 
 @pytest.mark.parametrize(
@@ -725,11 +725,11 @@ def test_what_does_not_count_as_different(one, other):
     ],
 )
 def test_what_counts_as_different(one, other):
-    assert normal(one) != normal(other)
+    assert normalize_value(one) != normalize_value(other)
 
 
 @pytest.mark.timeout(20)
 def test_spaces_before_the_end_of_a_line_do_not_count_however_many_they_are():
     many = " \t" * 200_000
-    assert normal(f"a{many}\nb{many}") == "a\nb"
-    assert normal(f"a{many}b") == f"a{many}b"
+    assert normalize_value(f"a{many}\nb{many}") == "a\nb"
+    assert normalize_value(f"a{many}b") == f"a{many}b"

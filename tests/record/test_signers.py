@@ -11,17 +11,25 @@ from hypothesis import strategies as st
 
 from agent_nb.errors import UsageError
 from agent_nb.record import signers
-from agent_nb.record.signers import NAMESPACE, Signer, add, known, path, read, remove
-from agent_nb.record.ssh_signature import encoded, fingerprint
+from agent_nb.record.signers import (
+    NAMESPACE,
+    Signer,
+    add_signer,
+    load_signers,
+    read_signers,
+    remove_signers,
+    signers_file,
+)
+from agent_nb.record.ssh_signature import encode_public_key, fingerprint_key
 
-KEY, OTHER = encoded(b"\1" * 32), encoded(b"\2" * 32)
+KEY, OTHER = encode_public_key(b"\1" * 32), encode_public_key(b"\2" * 32)
 LINE = f"ssh-ed25519 {base64.b64encode(KEY).decode()}"
 RSA = "ssh-rsa " + base64.b64encode(struct.pack(">I", 7) + b"ssh-rsa").decode()
 
 
 def listed(tmp_path, text):
     (tmp_path / "signers").write_text(text)
-    return known(str(tmp_path / "signers"))
+    return load_signers(str(tmp_path / "signers"))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_any_text_is_signers_or_refused_in_words(tmp_path_factory, text):
     file = tmp_path_factory.getbasetemp() / "any"
     file.write_text(text, encoding="utf-8", errors="replace")
     with suppress(UsageError):
-        assert all(signer.name for signer in read(file, must=False))
+        assert all(signer.name for signer in read_signers(file, must=False))
 
 
 def test_an_excluded_name_is_not_one_of_the_line(tmp_path):
@@ -102,27 +110,29 @@ def test_dates_are_those_of_openssh():
 
 
 def test_an_added_signer_counts_until_removed(tmp_path):
-    assert known() == []
+    assert load_signers() == []
     (tmp_path / "ann.pub").write_text(f"{LINE} ann@work\n")
-    assert add("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
-    assert add("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
+    assert add_signer("ann", str(tmp_path / "ann.pub")) == Signer("ann", KEY)
+    assert add_signer("bob", f"whoever ssh-ed25519 {base64.b64encode(OTHER).decode()}") == Signer(
         "bob", OTHER
     )
-    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")  # adding it again changes nothing
-    assert known() == [Signer("ann", KEY), Signer("bob", OTHER)]
-    assert path().stat().st_mode & 0o077 == 0
-    assert remove("ann") == [Signer("ann", KEY)]
-    assert remove(fingerprint(OTHER)) == [Signer("bob", OTHER)]
-    assert known() == []
+    add_signer(
+        "bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}"
+    )  # adding it again changes nothing
+    assert load_signers() == [Signer("ann", KEY), Signer("bob", OTHER)]
+    assert signers_file().stat().st_mode & 0o077 == 0
+    assert remove_signers("ann") == [Signer("ann", KEY)]
+    assert remove_signers(fingerprint_key(OTHER)) == [Signer("bob", OTHER)]
+    assert load_signers() == []
 
 
 def test_removing_leaves_the_other_lines(tmp_path):
-    add("ann", LINE)
-    path().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
+    add_signer("ann", LINE)
+    signers_file().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
     with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
-        remove("eve")
-    remove("anna")
-    assert path().read_text() == f"# the team\nold {RSA}\n"
+        remove_signers("eve")
+    remove_signers("anna")
+    assert signers_file().read_text() == f"# the team\nold {RSA}\n"
 
 
 @pytest.mark.parametrize(
@@ -142,19 +152,19 @@ def test_what_cannot_be_added_is_refused_in_words(tmp_path, monkeypatch, name, g
     monkeypatch.chdir(tmp_path)
     (tmp_path / "PRIVATE").write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
     (tmp_path / "TWO").write_text(f"{LINE}\n{LINE}")
-    add("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")
+    add_signer("bob", f"ssh-ed25519 {base64.b64encode(OTHER).decode()}")
     with pytest.raises(UsageError, match=why):
-        add(name, given)
-    assert [signer.name for signer in known()] == ["bob"]
+        add_signer(name, given)
+    assert [signer.name for signer in load_signers()] == ["bob"]
 
 
 def test_a_configuration_folder_that_moves_with_the_current_one_is_refused(monkeypatch):
     # older versions of platformdirs use XDG_CONFIG_HOME unchanged
     monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: "config/agent_nb")
     with pytest.raises(UsageError, match="relative path"):
-        known()
+        load_signers()
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path):
     with pytest.raises(UsageError, match="File not found"):
-        known(str(tmp_path / "none"))
+        load_signers(str(tmp_path / "none"))

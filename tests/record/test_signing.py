@@ -7,15 +7,15 @@ import threading
 
 import pytest
 
-from agent_nb.record.ranking import ranked
+from agent_nb.record.ranking import rank_records
 from agent_nb.record.record import run_record
 from agent_nb.record.signing import (
-    covers,
-    intact,
+    covers_record,
+    is_intact,
+    is_own_record,
     key_problem,
-    mine,
     names_signer,
-    sign,
+    sign_record,
     signed_by,
     user_key,
 )
@@ -24,30 +24,30 @@ KEY = b"one user's secret"
 
 
 def test_a_signed_record_is_recognised_by_its_signer(log):
-    assert signed_by(sign(run_record(log), KEY), KEY)
+    assert signed_by(sign_record(run_record(log), KEY), KEY)
 
 
 def test_another_user_does_not_recognise_it(log):
-    assert not signed_by(sign(run_record(log), KEY), b"another secret")
+    assert not signed_by(sign_record(run_record(log), KEY), b"another secret")
 
 
 def test_a_changed_record_is_not_signed_any_more_even_with_a_new_hash(log):
-    record = sign(run_record(log), KEY)
-    changed = sign({**record, "cell": "another"}, b"")
-    assert intact(changed)
+    record = sign_record(run_record(log), KEY)
+    changed = sign_record({**record, "cell": "another"}, b"")
+    assert is_intact(changed)
     assert not signed_by({**changed, "signature": record["signature"]}, KEY)
 
 
 def test_intact_compares_content_and_hash(log):
     record = run_record(log)
-    assert intact(record)
-    assert not intact({**record, "status": "error"})
+    assert is_intact(record)
+    assert not is_intact({**record, "status": "error"})
 
 
 def test_an_empty_key_signs_and_recognises_nothing(log):
-    record = sign(run_record(log), b"")
+    record = sign_record(run_record(log), b"")
     assert "signature" not in record
-    assert not signed_by({**record, "signature": sign(record, KEY)["signature"]}, b"")
+    assert not signed_by({**record, "signature": sign_record(record, KEY)["signature"]}, b"")
 
 
 @pytest.mark.parametrize("signature", [None, 5, "", "hmac-sha256:00", "ü"])
@@ -57,19 +57,19 @@ def test_a_faulty_signature_is_none(log, signature):
 
 @pytest.mark.parametrize("named", [None, 5, [], {}, [["a"]], "", "ü", "\ud800", "sha256:\udfff"])
 def test_a_malformed_hash_counts_for_nobody(log, named):
-    record = {**sign(run_record(log), KEY), "hash": named}
-    assert not mine(record, KEY)
+    record = {**sign_record(run_record(log), KEY), "hash": named}
+    assert not is_own_record(record, KEY)
     assert not names_signer(record, KEY)
-    assert not covers(frozenset({"sha256:00"}), record)
-    assert ranked([record], KEY, frozenset({"sha256:00"})) == [record]
+    assert not covers_record(frozenset({"sha256:00"}), record)
+    assert rank_records([record], KEY, frozenset({"sha256:00"})) == [record]
 
 
 def test_trust_covers_all_none_or_the_hashes_it_names(log):
     record = run_record(log)
-    assert covers(True, record)
-    assert not covers(False, record)
-    assert covers({record["hash"]}, record)
-    assert not covers({"sha256:00"}, record)
+    assert covers_record(True, record)
+    assert not covers_record(False, record)
+    assert covers_record({record["hash"]}, record)
+    assert not covers_record({"sha256:00"}, record)
 
 
 def test_the_secret_is_the_one_jupyter_signs_notebooks_with(tmp_path, monkeypatch):

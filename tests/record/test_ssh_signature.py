@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from agent_nb.errors import MissingExtra, UsageError
 from agent_nb.record.ssh_signature import (
     Signature,
-    armored,
-    each,
-    encoded,
-    fingerprint,
-    holds,
-    public_key,
-    read,
+    armor_signature,
+    encode_public_key,
+    find_signatures,
+    fingerprint_key,
+    parse_public_key,
+    parse_signature,
+    verify_signature,
 )
 
 SPACE = "record@jupyter-agent-nb"
 signatures = st.builds(
     Signature,
-    key=st.binary(min_size=32, max_size=32).map(encoded),
+    key=st.binary(min_size=32, max_size=32).map(encode_public_key),
     namespace=st.text(st.characters(codec="utf-8"), max_size=40),
     algorithm=st.sampled_from(["sha512", "sha256"]),
     value=st.binary(min_size=64, max_size=64),
@@ -61,50 +61,56 @@ def pem(kind="ed25519", passphrase=None):
 
 @given(signatures)
 def test_signatures_round_trip(signature):
-    assert read(armored(signature)) == signature
-    assert list(each("noise" + armored(signature) + "noise")) == [(armored(signature), signature)]
+    assert parse_signature(armor_signature(signature)) == signature
+    assert list(find_signatures("noise" + armor_signature(signature) + "noise")) == [
+        (armor_signature(signature), signature)
+    ]
 
 
 @given(st.lists(signatures, max_size=4))
 def test_several_stand_in_one_text(several):
-    assert [signature for _, signature in each("".join(map(armored, several)))] == several
+    assert [
+        signature for _, signature in find_signatures("".join(map(armor_signature, several)))
+    ] == several
 
 
 @given(signatures, st.data())
 def test_a_signature_that_is_cut_anywhere_is_not_one(signature, data):
     text = base64.b64encode(b"x").decode()
-    whole = base64.b64decode("".join(armored(signature).splitlines()[1:-1]))
+    whole = base64.b64decode("".join(armor_signature(signature).splitlines()[1:-1]))
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
     for wrong in (part, whole + b"\0", whole[:6] + struct.pack(">I", 2) + whole[10:]):
-        lines = armored(signature).splitlines()
+        lines = armor_signature(signature).splitlines()
         text = "\n".join([lines[0], base64.b64encode(wrong).decode(), lines[-1]])
         with pytest.raises(UsageError):
-            read(text)
-        assert list(each(text)) == []
+            parse_signature(text)
+        assert list(find_signatures(text)) == []
 
 
 @given(st.one_of(st.none(), st.integers(), st.text(), st.lists(st.text()), st.binary()))
 def test_hostile_signatures_raise_nothing(value):
-    list(each(value))
+    list(find_signatures(value))
 
 
 @given(st.binary(max_size=200))
 def test_a_signature_of_any_bytes_is_refused_in_words(data):
     text = f"-----BEGIN SSH SIGNATURE-----\n{base64.b64encode(data).decode()}\n-----END SSH SIGNATURE-----"
     with pytest.raises(UsageError):
-        read(text)
+        parse_signature(text)
 
 
 def test_a_good_signature_holds_for_its_message_and_namespace_only(key):
     signature = key.sign(b"said", SPACE)
-    assert holds(signature, b"said", SPACE)
-    assert not holds(signature, b"Said", SPACE)
-    assert not holds(signature, b"said", "git")
-    assert not holds(key.sign(b"said", "git"), b"said", SPACE)
-    assert not holds(
+    assert verify_signature(signature, b"said", SPACE)
+    assert not verify_signature(signature, b"Said", SPACE)
+    assert not verify_signature(signature, b"said", "git")
+    assert not verify_signature(key.sign(b"said", "git"), b"said", SPACE)
+    assert not verify_signature(
         Signature(private(b"\2" * 32).public, SPACE, "sha512", signature.value), b"said", SPACE
     )
-    assert not holds(Signature(signature.key, SPACE, "sha256", signature.value), b"said", SPACE)
+    assert not verify_signature(
+        Signature(signature.key, SPACE, "sha256", signature.value), b"said", SPACE
+    )
 
 
 @pytest.mark.parametrize(("kind", "words"), [("rsa", "RSA"), ("ecdsa", "another kind")])
@@ -145,7 +151,9 @@ def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtra) as missing:
-        holds(Signature(encoded(b"\1" * 32), SPACE, "sha512", b"\0" * 64), b"", SPACE)
+        verify_signature(
+            Signature(encode_public_key(b"\1" * 32), SPACE, "sha512", b"\0" * 64), b"", SPACE
+        )
     assert missing.value.install == EXTRAS["sign"].install == "pip install 'jupyter-agent-nb[sign]'"
 
 
@@ -155,7 +163,7 @@ def test_public_keys_of_another_kind_are_refused():
     ).decode()
     for text in (rsa, "AAAA", "no base64!"):
         with pytest.raises(UsageError):
-            public_key(text)
+            parse_public_key(text)
 
 
 @openssh
@@ -164,7 +172,7 @@ def test_openssh_verifies_what_we_sign_and_writes_the_same(key, tmp_path):
     (tmp_path / "key").write_bytes(pem())
     (tmp_path / "key").chmod(0o600)
     (tmp_path / "message").write_bytes(said)
-    ours = armored(key.sign(said, space))
+    ours = armor_signature(key.sign(said, space))
     subprocess.run(
         ["ssh-keygen", "-q", "-Y", "sign", "-f", "key", "-n", space, "message"],
         cwd=tmp_path,
@@ -192,7 +200,7 @@ def test_openssh_verifies_what_we_sign_and_writes_the_same(key, tmp_path):
         command, cwd=tmp_path, input=said, capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert fingerprint(key.public) in done.stdout.decode()
+    assert fingerprint_key(key.public) in done.stdout.decode()
     assert subprocess.run(
         command, cwd=tmp_path, input=said + b"x", capture_output=True, timeout=60, check=False
     ).returncode

@@ -14,8 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.host import launch
-from agent_nb.record.notebook_file import records
-from agent_nb.record.record import MIME, log_of
+from agent_nb.record.notebook_file import group_records
+from agent_nb.record.record import RECORD_MIME, log_of
 from agent_nb.runner import cell_client, kernels
 from agent_nb.runner.cell_client import Client
 
@@ -82,7 +82,7 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     [output] = nb["cells"][2]["outputs"]
     assert "text/html" in output["data"]
     assert "42" in "".join(output["data"]["text/html"])
-    assert output["data"][MIME] == {"version": 1, "ref": record["id"]}
+    assert output["data"][RECORD_MIME] == {"version": 1, "ref": record["id"]}
     assert "widget-view" not in json.dumps(nb)
     assert "widgets" not in nb["metadata"]
     assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
@@ -184,7 +184,7 @@ def test_a_stopped_cell_fails_the_notebook_and_the_cells_after_it_do_not_run(not
     assert "AgentStopped: stopped (from elsewhere)" in capsys.readouterr().err
     written = read(path.with_name("n.run.ipynb"))
     assert [cell["execution_count"] for cell in written["cells"][1:]] == [1, 2, 3, None]
-    (record,) = [runs[-1] for runs in records(written).values()]
+    (record,) = [runs[-1] for runs in group_records(written).values()]
     assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
 
 
@@ -241,8 +241,8 @@ def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     assert main(["run", str(path)]) == 0
     assert "cell 3 · ok" in capsys.readouterr().out
     nb = read(path.with_name("n.run.ipynb"))
-    assert records(nb) == {}
-    assert MIME not in json.dumps(nb)
+    assert group_records(nb) == {}
+    assert RECORD_MIME not in json.dumps(nb)
 
 
 def test_a_notebook_with_a_missing_kernel_runs_on_the_default_one(notebook):
@@ -261,7 +261,7 @@ def test_plain_nbclient_works_and_keeps_the_record_in_the_output(notebook):
     path = notebook(AGENT)
     nb = nbformat.read(path, as_version=4)
     NotebookClient(nb, resources={"metadata": {"path": str(path.parent)}}).execute()
-    assert [log_of(r[0])[-1].status for r in records(nb).values()] == ["ok"]
+    assert [log_of(r[0])[-1].status for r in group_records(nb).values()] == ["ok"]
 
 
 def test_what_a_tool_prints_is_saved_without_keys(notebook, monkeypatch):

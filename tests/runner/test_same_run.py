@@ -9,7 +9,7 @@ from agent_nb import events as e
 from agent_nb.cli.main import main
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal
-from agent_nb.record.ipynb import load
+from agent_nb.record.ipynb import load_notebook
 from agent_nb.record.record import run_record
 from agent_nb.runner.same_run import same_run
 
@@ -120,27 +120,27 @@ class TestInplace:
         assert main(["run", "--live", "--inplace", str(path)]) == 0
 
     def test_a_live_rerun_with_the_same_answers_changes_no_byte(self, path):
-        before, journals = path.read_bytes(), len(journal.journals())
+        before, journals = path.read_bytes(), len(journal.list_journals())
         self.run(path, "It is 42.")
         assert path.read_bytes() == before
-        assert len(journal.journals()) == journals  # nothing is offered for recovery
+        assert len(journal.list_journals()) == journals  # nothing is offered for recovery
 
     def test_another_answer_is_recorded_beside_the_old_one(self, path):
-        before = load(path)
+        before = load_notebook(path)
         self.run(path, "It is 43.")
-        runs = load(path)["metadata"]["agent_nb"]["runs"]
+        runs = load_notebook(path)["metadata"]["agent_nb"]["runs"]
         assert {name: len(listed) for name, listed in runs.items()} == {"c1": 2, "c2": 4, "c3": 2}
-        assert "It is 43." in json.dumps(load(path)["cells"][1]["outputs"])
+        assert "It is 43." in json.dumps(load_notebook(path)["cells"][1]["outputs"])
         assert runs["c1"][1] == before["metadata"]["agent_nb"]["runs"]["c1"][0]
 
     def test_the_record_of_another_becomes_the_users(self, path):
-        nb = load(path)
+        nb = load_notebook(path)
         for listed in nb["metadata"]["agent_nb"]["runs"].values():
             for one in listed:
                 one["signature"] = "hmac-sha256:" + "0" * 64
         path.write_text(json.dumps(nb))
         self.run(path, "It is 42.")
-        runs = load(path)["metadata"]["agent_nb"]["runs"]
+        runs = load_notebook(path)["metadata"]["agent_nb"]["runs"]
         assert len(runs["c1"]) == 2
         assert main(["test", str(path)]) == 0
 

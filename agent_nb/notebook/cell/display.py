@@ -21,7 +21,7 @@ from ...agent.drift import Played
 from ...agent.stream import Stream
 from ...events import Event
 from ...record.journal import Journal
-from ...record.record import KEY, MIME
+from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ...view.renderer import Source
@@ -125,8 +125,8 @@ class Display:
         badge: str = "",
     ) -> None:
         """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
-        metadata = {KEY: dict(numbers)} if numbers else {}
-        kept: dict[str, Any] = {MIME: dict(record)} if record else {}
+        metadata = {METADATA_KEY: dict(numbers)} if numbers else {}
+        kept: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}
         self._unmark()
         if unshown(self.cell):
             if numbers:

@@ -22,7 +22,7 @@ import msgspec
 from ...errors import UsageError
 from ...events import User
 from ...models import keys
-from ...record.record import NONE, events_of
+from ...record.record import NO_CONVERSATION, events_of
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_end, cut_middle
 from ..files.library import Library
@@ -74,7 +74,7 @@ def question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
     failed = next((c for c in ran(shell, cell, file) if c.failed), None)
     if failed is not None:
         return Question(_asked(failed, remark))
-    own = (r for r in library.of(cell) if r.get("conversation") != NONE)
+    own = (r for r in library.of(cell) if r.get("conversation") != NO_CONVERSATION)
     for record in own:
         said = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         if said is not None and said.content.endswith(remark):

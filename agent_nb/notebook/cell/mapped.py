@@ -23,10 +23,10 @@ from ...agent.stream import Stream
 from ...agent.tape import Tape
 from ...errors import NotReplayed, UsageError, did_you_mean
 from ...events import State
-from ...record.given import Given
 from ...record.match import Match
 from ...record.record import Record, events_of
-from ...record.signing import covers, intact, names_signer, user_key
+from ...record.run_inputs import RunInputs
+from ...record.signing import covers_record, is_intact, names_signer, user_key
 from ...rows.agent import Agent
 from ...view.format import clip
 from ..options import LATEST, Options
@@ -54,7 +54,7 @@ class Mapped:
         self._options, self._namespace = options, namespace
         self._stream: MapStream | None = None
 
-    def given(self, agent: Agent) -> Given:
+    def given(self, agent: Agent) -> RunInputs:
         """Return the inputs of the map. Raises UsageError for data or a prompt of no use."""
         from ...rows.map.stream import map_of
 
@@ -140,7 +140,9 @@ def take_up(
         stream.forget()
         return
     key = user_key()
-    ours = (r for r in records if (names_signer(r, key) or covers(trust, r)) and intact(r))
+    ours = (
+        r for r in records if (names_signer(r, key) or covers_record(trust, r)) and is_intact(r)
+    )
     stream.know((events_of(r) for r in ours), trust)
 
 
@@ -150,7 +152,7 @@ def unreplayed(
     """Return the error for a map without a record of the same rows: which ones have none."""
     if not is_map_stream(stream) or not records:
         return fault
-    lost = stream.unknown(events_of(r) for r in records if intact(r))
+    lost = stream.unknown(events_of(r) for r in records if is_intact(r))
     words = lacking(lost, stream) if lost else OTHERWISE
     return NotReplayed(f"{NOTHING} {words} {advice}", fault.differences)
 

@@ -18,9 +18,9 @@ from ...events import Event, State
 from ...events.log import EventLog
 from ...events.mapped import is_map
 from ...models.offline import barred
-from ...record.given import Given
 from ...record.journal import Journal
-from ...record.record import NONE, Record, events_of
+from ...record.record import NO_CONVERSATION, Record, events_of
+from ...record.run_inputs import RunInputs
 from ...rows.agent import Agent
 from ...tools.base import Asker, Host
 from ..conversations import Conversation, Turn, remarks
@@ -60,7 +60,7 @@ class Inputs(msgspec.Struct, frozen=True):
         """What the user says."""
         return self.question.prompt
 
-    def given(self, agent: Agent) -> Given:
+    def given(self, agent: Agent) -> RunInputs:
         """Return them with what the agent adds, as records are matched with them."""
         return agent.given(self.prompt, attachments=self.attachments, history=self.history)
 
@@ -187,7 +187,7 @@ def stand_in(
 
     Without it the cells below would fail too.
     """
-    newest = next((r for r in records if r.get("conversation") != NONE), None)
+    newest = next((r for r in records if r.get("conversation") != NO_CONVERSATION), None)
     if newest is None or not barred() or is_map(events_of(newest)):
         return
     foreign = not session.library.owns(newest)

@@ -47,10 +47,10 @@ class _Guarded:
         self.plain = plain
 
     def __call__(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> Any:
-        from ...record.record import KEY, MIME
+        from ...record.record import METADATA_KEY, RECORD_MIME
 
         if not _ours.get():
-            data, metadata = _without(data, MIME), _without(metadata, KEY)
+            data, metadata = _without(data, RECORD_MIME), _without(metadata, METADATA_KEY)
         return self.plain(data, metadata, *args, **options)
 
 

@@ -31,11 +31,18 @@ from ...events import Event
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...models.offline import ELSEWHERE, barred
-from ...record.fingerprint import changed, recorded_inputs
-from ...record.given import Given
-from ...record.ranking import execution, oldest, started
-from ...record.record import KEY, MIME, NONE, Record, events_of, run_record
-from ...record.signing import intact, sign, user_key
+from ...record.fingerprint import find_changed_inputs, recorded_inputs
+from ...record.ranking import read_execution_id, read_start_time, sort_oldest_first
+from ...record.record import (
+    METADATA_KEY,
+    NO_CONVERSATION,
+    RECORD_MIME,
+    Record,
+    events_of,
+    run_record,
+)
+from ...record.run_inputs import RunInputs
+from ...record.signing import is_intact, sign_record, user_key
 from ...tools.base import current_call
 from ...wire.redact import redact_value
 from . import executions
@@ -94,12 +101,14 @@ class Recorder:
             log,
             cell=self.cell.id,
             source=self.execution.source,
-            conversation=NONE,
+            conversation=NO_CONVERSATION,
             execution=self.execution.id,
             ordinal=self._ordinal,
             call=self._call,
         )
-        record = self.session.sign(made) if self.session is not None else sign(made, user_key())
+        record = (
+            self.session.sign(made) if self.session is not None else sign_record(made, user_key())
+        )
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
         return record, {**summary(run), **self._place, **scripted, **differences}
@@ -115,7 +124,9 @@ class Recorder:
 
     def _publish(self) -> None:
         record, numbers = self.leave(self._stream.log)
-        publish({MIME: record}, {KEY: numbers}, {}, False)  # alone a record shows nothing
+        publish(
+            {RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False
+        )  # alone a record shows nothing
 
     def _play(self) -> None:
         """Play a record instead of the run, or refuse the run."""
@@ -123,7 +134,7 @@ class Recorder:
         assert asked is not None
         listed = self.library.of(self.cell)
         try:
-            self._record = self._take(begun_by(listed, self._call), asked.given.inputs)
+            self._record = self._take(begun_by(listed, self._call), asked.given.digests)
             if self._record is None and listed:
                 raise self._nothing(begun_by(listed, self._call), asked.given)
             if self._record is not None:
@@ -151,7 +162,7 @@ class Recorder:
                     for r in listed
                     if str(r["id"]) not in self.execution.played
                     and inputs_of(r) == inputs
-                    and intact(r)
+                    and is_intact(r)
                 ),
                 None,
             )
@@ -166,13 +177,15 @@ class Recorder:
             raise UsageError(TRUST)
         return tape
 
-    def _nothing(self, listed: Sequence[Record], given: Given) -> NotReplayed:
+    def _nothing(self, listed: Sequence[Record], given: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
         left = [r for r in listed if str(r["id"]) not in self.execution.played]
         known = inputs_of(left[0]) if left else None
-        names = changed(known, given.inputs) if known is not None else ()
+        names = find_changed_inputs(known, given.digests) if known is not None else ()
         if known is not None:
-            changes = ", ".join(given.named(events_of(left[0]), names)) or "the record was changed"
+            changes = (
+                ", ".join(given.name_inputs(events_of(left[0]), names)) or "the record was changed"
+            )
             why = f"the run differs from its record ({changes})"
         elif listed:
             why = f"all {len(listed)} recorded runs of this cell are played already"
@@ -190,7 +203,7 @@ class Recorder:
         )
         found = NotReplayed(
             words,
-            redact_value(given.differences(events_of(left[0]), names), secrets=secrets())
+            redact_value(given.describe_differences(events_of(left[0]), names), secrets=secrets())
             if names
             else (),
         )
@@ -216,11 +229,15 @@ def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
     ours = [
         r
         for r in listed
-        if r.get("conversation") == NONE and inputs_of(r) is not None and r.get("call", "") == call
+        if r.get("conversation") == NO_CONVERSATION
+        and inputs_of(r) is not None
+        and r.get("call", "") == call
     ]
     if not ours or not ours[0].get("execution"):
-        return oldest(r for r in ours if not r.get("execution"))
-    return sorted((r for r in ours if execution(r) == execution(ours[0])), key=_ordinal)
+        return sort_oldest_first(r for r in ours if not r.get("execution"))
+    return sorted(
+        (r for r in ours if read_execution_id(r) == read_execution_id(ours[0])), key=_ordinal
+    )
 
 
 def inputs_of(record: Record) -> dict[str, str] | None:
@@ -230,4 +247,4 @@ def inputs_of(record: Record) -> dict[str, str] | None:
 
 def _ordinal(record: Record) -> tuple[int, float]:
     number = record.get("ordinal")
-    return (number if isinstance(number, int) else 0), started(record)
+    return (number if isinstance(number, int) else 0), read_start_time(record)

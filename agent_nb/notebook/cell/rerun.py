@@ -30,11 +30,11 @@ from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
 from ...models.offline import ELSEWHERE, barred
-from ...record.given import Given
 from ...record.masks import Rule
-from ...record.match import Match, match
-from ...record.ranking import started
-from ...record.record import NONE, events_of
+from ...record.match import Match, match_record
+from ...record.ranking import read_start_time
+from ...record.record import NO_CONVERSATION, events_of
+from ...record.run_inputs import RunInputs
 from ...record.signing import user_key
 from ...rows.agent import Agent
 from ...tools.base import Compare
@@ -68,7 +68,7 @@ class Choice(msgspec.Struct, frozen=True):
         """A short remark for the header of a replay, "" for a live run."""
         if self.record is None:
             return ""
-        began = started(self.record)
+        began = read_start_time(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
         others = f"since then {listed(self.changes.others)}" if self.changes.others else ""
         return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
@@ -110,7 +110,7 @@ def choose(
     wanted: str,
     records: Sequence[Mapping[str, Any]],
     agent: Agent,
-    given: Given,
+    given: RunInputs,
     *,
     trust: bool | Collection[str],
     can_ask: bool,
@@ -127,13 +127,13 @@ def choose(
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
     # NONE marks runs that code in the cell began or followed
-    own = [r for r in records if r.get("conversation") != NONE]
+    own = [r for r in records if r.get("conversation") != NO_CONVERSATION]
     found = _matching(own, given, ("ok",) if wanted == "auto" else None)
     if found.record is None:
         if wanted == "replay":
             newest = events_of(own[0]) if found.changed else []
-            differences = given.differences(newest, found.changed)
-            found = msgspec.structs.replace(found, changed=given.named(newest, found.changed))
+            differences = given.describe_differences(newest, found.changed)
+            found = msgspec.structs.replace(found, changed=given.name_inputs(newest, found.changed))
             words = [
                 f"Nothing to replay: this cell is {found}.",
                 *filter(None, [unplaced]),
@@ -153,13 +153,13 @@ def choose(
 
 
 def _matching(
-    own: Sequence[Mapping[str, Any]], given: Given, statuses: Sequence[str] | None
+    own: Sequence[Mapping[str, Any]], given: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the record with these inputs, or with other files of the same pictures."""
-    found = match(own, given.inputs, statuses=statuses)
+    found = match_record(own, given.digests, statuses=statuses)
     for record in own if found.record is None and given.attachments else ():
-        same = given.alike(events_of(record))
-        like = match([record], same.inputs, statuses=statuses) if same is not None else None
+        same = given.match_figures(events_of(record))
+        like = match_record([record], same.digests, statuses=statuses) if same is not None else None
         if like is not None and like.record is not None:
             return like
     return found

@@ -27,11 +27,11 @@ from ...errors import AgentError
 from ...events import Event
 from ...events.mapped import is_map
 from ...record.agent_cells import agent_cell
-from ...record.given import Given
-from ...record.match import Match, match
-from ...record.ranking import started
+from ...record.match import Match, match_record
+from ...record.ranking import read_start_time
 from ...record.record import events_of
-from ...record.signing import intact
+from ...record.run_inputs import RunInputs
+from ...record.signing import is_intact
 from ...rows.agent import Agent
 from ...rows.map.known_rows.recorded import count_failed_rows
 from ...view.format import clip, plural
@@ -86,14 +86,14 @@ def standings(
             if not options.source:
                 agent = make(options)
                 given = _given(session, cell, agent, options=options, history=history)
-                state, why = _state(match(records, given.inputs), agent, namespace)
+                state, why = _state(match_record(records, given.digests), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
-        whole = next(filter(intact, records), None)
+        whole = next(filter(is_intact, records), None)
         turn = events_of(whole) if whole is not None and file.said_by(cell.key, whole) else []
         if whole is not None and turn and not is_map(turn):
             said[str(whole.get("conversation", "main"))].append(turn)
-        recorded = started(records[0]) if records else 0.0
+        recorded = read_start_time(records[0]) if records else 0.0
         found.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
     return found
 
@@ -105,7 +105,7 @@ def _given(
     *,
     options: Options,
     history: Sequence[Sequence[Event]],
-) -> Given:
+) -> RunInputs:
     """Return the inputs of a cell as it stands."""
     namespace = session.shell.user_ns
     said = cell.body.replace("\r\n", "\n").strip()

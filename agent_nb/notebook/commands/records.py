@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
-from ...record.record import KEY, MIME
+from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view.format import clip, plural
 from ..yes_no import NO, confirmed
 from .output import Rows, agent_of, say, show
@@ -130,8 +130,8 @@ def recover(session: Session, arguments: list[str]) -> None:
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
-        data = {**bundle(log, badge=f"recovered, ended {one.status}"), MIME: record}
-        publish(data, {KEY: summary(run)}, {}, False)
+        data = {**bundle(log, badge=f"recovered, ended {one.status}"), RECORD_MIME: record}
+        publish(data, {METADATA_KEY: summary(run)}, {}, False)
 
 
 def _listing(lost: Lost, *, others: bool) -> list[Rows | str]:
@@ -185,7 +185,7 @@ def forget(session: Session, arguments: list[str]) -> None:
     count = f"{plural(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
-    publish({"text/plain": "\n".join([text, *faults])}, {KEY: {FORGET: ids}}, {}, False)
+    publish({"text/plain": "\n".join([text, *faults])}, {METADATA_KEY: {FORGET: ids}}, {}, False)
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:

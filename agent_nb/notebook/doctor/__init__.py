@@ -155,11 +155,11 @@ def _check_signing_secret() -> Iterator[Finding]:
 
 
 def _check_journals() -> Iterator[Finding]:
-    from ...record.journal import folder, journals
+    from ...record.journal import journal_folder, list_journals
 
-    path = folder()
+    path = journal_folder()
     if _is_writable(path):
-        yield Finding("journals", "ok", f"{tilde(path)}, {len(journals())} kept")
+        yield Finding("journals", "ok", f"{tilde(path)}, {len(list_journals())} kept")
     else:
         text = f"{tilde(path)} cannot be written: a killed kernel loses its run"
         todo = "make the folder writable, or set XDG_STATE_HOME"

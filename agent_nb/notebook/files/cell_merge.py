@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...record.ipynb import Cell, metadata_of, source_of, with_ids
-from ...record.ipynb import cells as all_cells
-from ...record.record import KEY
+from ...record.ipynb import list_cells as all_cells
+from ...record.record import METADATA_KEY
 from ...wire.json_text import as_dict
 
 MergeText = Callable[[str, str, str], tuple[str, bool]]  # base, ours, theirs: text, clean
@@ -55,7 +55,7 @@ def unname_cells(nb: Mapping[str, Any]) -> None:
             del cell["id"]
     placed = [str(cell["id"]) for cell in all_cells(with_ids(nb))]
     places = dict(zip(named, placed, strict=True))
-    ours = as_dict(metadata_of(nb).get(KEY))
+    ours = as_dict(metadata_of(nb).get(METADATA_KEY))
     if runs := as_dict(ours.get("runs")):
         ours["runs"] = {places.get(cell, cell): listed for cell, listed in runs.items()}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...record.agent_cells import agent_cell
-from ...record.ipynb import cell_id, place_id, source_of
+from ...record.ipynb import cell_id, numbered_id, source_of
 from ...wire.text_limits import cut_end
 
 LONGEST = 60  # characters of a prompt in the name of a cell
@@ -18,5 +18,5 @@ def name_cell(number: int, cell: Mapping[str, Any]) -> str:
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
     said = f' "{cut_end(first, LONGEST)}"' if first else ""
     name = cell_id(cell)
-    place = f" ({name})" if name not in ("", place_id(number)) else ""
+    place = f" ({name})" if name not in ("", numbered_id(number)) else ""
     return f"cell {number}{place}{said}"

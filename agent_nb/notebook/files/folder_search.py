@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 
 from ...record.agent_cells import source_hash
-from ...record.ipynb import ENDING, cells, source_of
-from ...record.outputs import summaries
+from ...record.ipynb import NOTEBOOK_SUFFIX, list_cells, source_of
+from ...record.outputs import list_run_numbers
 
 COPY = ".run.ipynb"
 MOST = 300  # notebooks
@@ -68,7 +68,7 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if (
-                    entry.name.endswith(ENDING)
+                    entry.name.endswith(NOTEBOOK_SUFFIX)
                     and not entry.name.startswith(".")
                     and entry.is_file()
                     and len(found) <= MOST
@@ -83,7 +83,7 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
 def _read(path: Path) -> Held:
     try:
         notebook = json.loads(path.read_bytes())
-        code = (c for c in cells(notebook) if c.get("cell_type") == "code")
+        code = (c for c in list_cells(notebook) if c.get("cell_type") == "code")
         texts = frozenset(source_hash(source_of(c)) for c in code)
         return Held(texts, path.name.endswith(COPY) or _copied(notebook))
     except (
@@ -107,5 +107,5 @@ def _copied(notebook: dict[str, Any]) -> bool:
         and not papermill.get("end_time")
     ):
         return True
-    shown = [numbers for _, numbers in summaries(notebook)]
+    shown = [numbers for _, numbers in list_run_numbers(notebook)]
     return bool(shown) and all(numbers.get("replayed") for numbers in shown)

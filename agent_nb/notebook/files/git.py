@@ -31,12 +31,12 @@ from typing import Any
 from ...errors import UsageError
 from ...events import Call, Event, Result
 from ...record import ipynb, metadata, notebook_file
-from ...record.diff import items
-from ...record.find import records
-from ...record.ipynb import Notebook, cell_id, cells, metadata_of, source_of, with_ids
-from ...record.ranking import execution, newest, oldest, ordinal
-from ...record.record import KEY, Record, events_of
-from ...record.split_merge import renumbered
+from ...record.diff import list_comparable_parts
+from ...record.find import find_records
+from ...record.ipynb import Notebook, cell_id, list_cells, metadata_of, source_of, with_ids
+from ...record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
+from ...record.record import METADATA_KEY, Record, events_of
+from ...record.split_merge import reassign_runs
 from ..notices import printable
 from .cell_merge import merge_notebooks, name_cells, unname_cells
 from .three_way_merge import agree
@@ -57,11 +57,11 @@ def text(nb: Notebook) -> str:
 
 def _lines(nb: Notebook) -> Iterator[str]:
     nb = with_ids(nb)
-    found_cells = cells(nb)
+    found_cells = list_cells(nb)
     listed: dict[str, list[Record]] = {}
-    for item in records(nb):
+    for item in find_records(nb):
         listed.setdefault(item.cell, []).append(item.record)
-    found = renumbered(found_cells, listed)
+    found = reassign_runs(found_cells, listed)
     for number, cell in enumerate(found_cells, 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
@@ -76,13 +76,15 @@ def _lines(nb: Notebook) -> Iterator[str]:
 
 def _latest(listed: Sequence[Record]) -> list[Record]:
     """Return the records of the newest execution, in the order in which their runs began."""
-    of = execution(newest(listed)[0]) if listed else ""
-    return sorted((r for r in oldest(listed) if execution(r) == of), key=ordinal)
+    of = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
+    return sorted(
+        (r for r in sort_oldest_first(listed) if read_execution_id(r) == of), key=read_ordinal
+    )
 
 
 def _run(record: Record) -> Iterator[str]:
     yield f"--- run, {record.get('status', '?')}"
-    for item in items(_by_call(events_of(record))):
+    for item in list_comparable_parts(_by_call(events_of(record))):
         yield f"{item.head}:"
         yield from (f"    {_ADDRESS.sub('0x…', line)}" for line in item.body.splitlines())
 
@@ -126,7 +128,7 @@ def merge(
     agree(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
     unname_cells(merged)
-    notebook_file.lift(merged)
+    notebook_file.lift_records(merged)
     ours.write_bytes(_dump(merged))
     for conflict in conflicts:
         report(conflict)
@@ -230,10 +232,10 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        nb = ipynb.load(path)
+        nb = ipynb.load_notebook(path)
     except UsageError:
         return None
-    return None if metadata.newer(metadata_of(nb).get(KEY)) else nb
+    return None if metadata.has_newer_format(metadata_of(nb).get(METADATA_KEY)) else nb
 
 
 def _dump(nb: Notebook) -> bytes:

@@ -20,9 +20,18 @@ from typing import Any
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...record.ipynb import ENDING, Output, cell_id, cells, load, metadata_of, outputs, with_ids
+from ...record.ipynb import (
+    NOTEBOOK_SUFFIX,
+    Output,
+    cell_id,
+    list_cells,
+    list_outputs,
+    load_notebook,
+    metadata_of,
+    with_ids,
+)
 from ...record.outputs import numbers_of
-from ...record.record import KEY, MIME
+from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view import values
 from ...view.bundle import bundle
 from ...view.draw import html
@@ -66,15 +75,15 @@ def _title(runs: Sequence[Run]) -> str:
 
 def displayed(run: Run) -> list[Mapping[str, Any]]:
     """Return the mime bundles below a run's card in the notebook: what its code displayed."""
-    return list(_below(run)) if run.cell and run.notebook.endswith(ENDING) else []
+    return list(_below(run)) if run.cell and run.notebook.endswith(NOTEBOOK_SUFFIX) else []
 
 
 def _below(run: Run) -> Iterator[Mapping[str, Any]]:
     card = ""
     for output in _outputs(run.notebook, run.cell):
         data = as_dict(output.get("data"))
-        if MIME in data or KEY in metadata_of(output):
-            record = as_dict(data.get(MIME))
+        if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
+            record = as_dict(data.get(RECORD_MIME))
             card = str(numbers_of(output).get("run") or record.get("id") or card)
         elif card == run.id and any(mime in data for mime in SHOWN):
             yield {
@@ -85,10 +94,10 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
 
 def _outputs(path: str, cell: str) -> list[Output]:
     try:
-        found = cells(with_ids(load(path)))
+        found = list_cells(with_ids(load_notebook(path)))
     except UsageError:
         return []
-    return next((outputs(c) for c in found if cell_id(c) == cell), [])
+    return next((list_outputs(c) for c in found if cell_id(c) == cell), [])
 
 
 def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:

@@ -4,8 +4,8 @@ Why three sources: the file lags behind the front end until it is saved, a kerne
 restart, and a runner's kernel should need no file.
 
 Rules
-- Of a cell's records, those that this kernel made come first, then the others as `ranked`; each run
-  counts once.
+- Of a cell's records, those that this kernel made come first, then the others as `rank_records`
+  orders them; each run counts once.
 - The conversation of the cells above comes from whole records only, with their ownership.
 - Without a cell id, or where the file has no ids, a cell is found by the hash of its text and the
   number of cells of that text that ran before it.
@@ -30,15 +30,15 @@ import msgspec
 from ...agent.run import Run
 from ...events.mapped import is_map
 from ...record.agent_cells import content_hash, source_hash
-from ...record.find import records
-from ...record.ipynb import cell_id, cells, read, source_of, tags_of, with_ids
-from ...record.match import candidates
-from ...record.notebook_file import cleared
-from ...record.payloads import attach
-from ...record.ranking import kept, newest, ranked
+from ...record.find import find_records
+from ...record.ipynb import cell_id, list_cells, read_file_json, source_of, tags_of, with_ids
+from ...record.match import select_cell_records
+from ...record.notebook_file import find_cleared_cells
+from ...record.payloads import attach_payloads
+from ...record.ranking import rank_records, select_records, sort_newest_first
 from ...record.record import Record, events_of
-from ...record.signing import intact, mine, user_key
-from ...record.split_merge import renumbered
+from ...record.signing import is_intact, is_own_record, user_key
+from ...record.split_merge import reassign_runs
 from ..conversations import Turn
 from ..identity import Cell
 from .folder_search import FolderSearch
@@ -104,17 +104,17 @@ class Library:
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         others = [r for r in self._made.get(key, []) if r.get("id") != record.get("id")]
-        self._made[key] = kept([record, *others], user_key())
+        self._made[key] = select_records([record, *others], user_key())
 
     def of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell, ranked."""
         elsewhere = self._elsewhere(cell)
         elsewhere = (
-            ranked(elsewhere, user_key(), countersigned(cell.sent))
+            rank_records(elsewhere, user_key(), countersigned(cell.sent))
             if len(elsewhere) > 1
             else elsewhere
         )
-        return self._known([*newest(self._made.get(cell.key, [])), *elsewhere])
+        return self._known([*sort_newest_first(self._made.get(cell.key, [])), *elsewhere])
 
     def made(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
@@ -125,7 +125,7 @@ class Library:
 
     def owns(self, record: Record) -> bool:
         """Return whether this kernel or this user made a record."""
-        return self.made(record) or mine(record, user_key())
+        return self.made(record) or is_own_record(record, user_key())
 
     def of_cells(self, keys: Iterable[str] | None = None) -> list[Record]:
         """Return the records of these cells (None: all), also those of the file."""
@@ -190,9 +190,13 @@ class Library:
             return []
         turns, key = [], user_key()
         for above in file.order[: list(file.order).index(own)]:
-            known = self._known(ranked(file.runs.get(above, ()), key))
+            known = self._known(rank_records(file.runs.get(above, ()), key))
             record = next(
-                (r for r in known if r.get("conversation", "main") == conversation and intact(r)),
+                (
+                    r
+                    for r in known
+                    if r.get("conversation", "main") == conversation and is_intact(r)
+                ),
                 None,
             )
             if record is None or not file.said_by(above, record):
@@ -205,12 +209,12 @@ class Library:
     def _elsewhere(self, cell: Cell) -> Sequence[Record]:
         sent = cell.sent.get(SENT)
         if isinstance(sent, list):
-            return [attach(r) for r in sent if isinstance(r, dict)]
+            return [attach_payloads(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self._look(cell)
         file = self.file(cell.sent)
         known = bool(cell.id) and not file.nameless
-        return candidates(
+        return select_cell_records(
             file.runs,
             cell=file.id_of(cell),
             source=_text(cell),
@@ -260,7 +264,7 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 def file_of(path: Path) -> File:
     """Return what a notebook file holds; nothing if it cannot be read."""
     try:
-        return _parsed(read(path), path.stat().st_mtime)
+        return _parsed(read_file_json(path), path.stat().st_mtime)
     except (OSError, ValueError, RecursionError):
         return NOTHING
 
@@ -268,18 +272,18 @@ def file_of(path: Path) -> File:
 def _parsed(notebook: Any, saved: float) -> File:
     if not isinstance(notebook, dict):
         return NOTHING
-    nameless = not any(cell.get("id") for cell in cells(notebook))
+    nameless = not any(cell.get("id") for cell in list_cells(notebook))
     notebook = with_ids(notebook)
     runs: dict[str, list[Record]] = {}
-    for found in records(notebook):
+    for found in find_records(notebook):
         runs.setdefault(found.cell, []).append(found.record)
-    listed = cells(notebook)
+    listed = list_cells(notebook)
     code = [(cell_id(c), source_of(c)) for c in listed if c.get("cell_type") == "code"]
     return File(
-        runs=renumbered(listed, runs),
+        runs=reassign_runs(listed, runs),
         order=[cell_id(c) for c in listed],
         sources=dict(code),
-        cleared=cleared(notebook),
+        cleared=find_cleared_cells(notebook),
         tools=tool_names(source for _, source in code),
         excluded=frozenset(cell_id(c) for c in listed if EXCLUDE in tags_of(c)),
         saved=saved,

@@ -15,10 +15,10 @@ from ...agent.run import Run
 from ...codecs.convert import decode
 from ...errors import UsageError
 from ...events.log import EventLog
-from ...record.diff import Diff, diff
-from ...record.find import records
-from ...record.ipynb import ENDING, load
-from ...record.ranking import ranked
+from ...record.diff import Diff, compare_runs
+from ...record.find import find_records
+from ...record.ipynb import NOTEBOOK_SUFFIX, load_notebook
+from ...record.ranking import rank_records
 from ...record.record import log_of
 from ...record.recorded_calls import list_log_calls, read_logs
 from ...record.signing import user_key
@@ -34,12 +34,12 @@ def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:
 
 
 def _of(path: Path, every: bool) -> Iterator[Run]:
-    if path.suffix != ENDING:
+    if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    for cell, items in groupby(records(load(path)), key=lambda item: item.cell):
+    for cell, items in groupby(find_records(load_notebook(path)), key=lambda item: item.cell):
         listed = [item.record for item in items]
-        for record in listed if every else ranked(listed, user_key())[:1]:
+        for record in listed if every else rank_records(listed, user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
@@ -85,4 +85,4 @@ def versions(runs: Sequence[Run]) -> list[Diff]:
 
 
 def _diff(a: Run, b: Run) -> Diff:
-    return diff(a.log, b.log, cells=(a.cell, b.cell))
+    return compare_runs(a.log, b.log, cells=(a.cell, b.cell))

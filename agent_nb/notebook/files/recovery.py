@@ -25,11 +25,11 @@ import msgspec
 from ...errors import UsageError
 from ...events.log import EventLog
 from ...record import journal, journal_recovery
-from ...record.journal_recovery import Found
+from ...record.journal_recovery import RecoverableRun
 from ...record.packing import Home
-from ...record.ranking import KEPT, started
+from ...record.ranking import EXECUTIONS_OF_CELL, read_start_time
 from ...record.record import run_record
-from ...record.signing import sign, user_key
+from ...record.signing import sign_record, user_key
 from .library import File, Library, file_of
 
 LONGEST = 50  # characters of a prompt
@@ -38,9 +38,9 @@ LONGEST = 50  # characters of a prompt
 class Lost(msgspec.Struct, frozen=True):
     """The journals of lost runs, newest first: of this notebook, of others, and superseded ones."""
 
-    here: Sequence[Found] = ()
-    others: Sequence[Found] = ()
-    superseded: Sequence[Found] = ()
+    here: Sequence[RecoverableRun] = ()
+    others: Sequence[RecoverableRun] = ()
+    superseded: Sequence[RecoverableRun] = ()
 
 
 def lost_runs(
@@ -60,8 +60,8 @@ def lost_runs(
     made_in = cache(
         lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    found = [f for f in journal_recovery.recoverable(known) if f.status != "running"]
-    lost: dict[str, list[Found]] = {"here": [], "others": [], "superseded": []}
+    found = [f for f in journal_recovery.list_recoverable_runs(known) if f.status != "running"]
+    lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
     latest: dict[tuple[str, str], float] = {
         (here, cell): began for cell, began in (answered or {}).items()
     }
@@ -81,16 +81,16 @@ def lost_runs(
     return Lost(**lost)
 
 
-def _has(found: Found, file: File) -> bool:
+def _has(found: RecoverableRun, file: File) -> bool:
     """Return whether a file has the run."""
     return any(r.get("id") == found.header.run for runs in file.runs.values() for r in runs)
 
 
-def _is_superseded(found: Found, file: File) -> bool:
+def _is_superseded(found: RecoverableRun, file: File) -> bool:
     """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
     listed = file.runs.get(found.header.cell, ())
-    newer = [r for r in listed if started(r) > found.header.started]
-    return len(newer) >= KEPT or any(r.get("status") == "ok" for r in newer)
+    newer = [r for r in listed if read_start_time(r) > found.header.started]
+    return len(newer) >= EXECUTIONS_OF_CELL or any(r.get("status") == "ok" for r in newer)
 
 
 def date(seconds: float) -> str:
@@ -98,7 +98,7 @@ def date(seconds: float) -> str:
     return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
-def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
+def rows(found: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     """Return the journals as rows of a table."""
     title = ("run", "when", "status", "notebook", "prompt")
     return [
@@ -116,19 +116,19 @@ def rows(found: Iterable[Found]) -> list[tuple[str, ...]]:
     ]
 
 
-def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
+def recover(found: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:
     """Return the log and the signed record of a journal, and keep the record in `library`.
 
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = journal_recovery.recover(found.path)
+        log = journal_recovery.recover_log(found.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {found.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
     header = found.header
-    record = sign(
+    record = sign_record(
         run_record(log, cell=header.cell, conversation=header.conversation or "main"), user_key()
     )
     if header.cell:
@@ -136,7 +136,7 @@ def recover(found: Found, library: Library) -> tuple[EventLog, dict[str, Any]]:
     return log, record
 
 
-def chosen(found: Iterable[Found], wanted: str) -> list[Found]:
+def chosen(found: Iterable[RecoverableRun], wanted: str) -> list[RecoverableRun]:
     """Return the journal that `wanted` names, the beginning of a run id.
 
     Raises UsageError if there is none.
@@ -149,4 +149,4 @@ def chosen(found: Iterable[Found], wanted: str) -> list[Found]:
 
 def drop(ids: Iterable[str]) -> int:
     """Remove the journals of runs; return how many there were."""
-    return sum(journal.forget(run) for run in ids if run)
+    return sum(journal.remove_journals(run) for run in ids if run)

@@ -25,14 +25,14 @@ from ...errors import UsageError
 from ...events.text import content_text
 from ...host.plugins import builtin
 from ...record.agent_cells import agent_cell, source_hash
-from ...record.countersign import described, sign, signers_of
+from ...record.countersign import add_signature, describe_signatures, signers_of
 from ...record.ipynb import cell_id, metadata_of, source_of, with_ids
-from ...record.notebook_file import records
-from ...record.ranking import started
-from ...record.record import KEY, Record, events_of
+from ...record.notebook_file import group_records
+from ...record.ranking import read_start_time
+from ...record.record import METADATA_KEY, Record, events_of
 from ...record.recorded_calls import RecordedCall, count_equal, digest_calls, list_calls
 from ...record.signers import Signer
-from ...record.signing import intact, mine, user_key
+from ...record.signing import is_intact, is_own_record, user_key
 from ...record.ssh_signature import PrivateKey
 from ...tools.base import QUIET
 from ...tools.toolset import ROOM, of_plugin
@@ -79,7 +79,7 @@ def review_records(nb: Mapping[str, Any]) -> list[Item]:
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
     quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
-    recorded = records(dict(nb))
+    recorded = group_records(dict(nb))
     return [
         _item(number, cell, record, quiet)
         for number, cell in numbered
@@ -101,7 +101,7 @@ def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -
     """Sign the records without a problem, in our metadata; return how many."""
     good = [item for item in items if not item.problem]
     for item in good:
-        sign(metadata, item.record, item.source, key)
+        add_signature(metadata, item.record, item.source, key)
     return len(good)
 
 
@@ -117,7 +117,7 @@ def countersigned(
     """
     if not signers:
         return []
-    metadata, source = metadata_of(nb).get(KEY), source_hash(source_of(cell))
+    metadata, source = metadata_of(nb).get(METADATA_KEY), source_hash(source_of(cell))
     return [
         str(record.get("hash", ""))
         for record in listed
@@ -129,8 +129,8 @@ def remarks(
     nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
 ) -> list[str]:
     """Describe the signatures of a record of a cell. Raises MissingExtra."""
-    metadata = metadata_of(nb).get(KEY)
-    return described(metadata, record, source_hash(source_of(cell)), signers)
+    metadata = metadata_of(nb).get(METADATA_KEY)
+    return describe_signatures(metadata, record, source_hash(source_of(cell)), signers)
 
 
 def call_lines(record: Record) -> list[str]:
@@ -156,12 +156,12 @@ def harmless(sources: Iterator[str]) -> frozenset[str]:
 
 
 def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:
-    began = started(record)
+    began = read_start_time(record)
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
-    by = "recorded by you" if mine(record, user_key()) else "not recorded by you"
+    by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"
     run = f"run {_line(str(record.get('id', '?')))[:60]}{when}, {by}"
     item = Item(number, _line(name_cell(number, cell)), run, record, source_hash(source_of(cell)))
-    if not intact(record):
+    if not is_intact(record):
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:

@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...record import notebook_file
-from ...record.countersign import SIGNATURES, merged
+from ...record.countersign import SIGNATURES, merge_signatures
 from ...record.ipynb import Cell, all_outputs, cell_id, source_of
-from ...record.ipynb import cells as all_cells
+from ...record.ipynb import list_cells as all_cells
 from ...record.metadata import FORGOTTEN, Runs
-from ...record.outputs import published
-from ...record.ranking import newest, started
-from ...record.record import KEY, MIME, VERSION, Record
+from ...record.outputs import read_published_record
+from ...record.ranking import read_start_time, sort_newest_first
+from ...record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 from ...wire.json_text import as_dict, as_list
 
 TIMES = "execution"  # in the metadata of a cell
@@ -39,8 +39,8 @@ def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
     """Write into the three notebooks the runs, outputs and other results of the merged one."""
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
-    runs = [notebook_file.records(nb) for nb in sides]
-    _set(about, KEY, _written(about, _three_way(*runs)))
+    runs = [notebook_file.group_records(nb) for nb in sides]
+    _set(about, METADATA_KEY, _written(about, _three_way(*runs)))
     for key in ABOUT:
         _set(about, key, _either(*(m.get(key) for m in about)))
     for nb in sides:
@@ -55,7 +55,11 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
         base, ours, theirs = (found.get(name) for found in cells)
         mine, yours = (_newest(side.get(name, ())) for side in runs[1:])
         conversation = str(mine.get("conversation") or yours.get("conversation") or "")
-        later = None if started(mine) == started(yours) else started(yours) > started(mine)
+        later = (
+            None
+            if read_start_time(mine) == read_start_time(yours)
+            else read_start_time(yours) > read_start_time(mine)
+        )
         shown = _shown(base, ours, theirs, later=followed.get(conversation, later))
         if conversation and _result(ours) != _result(theirs):
             followed[conversation] = shown is theirs
@@ -64,20 +68,20 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
 
 def _newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
-    found = newest(listed)
+    found = sort_newest_first(listed)
     return next((r for r in found if r.get("conversation")), found[0] if found else {})
 
 
 def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
-    values = [as_dict(m.get(KEY)) for m in about[1:]]
+    values = [as_dict(m.get(METADATA_KEY)) for m in about[1:]]
     marks = (mark for value in values for mark in as_list(value.get(FORGOTTEN)))
     forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
     # the runs carry their payloads
     rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merged(*values), FORGOTTEN: forgotten}
+    optional = {SIGNATURES: merge_signatures(*values), FORGOTTEN: forgotten}
     value = {
         **rest,
-        "version": VERSION,
+        "version": METADATA_VERSION,
         "runs": kept,
         **{name: found for name, found in optional.items() if found},
     }
@@ -100,8 +104,8 @@ def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
 def _refer(nb: dict[str, Any]) -> None:
     """Replace records in outputs by references; the records stand in the metadata."""
     for _, output in all_outputs(nb):
-        if (record := published(output)) is not None:
-            output["data"][MIME] = {"version": VERSION, "ref": record["id"]}
+        if (record := read_published_record(output)) is not None:
+            output["data"][RECORD_MIME] = {"version": METADATA_VERSION, "ref": record["id"]}
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:

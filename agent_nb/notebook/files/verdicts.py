@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...models.keys import secrets
-from ...record.find import records
-from ...record.ipynb import cell_id, load, with_ids
+from ...record.find import find_records
+from ...record.ipynb import cell_id, load_notebook, with_ids
 from ...record.record import Record
-from ...record.signers import known
+from ...record.signers import load_signers
 from ...record.signing import signed_by, user_key
-from ...record.verify import check, secrets_in
+from ...record.verify import check_record, secrets_in
 from ...wire.hidden_characters import escape_line
 from ...wire.redact import redact_text
 from . import review
@@ -28,13 +28,13 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden, signers = user_key(), secrets(), known()
-    nb = with_ids(load(path))
+    key, hidden, signers = user_key(), secrets(), load_signers()
+    nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
-    for item in records(nb):
+    for item in find_records(nb):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         found = [
-            *check(item.record),
+            *check_record(item.record),
             *(
                 f"a secret in {s}"
                 for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...agent.run import Run
 from ...errors import AgentStopped
 from ...events.log import EventLog
-from ...record.record import NONE, Record, log_of
+from ...record.record import NO_CONVERSATION, Record, log_of
 from ..cell.frontend import can_click
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
@@ -41,7 +41,11 @@ class FollowRun(ABC):
 
     def _records(self) -> list[Record]:
         """Return this cell's records of followed runs, the newest first."""
-        return [r for r in self.session.library.of(self.cell) if r.get("conversation") == NONE]
+        return [
+            r
+            for r in self.session.library.of(self.cell)
+            if r.get("conversation") == NO_CONVERSATION
+        ]
 
     def _can_click(self) -> bool:
         return can_click(self.session.shell, self.cell)

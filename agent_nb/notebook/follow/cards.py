@@ -23,7 +23,7 @@ from ...events.completion import LOST, closed
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ...record.agent_cells import content_hash
-from ...record.record import NONE, Record, events_of, log_of, record_hash, run_record
+from ...record.record import NO_CONVERSATION, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
 from ..cell.summary import LONGEST, summary
@@ -131,7 +131,7 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
     """Return the unsigned record of an imported run; it starts now, whatever its events say."""
     record = run_record(
-        log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NONE
+        log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NO_CONVERSATION
     )
     record["started"] = round(time.time(), 3)
     return {**record, "hash": record_hash(record)}

@@ -20,7 +20,7 @@ from typing import Any
 from ...agent.configuration import Configuration
 from ...agent.typed.output_type import OutputType
 from ...errors import UsageError
-from ...record.packing import digest
+from ...record.packing import digest_value
 from ..map.options import MapOptions
 from ..map.row import RowResult
 from ..map.stream import map_of
@@ -88,7 +88,7 @@ class JudgeScore:
         parts = {"prompt": candidate.prompt, "answer": candidate.result.answer}
         if self._expected is not None:
             parts["expected"] = str(candidate.row.get(self._expected))
-        return {**parts, "mark": digest(parts, 12)}
+        return {**parts, "mark": digest_value(parts, 12)}
 
 
 def question(row: Mapping[str, Any]) -> str:

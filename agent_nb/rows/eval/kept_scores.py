@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ...agent.replay_check import Change, Checked
-from ...record.packing import digest
+from ...record.packing import digest_value
 from ...view.format import plural
 from .intervals import exact_mean
 from .scores import Candidate, Score
@@ -41,8 +41,13 @@ def scores_payload(
     known = [value for value in values if value is not None]
     head: dict[str, Any] = {"by": scored_by, **inputs}
     if len(values) > MOST:
-        head = {k: digest(v) if isinstance(v, list) else v for k, v in head.items()}
-        return {**head, "count": len(values), "mean": exact_mean(known), "digest": digest(values)}
+        head = {k: digest_value(v) if isinstance(v, list) else v for k, v in head.items()}
+        return {
+            **head,
+            "count": len(values),
+            "mean": exact_mean(known),
+            "digest": digest_value(values),
+        }
     rows = [[c.position, c.repeat] for c in candidates]
     return {**head, "rows": rows, "scores": values}
 

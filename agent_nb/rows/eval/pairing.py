@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...record.packing import digest
+from ...record.packing import digest_value
 from ...wire.json_text import nearest
 from ...wire.text_limits import cut_end
 from .evaluated import Evaluated
@@ -49,7 +49,7 @@ class Pair(msgspec.Struct, frozen=True):
 def row_key(values: Mapping[Any, Any], columns: Sequence[str] | None = None) -> str:
     """Return a digest of a row's values, of all of them or of some columns."""
     names = [*values] if columns is None else columns
-    return digest([[str(name), _plain(values[name])] for name in names], 32)
+    return digest_value([[str(name), _plain(values[name])] for name in names], 32)
 
 
 def pair_rows(a: Evaluated, b: Evaluated, on: Sequence[str] | None) -> list[Pair]:

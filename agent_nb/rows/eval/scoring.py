@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from ...agent.typed.output_type import OutputType
 from ...errors import UsageError, did_you_mean
-from ...record.packing import digest
+from ...record.packing import digest_value
 from ...tools.source import code_of
 from ...wire.json_text import nearest
 from ...wire.text_limits import cut_end
@@ -116,7 +116,7 @@ class ColumnScore:
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digests of the expected values."""
-        return {"expected": [digest(_expected(c.row.get(self._column))) for c in candidates]}
+        return {"expected": [digest_value(_expected(c.row.get(self._column))) for c in candidates]}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return 1.0 or 0.0 for each candidate."""

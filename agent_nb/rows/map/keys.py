@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...record.fingerprint import inputs_hash, prompt_digest
-from ...record.packing import digest
+from ...record.packing import digest_value
 
 LENGTH = 32  # hexadecimal digits
 
@@ -38,9 +38,9 @@ class Keys:
         """Return the key of the next row with this prompt; `repeat` counts from 0."""
         inputs = inputs_hash(self.inputs(prompt, attachments))
         self._seen[inputs, repeat] += 1
-        return digest([inputs, self._seen[inputs, repeat], repeat], LENGTH)
+        return digest_value([inputs, self._seen[inputs, repeat], repeat], LENGTH)
 
 
 def map_digest(keys: Sequence[str]) -> str:
     """Return one digest of the keys of all rows, in order."""
-    return digest(list(keys), LENGTH)
+    return digest_value(list(keys), LENGTH)

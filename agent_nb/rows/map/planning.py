@@ -29,7 +29,7 @@ from ...errors import UsageError
 from ...events.log import new_run_id
 from ...models import offline
 from ...record.fingerprint import inputs_hash
-from ...record.given import Given
+from ...record.run_inputs import RunInputs
 from ...wire.redact import Redaction
 from ...wire.surrogates import encodable
 from .asking import LocalRows, RowAsker
@@ -64,7 +64,7 @@ class MapPlan(msgspec.Struct, frozen=True):
 
     data: Rows
     job: Job
-    inputs: Given
+    inputs: RunInputs
     redaction: Redaction
     check: Callable[[], object]
     absent: str = ""
@@ -93,7 +93,7 @@ def plan_map(
     filling = Filling(rows, template, redaction)
     filled = filling.all(alone, options.repeats)
     redacted = redaction.value(prompt)
-    id_ = map_id(alone.inputs, redacted)
+    id_ = map_id(alone.digests, redacted)
     settings = {**alone.settings, MAP: map_digest([row.key for row in filled])}
     inputs = msgspec.structs.replace(alone, prompt=redacted, settings=settings)
 
@@ -148,7 +148,7 @@ def plan_map(
 
 def _start(
     basis: Callable[[], Basis] | None,
-    run_inputs: Given,
+    run_inputs: RunInputs,
     options: MapOptions,
     count: int,
     origin: Mapping[str, str],
@@ -162,7 +162,7 @@ def _start(
 
     def start() -> Mapping[str, Any]:
         shared = basis().start if basis is not None else unknown
-        inputs = {"inputs": run_inputs.inputs, "hash": inputs_hash(run_inputs.inputs)}
+        inputs = {"inputs": run_inputs.digests, "hash": inputs_hash(run_inputs.digests)}
         return {
             **shared,
             "agent": "map",

@@ -59,7 +59,7 @@ from .table.frame_out import frame_out
 if TYPE_CHECKING:
     from ...agent.replay_check import Wish
     from ...agent.tape import Tape
-    from ...record.given import Given
+    from ...record.run_inputs import RunInputs
     from ..store.row_store import RowStore
 
 #: Makes something of the results of a map whose rows are over.
@@ -119,7 +119,7 @@ class MapStream(Stream):
         return f"<Map {self.log.run}: {state}, {done}>"
 
     @property
-    def given(self) -> Given:
+    def given(self) -> RunInputs:
         """The inputs of the map, as records are matched with them."""
         return self._plan.inputs
 

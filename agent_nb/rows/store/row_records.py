@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...record.packing import Payloads, references
-from ...record.payloads import attach, detach
+from ...record.packing import Payloads, find_payload_keys
+from ...record.payloads import attach_payloads, detach_payloads
 from ...record.record import Record
-from ...record.signing import intact, names_signer
+from ...record.signing import is_intact, names_signer
 from ...wire.json_text import dumps, lenient_loads
 from .row_file import LARGEST, fill_statement, split_batches
 
@@ -72,7 +72,7 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
     for key, content, attempts in rows:
         record = _whole(beside, content)
         if record and record.get("row") == key:
-            whole = intact(record)
+            whole = is_intact(record)
             own = whole and names_signer(record, secret)
             stored[key] = Stored(record, bound_attempts(attempts), whole, own)
     return stored
@@ -104,7 +104,7 @@ def write_rows(
     """
     written: set[str] = set()
     for key, record in rows:
-        bare, payloads = detach(record)
+        bare, payloads = detach_payloads(record)
         connection.execute("DELETE FROM uses WHERE key = ?", (key,))
         connection.execute(
             "INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)",
@@ -140,7 +140,7 @@ def bound_attempts(attempts: Any) -> int:
 def _whole(beside: _Beside, content: Any) -> Record:
     """Return the record of its bytes with its payloads; {} if it is not one."""
     record = _value(content)
-    return attach(record, beside.payloads(record)) if isinstance(record, dict) else {}
+    return attach_payloads(record, beside.payloads(record)) if isinstance(record, dict) else {}
 
 
 class _Beside:
@@ -153,12 +153,12 @@ class _Beside:
 
     def payloads(self, record: Record) -> Payloads:
         """Return the payloads read so far, which hold those that a record needs."""
-        missing = references(record.get("events")) - self._seen
+        missing = find_payload_keys(record.get("events")) - self._seen
         while missing:
             self._seen |= missing
             read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
             self._known.update(read)
-            missing = references(list(read.values())) - self._seen
+            missing = find_payload_keys(list(read.values())) - self._seen
         return self._known
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ...errors import UsageError
 from ...host.paths import tilde
 from ...record.record import Record
-from ...record.signing import sign
+from ...record.signing import sign_record
 from . import row_carry, row_claims, row_records
 from .row_file import RowFile, fill_statement, split_batches
 from .row_records import Stored
@@ -175,7 +175,9 @@ class RowStore:
         each row was asked, by all owners.
         """
         attempts: dict[str, int] = {}
-        ready = [(key, sign({**record, "row": key}, self._key), n) for key, record, n in rows]
+        ready = [
+            (key, sign_record({**record, "row": key}, self._key), n) for key, record, n in rows
+        ]
         for some in split_batches(ready):
             attempted = [(key, times) for key, _, times in some]
             with self._transaction() as connection:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.events import State
-from agent_nb.record.inner_records import KIND, UNFOLDED, read_inner_records
+from agent_nb.record.inner_records import ROWS_KIND, UNFOLDED, read_inner_records
 from agent_nb.rows.map.known_rows.recorded import fold_records
 
 values = st.recursive(
@@ -19,7 +19,7 @@ first = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 
 
 def read(payload):
-    return read_inner_records([State(kind=KIND, payload=payload)])
+    return read_inner_records([State(kind=ROWS_KIND, payload=payload)])
 
 
 @given(st.lists(first, max_size=4))
@@ -61,6 +61,6 @@ def test_what_would_unfold_to_far_more_than_a_map_records_has_no_rows(words):
 
 def test_rows_of_a_run_that_was_followed_or_of_a_sub_agent_do_not_count():
     payload = {"rows": {"k": {"id": "r", "events": []}}}
-    assert read_inner_records([State(kind=KIND, payload=payload)])
-    assert read_inner_records([State(kind=KIND, payload=payload, origin="imported")]) == {}
-    assert read_inner_records([State(kind=KIND, payload=payload, span="sub")]) == {}
+    assert read_inner_records([State(kind=ROWS_KIND, payload=payload)])
+    assert read_inner_records([State(kind=ROWS_KIND, payload=payload, origin="imported")]) == {}
+    assert read_inner_records([State(kind=ROWS_KIND, payload=payload, span="sub")]) == {}

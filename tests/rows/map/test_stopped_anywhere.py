@@ -22,8 +22,8 @@ from agent_nb.models.parts import Finish, Head, Text, Usage
 from agent_nb.models.prices import Tariff
 from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import run_record
-from agent_nb.record.signing import sign, user_key
-from agent_nb.record.verify import check
+from agent_nb.record.signing import sign_record, user_key
+from agent_nb.record.verify import check_record
 from agent_nb.rows.store.row_store import RowStore
 
 ROWS = ["plain", "busy", "slow", "bad", "last"]
@@ -133,8 +133,8 @@ def check_ended(attempt, path):
     if began:
         assert isinstance(log[-1], End)
         assert [e.type for e in log].count("end") == 1
-        record = sign(run_record(log), user_key())
-        assert check(record, key=user_key()) == []
+        record = sign_record(run_record(log), user_key())
+        assert check_record(record, key=user_key()) == []
         counts = [e.payload for e in log.of("state") if e.kind == "map"]
         done = [r for r in results if r.status != "pending"]
         assert [(c["done"], c["asking"]) for c in counts] == [(len(done), 0)]
@@ -164,7 +164,7 @@ def check_replays(attempt):
     stream = attempt.stream
     log = stream.log
     again = Attempt(Endpoint(), False).stream
-    again.play(Tape.of(sign(run_record(log), user_key()), key=user_key()), None)
+    again.play(Tape.of(sign_record(run_record(log), user_key()), key=user_key()), None)
 
     async def play():
         again.start()

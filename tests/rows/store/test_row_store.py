@@ -9,9 +9,9 @@ from helpers.sample_runs import make_log
 
 from agent_nb.errors import UsageError
 from agent_nb.events import Result
-from agent_nb.record.payloads import attach
+from agent_nb.record.payloads import attach_payloads
 from agent_nb.record.record import events_of, run_record
-from agent_nb.record.signing import mine, sign
+from agent_nb.record.signing import is_own_record, sign_record
 from agent_nb.rows.store.row_claims import LONGEST, SKEW
 from agent_nb.rows.store.row_file import RowFile
 from agent_nb.rows.store.row_store import RowStore
@@ -80,7 +80,7 @@ def test_a_row_comes_back_with_its_record_and_its_signature(opened):
     assert found.final
     assert found.attempts == 1
     assert events_of(found.record) == events_of(made)
-    assert mine(found.record, KEY)
+    assert is_own_record(found.record, KEY)
 
 
 def test_rows_stand_in_the_file_that_another_process_opens(opened):
@@ -331,7 +331,9 @@ def test_a_value_of_many_rows_is_stored_once(opened, path):
     store.close()
     assert path.stat().st_size < 10 * len(BIG)
     found = opened().find([f"k{n}" for n in range(50)])
-    assert all(s.mine and attach(s.record)["payloads"] == made["payloads"] for s in found.values())
+    assert all(
+        s.mine and attach_payloads(s.record)["payloads"] == made["payloads"] for s in found.values()
+    )
 
 
 def test_a_payload_that_a_stranger_put_there_is_replaced(opened, path):
@@ -352,7 +354,9 @@ def test_a_payload_that_is_missing_makes_a_row_not_the_user_s(opened, path):
 
 def test_payloads_of_payloads_do_not_go_round_forever(opened, path):
     name = "2:" + "0" * 64
-    looping = sign({"row": "k", "events": [{"type": "user", "content": {"$payload": name}}]}, OTHER)
+    looping = sign_record(
+        {"row": "k", "events": [{"type": "user", "content": {"$payload": name}}]}, OTHER
+    )
     opened().put([("k", record(), 1)])
     change(path, "UPDATE rows SET record = ?", json.dumps(looping).encode())
     change(path, "INSERT INTO payloads VALUES(?, ?)", name, json.dumps({"$payload": name}).encode())

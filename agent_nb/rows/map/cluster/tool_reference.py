@@ -23,7 +23,7 @@ import msgspec
 
 from ....errors import AgentError, UsageError
 from ....host.imports import theirs
-from ....record.packing import digest
+from ....record.packing import digest_value
 from ....tools.base import LIVES, Tool
 from ....tools.decorator import as_tool
 from ....tools.toolset import Toolset, installed
@@ -119,7 +119,7 @@ def _same(one: Tool, other: Tool) -> bool:
 
 def _digest(tool: Tool, name: str | None = None) -> str:
     spec = tool.spec
-    return digest([spec.name if name is None else name, spec.description, spec.parameters])
+    return digest_value([spec.name if name is None else name, spec.description, spec.parameters])
 
 
 def _stays(tool: Tool, why: str) -> UsageError:

@@ -22,9 +22,9 @@ from pathlib import Path
 import msgspec
 
 from ....errors import UsageError
-from ....record.packing import digest
+from ....record.packing import digest_value
 from ....record.record import Record
-from ....record.signing import covers, key_problem, user_key
+from ....record.signing import covers_record, key_problem, user_key
 from ...store.row_records import Stored
 from ...store.row_store import RowStore
 from ..row import Row, RowResult
@@ -61,7 +61,7 @@ def map_id(inputs: Mapping[str, str], template: str) -> str:
     inputs: the digests of any run of its agent (`record.fingerprint`); the prompt's does not count.
     """
     shared = {name: value for name, value in inputs.items() if name != "prompt"}
-    return digest([template, shared], _ID)
+    return digest_value([template, shared], _ID)
 
 
 def open_store(
@@ -135,5 +135,5 @@ def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) 
     result = recorded_result(
         record, position=row.position, key=row.key, attempts=stored.attempts, origin="store"
     )
-    ours = stored.mine or (stored.intact and (not live or covers(trust, record)))
+    ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ....errors import UsageError
-from ....record.given import Given
+from ....record.run_inputs import RunInputs
 from ....wire.redact import Redaction
 from ....wire.surrogates import encodable
 from ..keys import Keys
@@ -31,12 +31,12 @@ class Filling:
         self._rows, self._template, self._redaction = rows, template, redaction
         self._held = 0
 
-    def all(self, alone: Given, repeats: int) -> list[Row]:
+    def all(self, alone: RunInputs, repeats: int) -> list[Row]:
         """Return the rows in the order in which they are asked; `alone`: a run without a prompt.
 
         Raises UsageError for a row that cannot be filled in, and for an empty prompt.
         """
-        keys = Keys(alone.inputs)
+        keys = Keys(alone.digests)
         filled_rows = []
         for position in range(len(self._rows)):
             filled = self._template.fill(self._rows.values(position))

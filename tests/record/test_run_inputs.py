@@ -7,7 +7,7 @@ from helpers.pictures import attached, png
 
 from agent_nb import events as e
 from agent_nb.record.fingerprint import INPUTS, inputs_of
-from agent_nb.record.given import Given
+from agent_nb.record.run_inputs import RunInputs
 
 PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"x" * 67).decode()}
 OTHER = {"media_type": "image/png", "data": base64.b64encode(b"y" * 80).decode()}
@@ -25,7 +25,7 @@ def recorded(given, **settings):
         model="m",
         dialect="xml",
         tools=list(given.tools),
-        settings={**kept, "turns": given.turns, **settings},
+        settings={**kept, "turns": given.turn_digests, **settings},
     )
     return [start, e.User(content=given.prompt, attachments=tuple(given.attachments))]
 
@@ -105,30 +105,34 @@ def recorded(given, **settings):
     ],
 )
 def test_both_sides_are_named(before, now, name, lines):
-    old, new = Given(**{"prompt": "go", **before}), Given(**{"prompt": "go", **now})
-    assert [i for i in INPUTS if old.inputs[i] != new.inputs[i]] == [name]
-    assert new.differences(recorded(old), [name]) == lines
+    old, new = RunInputs(**{"prompt": "go", **before}), RunInputs(**{"prompt": "go", **now})
+    assert [i for i in INPUTS if old.digests[i] != new.digests[i]] == [name]
+    assert new.describe_differences(recorded(old), [name]) == lines
 
 
 def test_a_prompt_with_the_same_words_has_another_attachment():
-    old = Given(prompt="go", attachments=[PICTURE])
-    assert Given(prompt="go", attachments=[OTHER]).named(recorded(old), ["prompt", "model"]) == (
+    old = RunInputs(prompt="go", attachments=[PICTURE])
+    assert RunInputs(prompt="go", attachments=[OTHER]).name_inputs(
+        recorded(old), ["prompt", "model"]
+    ) == (
         "attachment",
         "model",
     )
-    assert Given(prompt="stop").named(recorded(old), ["prompt"]) == ("prompt",)
+    assert RunInputs(prompt="stop").name_inputs(recorded(old), ["prompt"]) == ("prompt",)
 
 
 def test_an_older_record_that_names_no_turns_says_what_it_can():
     start = e.RunStart(settings={})
-    assert Given(prompt="go").differences([start], ["conversation"]) == [
+    assert RunInputs(prompt="go").describe_differences([start], ["conversation"]) == [
         "conversation: the turns before this one are not those of the recording"
     ]
 
 
 def test_the_digests_are_those_by_which_records_are_found():
-    given = Given(prompt="go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN])
-    assert given.inputs == inputs_of(
+    given = RunInputs(
+        prompt="go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
+    )
+    assert given.digests == inputs_of(
         "go", model="m", tools=("read",), settings={"system": "x"}, history=[TURN]
     )
 
@@ -136,18 +140,18 @@ def test_the_digests_are_those_by_which_records_are_found():
 def test_figures_of_the_prompt_that_look_the_same_stand_for_one_another():
     file, first = attached(png(5, 5, noise=3)), {**attached(png(9, 9, noise=1)), "name": "fig"}
     drawn = {**attached(png(9, 9, noise=1, level=1)), "name": "fig"}
-    old = Given(prompt="go", attachments=[file, first])
-    again = Given(prompt="go", attachments=[file, drawn])
-    assert again.inputs != old.inputs
-    assert again.alike(recorded(old)).inputs == old.inputs
+    old = RunInputs(prompt="go", attachments=[file, first])
+    again = RunInputs(prompt="go", attachments=[file, drawn])
+    assert again.digests != old.digests
+    assert again.match_figures(recorded(old)).digests == old.digests
     other = {**attached(png(9, 9, noise=2)), "name": "fig"}
     for wrong in ([file, other], [file, first, first], [first], []):
-        assert Given(prompt="go", attachments=wrong).alike(recorded(old)) is None
-    swapped = Given(prompt="go", attachments=[attached(png(5, 5, noise=4)), drawn])
-    assert swapped.alike(recorded(old)).inputs != old.inputs
+        assert RunInputs(prompt="go", attachments=wrong).match_figures(recorded(old)) is None
+    swapped = RunInputs(prompt="go", attachments=[attached(png(5, 5, noise=4)), drawn])
+    assert swapped.match_figures(recorded(old)).digests != old.digests
 
 
 def test_an_attached_file_is_equal_or_another():
-    old = Given(prompt="go", attachments=[attached(png(9, 9, noise=1))])
-    again = Given(prompt="go", attachments=[attached(png(9, 9, noise=1, level=1))])
-    assert again.alike(recorded(old)) is None
+    old = RunInputs(prompt="go", attachments=[attached(png(9, 9, noise=1))])
+    again = RunInputs(prompt="go", attachments=[attached(png(9, 9, noise=1, level=1))])
+    assert again.match_figures(recorded(old)) is None

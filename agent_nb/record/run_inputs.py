@@ -1,4 +1,4 @@
-"""What the user gave a run, and how it differs from what a recorded run was given.
+"""The inputs of a run, and how they differ from the inputs of a recorded run.
 
 Why beside the digests (`fingerprint`): digests find a record; a person who changed something wants
 to read what.
@@ -24,15 +24,15 @@ import msgspec
 
 from ..events import Event, RunStart, User
 from .fingerprint import OUTPUT, inputs_of, turns_of
-from .pictures import compare_all
+from .pictures import compare_all_pictures
 from .sides import show_difference
 
 _SIZE = re.compile(r": \d+×\d+ pixels(?=\])")
 LONGEST = 20  # lines of a shown difference
-WORDS = 60  # characters of a prompt that name a turn
+LONGEST_PROMPT = 60  # characters of a prompt that name a turn
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class RunInputs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One prompt and every input of its run.
 
     `model` is the requested one; `history` holds the earlier runs, oldest first; `output` is the
@@ -48,17 +48,17 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     output: Mapping[str, Any] | None = None
 
     @cached_property
-    def inputs(self) -> dict[str, str]:
+    def digests(self) -> dict[str, str]:
         """The digests, by the names of `fingerprint.INPUTS`."""
         return inputs_of(**msgspec.structs.asdict(self))
 
     @cached_property
-    def turns(self) -> list[str]:
+    def turn_digests(self) -> list[str]:
         """The digest of each earlier run, oldest first."""
         return turns_of(self.history)
 
-    def alike(self, recorded: Sequence[Event]) -> Given | None:
-        """Return it with the recorded pictures where its own look the same, None if they do not.
+    def match_figures(self, recorded: Sequence[Event]) -> RunInputs | None:
+        """Return these inputs with the recorded pictures if the own ones look the same, else None.
 
         Only figures of the prompt, which have a name, may be other files of the same picture: a
         figure that is drawn again is rarely the same file (`pictures`). An attached file is equal
@@ -69,16 +69,16 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         pairs = list(zip(user.attachments, self.attachments, strict=True))
         drawn = [pair for pair in pairs if pair[1].get("name")]
-        found = compare_all(*zip(*drawn, strict=True)) if drawn else None
-        if found is None or found.difference or found.unseen:
+        comparison = compare_all_pictures(*zip(*drawn, strict=True)) if drawn else None
+        if comparison is None or comparison.difference or comparison.unseen:
             return None
         same = [before if now.get("name") else now for before, now in pairs]
         alike = _unsized(user.content) == _unsized(self.prompt)
         prompt = user.content if alike else self.prompt
         return msgspec.structs.replace(self, prompt=prompt, attachments=same)
 
-    def named(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of changed inputs for people.
+    def name_inputs(self, recorded: Sequence[Event], names: Sequence[str]) -> tuple[str, ...]:
+        """Return the changed inputs `names` in the words of the user.
 
         A changed prompt with the same words has other attachments.
         """
@@ -86,11 +86,11 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         same = user.content.strip() == self.prompt.strip()
         return tuple("attachment" if name == "prompt" and same else name for name in names)
 
-    def differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
+    def describe_differences(self, recorded: Sequence[Event], names: Sequence[str]) -> list[str]:
         """Describe how the inputs `names` differ from those of a recorded run."""
         start = next((e for e in recorded if isinstance(e, RunStart) and not e.span), RunStart())
         user = next((e for e in recorded if isinstance(e, User) and not e.span), User())
-        return [line for name in names for line in _WORDS[name](self, start, user)]
+        return [line for name in names for line in _DESCRIBE[name](self, start, user)]
 
 
 def _unsized(prompt: str) -> str:
@@ -98,10 +98,10 @@ def _unsized(prompt: str) -> str:
     return _SIZE.sub("", prompt)
 
 
-def _prompt(given: Given, start: RunStart, user: User) -> Iterator[str]:
-    if user.content.strip() != given.prompt.strip():
-        yield from lines(user.content.strip(), given.prompt.strip())
-    for number, (old, new) in enumerate(zip_longest(user.attachments, given.attachments), 1):
+def _prompt(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    if user.content.strip() != inputs.prompt.strip():
+        yield from diff_texts(user.content.strip(), inputs.prompt.strip())
+    for number, (old, new) in enumerate(zip_longest(user.attachments, inputs.attachments), 1):
         if old is None or new is None:
             yield f"attachment {number} is {'new' if old is None else 'gone'}: {_size(new or old)}"
         elif (old.get("media_type"), old.get("data")) != (new.get("media_type"), new.get("data")):
@@ -116,8 +116,8 @@ def _size(attachment: Mapping[str, Any]) -> str:
     return f"{attachment.get('media_type') or 'a file'}{size}"
 
 
-def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
-    old, new = str(start.settings.get("asked", start.model)), given.model
+def _model(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    old, new = str(start.settings.get("asked", start.model)), inputs.model
     # the name of a scripted model includes a digest of its answers
     if "#" in new and old.partition("#")[0] == new.partition("#")[0]:
         yield f"model: the script {new.partition('#')[0]} says other words"
@@ -125,17 +125,17 @@ def _model(given: Given, start: RunStart, user: User) -> Iterator[str]:
         yield f"model: {old or 'chosen by the environment'} → {new or 'chosen by the environment'}"
 
 
-def _tools(given: Given, start: RunStart, user: User) -> Iterator[str]:
-    asked = start.settings.get("asked_tools")
-    old = [str(name) for name in asked] if isinstance(asked, list | tuple) else start.tools
-    yield f"tools: {', '.join(old) or 'none'} → {', '.join(given.tools) or 'none'}"
+def _tools(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    requested = start.settings.get("asked_tools")
+    old = [str(name) for name in requested] if isinstance(requested, list | tuple) else start.tools
+    yield f"tools: {', '.join(old) or 'none'} → {', '.join(inputs.tools) or 'none'}"
 
 
-def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:
-    old, new = start.settings, given.settings
+def _settings(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
+    old, new = start.settings, inputs.settings
     before, after = str(old.get("system") or ""), str(new.get("system") or "")
     if before != after:
-        yield from ["system:", *lines(before, after)]
+        yield from ["system:", *diff_texts(before, after)]
     sampling = [
         value if isinstance(value, Mapping) else {}
         for value in (old.get("sampling"), new.get("sampling"))
@@ -149,9 +149,9 @@ def _settings(given: Given, start: RunStart, user: User) -> Iterator[str]:
         yield f"dialect: {old.get('asked_dialect') or start.dialect or 'that of the model'} → {dialect or 'that of the model'}"
 
 
-def _output(given: Given, start: RunStart, user: User) -> Iterator[str]:
+def _output(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     recorded = start.settings.get(OUTPUT)
-    old, new = (side if isinstance(side, Mapping) else {} for side in (recorded, given.output))
+    old, new = (side if isinstance(side, Mapping) else {} for side in (recorded, inputs.output))
     names = [str(side.get("name") or "none") for side in (old, new)]
     if names[0] != names[1]:
         yield f"output: the type changed: {names[0]} → {names[1]}"
@@ -160,42 +160,42 @@ def _output(given: Given, start: RunStart, user: User) -> Iterator[str]:
         json.dumps(side.get("schema"), indent=1, ensure_ascii=False, sort_keys=True)
         for side in (old, new)
     )
-    yield from [f"output: the type changed: {names[0]}", *lines(before, after)]
+    yield from [f"output: the type changed: {names[0]}", *diff_texts(before, after)]
 
 
 def _value(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def _conversation(given: Given, start: RunStart, user: User) -> Iterator[str]:
+def _conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:
     known = start.settings.get("turns")
     if not isinstance(known, list):
         yield "conversation: the turns before this one are not those of the recording"
         return
-    place = next(
-        (n for n, (old, new) in enumerate(zip_longest(known, given.turns)) if old != new), 0
+    turn = next(
+        (n for n, (old, new) in enumerate(zip_longest(known, inputs.turn_digests)) if old != new), 0
     )
-    if place >= len(known):
-        words = "is new"
-    elif place >= len(given.turns):
-        words = "is missing"
+    if turn >= len(known):
+        change = "is new"
+    elif turn >= len(inputs.turn_digests):
+        change = "is missing"
     else:
-        words = "is not what it was"
-    asked = (
-        (e.content for e in given.history[place] if isinstance(e, User) and not e.span)
-        if place < len(given.history)
+        change = "is not what it was"
+    prompts = (
+        (e.content for e in inputs.history[turn] if isinstance(e, User) and not e.span)
+        if turn < len(inputs.history)
         else iter(())
     )
-    first = " ".join(next(asked, "").split())[:WORDS]
-    named = f"turn {place + 1}{f' (“{first}”)' if first else ''}"
-    yield f"conversation: {named} {words}; recorded were {len(known)}, now {_turns(len(given.turns))}"
+    first = " ".join(next(prompts, "").split())[:LONGEST_PROMPT]
+    named = f"turn {turn + 1}{f' (“{first}”)' if first else ''}"
+    yield f"conversation: {named} {change}; recorded were {len(known)}, now {_turns(len(inputs.turn_digests))}"
 
 
 def _turns(number: int) -> str:
     return f"there {'is' if number == 1 else 'are'} {number}"
 
 
-_WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
+_DESCRIBE: Mapping[str, Callable[[RunInputs, RunStart, User], Iterator[str]]] = {
     "prompt": _prompt,
     "model": _model,
     "tools": _tools,
@@ -205,18 +205,18 @@ _WORDS: Mapping[str, Callable[[Given, RunStart, User], Iterator[str]]] = {
 }
 
 
-def lines(before: str, after: str) -> list[str]:
+def diff_texts(before: str, after: str) -> list[str]:
     """Return the difference of two texts as lines, `LONGEST` at most; none only for equal texts."""
-    found = list(
+    diff_lines = list(
         difflib.unified_diff(
             before.splitlines(), after.splitlines(), "recorded", "now", lineterm="", n=1
         )
     )
-    if not found and before != after:
-        found = [
+    if not diff_lines and before != after:
+        diff_lines = [
             f"{mark}{each}" for mark, each in zip("-+", show_difference(before, after), strict=True)
         ]
-    rest = len(found) - LONGEST
+    rest = len(diff_lines) - LONGEST
     if rest <= 0:
-        return found
-    return [*found[:LONGEST], f"… {rest} more line{'' if rest == 1 else 's'}"]
+        return diff_lines
+    return [*diff_lines[:LONGEST], f"… {rest} more line{'' if rest == 1 else 's'}"]
