@@ -188,7 +188,7 @@ async def with_servers(
     from ..tools.mcp.opening import open_references
 
     own = agent.tools
-    taken = {*own.names, *installed()}
+    taken = {*own.names, *load_installed_tools()}
     tools, lists = await open_references(own.late, taken, agent.folder, status)
     listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
     return agent.equipped(Toolset([*own, *tools])), listed

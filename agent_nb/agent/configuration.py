@@ -76,7 +76,7 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
-        from ..tools.toolset import resolve
+        from ..tools.toolset import resolve_tools
 
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
@@ -84,7 +84,7 @@ class Configuration(Unpicklable):
         self._dialect = dialect or ""
         if self._dialect or not (late or offline.barred()):
             assert self.dialect
-        self.tools = resolve(tools, namespace or {})
+        self.tools = resolve_tools(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
         self.limits, self.limited = limits_from(limits), chosen(limits)
@@ -127,11 +127,11 @@ class Configuration(Unpicklable):
 
     def policy(self) -> Policy:
         """Return the policy as its file is now. Raises UsageError if it is faulty."""
-        from ..tools.policy_check import checked
-        from ..tools.policy_file import load
+        from ..tools.policy_check import check_rules
+        from ..tools.policy_file import load_policy
 
-        found = load(self.approve, self.folder)
-        return checked(found, self.tools, self.namespace, self._mentioned)
+        found = load_policy(self.approve, self.folder)
+        return check_rules(found, self.tools, self.namespace, self._mentioned)
 
     def offers(self, *, live: bool) -> list[Offer]:
         """Return what the folder offers for a run and the user has not allowed.

@@ -23,8 +23,8 @@ import msgspec
 
 from ..events import Event, User
 from ..models import keys
-from ..tools.describe import describe
-from ..tools.reads import reads
+from ..tools.describe import describe_variable
+from ..tools.reads import find_used_variables
 from ..tools.safe_types import ABSENT, find_entry, is_a, one_line
 from ..tools.toolset import Toolset
 from ..wire.redact import redact_text
@@ -72,7 +72,7 @@ def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
     for name, was in known.items():
         value = find_entry(namespace, name)
         if value is not ABSENT:
-            how = was.change(Look.of(describe(name, value, clean)))
+            how = was.change(Look.of(describe_variable(name, value, clean)))
         else:
             how = "is gone" if name in names else ""
         if how:
@@ -93,7 +93,7 @@ def used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
         elif isinstance(asked := args.get("name"), str) and call.name == "variables":
             names.uses([asked])
         elif (tool := tape.tool_of(call, toolset)) is not None:
-            names.uses(reads(tool.invoke))
+            names.uses(find_used_variables(tool.invoke))
     prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
     own = names.assigned - names.read.keys()
     return {*names.read, *mentioned(prompt)} - own
@@ -107,7 +107,7 @@ def listed(changes: Sequence[str]) -> str:
 
 def _function_reads(value: Any) -> Iterator[str]:
     if is_a(value, types.FunctionType):
-        yield from reads(value)
+        yield from find_used_variables(value)
 
 
 def _looks(run: Sequence[Event]) -> dict[str, Look]:

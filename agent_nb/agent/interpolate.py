@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..tools.pictures import drawn
+from ..tools.pictures import make_picture
 from ..wire.picture_size import named
 from ..wire.text_limits import cut_middle
 
@@ -61,7 +61,7 @@ class Expression(msgspec.Struct, frozen=True):
         try:
             # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
-            picture = None if type(value) is str else drawn(value)
+            picture = None if type(value) is str else make_picture(value)
             if picture is None:
                 return (write or describe)(value)
             name = cut_middle(" ".join(self.text.split()), NAME, "…")

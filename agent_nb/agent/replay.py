@@ -35,7 +35,7 @@ from ..record.normalize import normalize_value
 from ..record.record import Record
 from ..tools.base import Outcome, Report, Tool, Update
 from ..tools.chart_words import without_chart_words
-from ..tools.reads import reads
+from ..tools.reads import find_used_variables
 from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
 from ..wire.json_text import canonical
@@ -259,7 +259,11 @@ class Player:
 
     def _reads(self, call_id: str) -> list[str]:
         tool = self._tool(call_id)
-        return sorted(reads(tool.invoke)) if tool is not None and tool.effect == "none" else []
+        return (
+            sorted(find_used_variables(tool.invoke))
+            if tool is not None and tool.effect == "none"
+            else []
+        )
 
     def _anew(self, drift: Drift) -> Resume:
         """Return what the loop needs to start over; a sub-agent's run cannot be resumed."""

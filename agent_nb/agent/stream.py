@@ -26,7 +26,7 @@ from ..errors import AgentStopped, Cancelled, UsageError
 from ..events import End, Error, Event, RunStart, User
 from ..events.completion import ABANDONED, closed, missing
 from ..events.log import EventLog
-from ..tools.capture import shown
+from ..tools.capture import mark_shown
 from . import display
 from .drift import Played
 from .in_progress import InProgress, wait
@@ -192,7 +192,7 @@ class Stream(InProgress):
         self._same_loop()
         screen = self._screen = display.screen(self, self._view)
         try:
-            with nullcontext() if screen is None else shown():
+            with nullcontext() if screen is None else mark_shown():
                 self.start()
             if self.kept is not None and screen is not None and screen.shown:
                 self.kept.leave_to_cards()

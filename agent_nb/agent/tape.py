@@ -39,7 +39,7 @@ from ..record.signing import covers_record, is_intact, names_signer
 from ..tools.approval import Approver, settled
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
-from ..tools.reads import reads
+from ..tools.reads import find_used_variables
 from ..tools.standing import mark_tool
 from ..tools.toolset import Toolset
 from ..wire.json_text import as_dict, as_list, canonical
@@ -185,7 +185,9 @@ def lives(tool: Tool, *, earlier: bool = False) -> bool:
 
     earlier: by the rules of records of earlier versions (`reads`).
     """
-    return tool.effect in LIVES or (not tool.declared and bool(reads(tool.invoke, earlier=earlier)))
+    return tool.effect in LIVES or (
+        not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
+    )
 
 
 class TapeApprover(Approver):
@@ -235,7 +237,7 @@ class TapeApprover(Approver):
         decision = Decision(False, reason=TRUST) if answer is None else self.again(tool, answer)
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
-        settled(report, context.call_id, args, decision)
+        report_decision(report, context.call_id, args, decision)
         return decision
 
 

@@ -17,8 +17,8 @@ from ..host.paths import tilde
 from ..models import keys
 from ..tools.mcp import config_file, permissions
 from ..tools.mcp.hub import HUB
-from ..tools.mcp.masking import masked
-from ..tools.mcp.server import Server, exact
+from ..tools.mcp.masking import mask_server
+from ..tools.mcp.server import Server, quote_ascii
 from ..wire.redact import redact_text
 from .notices import printable, table
 from .yes_no import NO, confirmed
@@ -38,7 +38,7 @@ def work(words: Sequence[str], folder: str = ".") -> str:
 
 def listing(folder: str = ".") -> str:
     """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
-    found = config_file.read(folder)
+    found = config_file.read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
         (name, states.get(server.digest) or _permission(server), _shown(server))
@@ -64,23 +64,23 @@ def listing(folder: str = ".") -> str:
 def _shown(server: Server) -> str:
     """Return the entry of a server in a line without secrets, which the notebook may keep."""
     secrets = {**keys.secrets(), **server.secrets}
-    return "; ".join(masked(server, lambda text: redact_text(text, secrets)).described())
+    return "; ".join(mask_server(server, lambda text: redact_text(text, secrets)).described())
 
 
 def _permission(server: Server) -> str:
-    return "allowed" if permissions.allowed(server) else "not allowed"
+    return "allowed" if permissions.is_allowed(server) else "not allowed"
 
 
 def _server(name: str, folder: str) -> Server:
     """Return the server of a name: made in code and running, else of the folder's file."""
     made = {server.name: server for server, _ in HUB.states() if not server.file}
-    return made.get(name) or config_file.read(folder).server(name)
+    return made.get(name) or config_file.read_servers(folder).server(name)
 
 
 def _allow(server: Server) -> str:
-    if permissions.allowed(server):
+    if permissions.is_allowed(server):
         return f"The MCP server {server.name} may start already."
-    lines = [f"{tilde(Path(server.file))} would start the MCP server {exact(server.name)}:"]
+    lines = [f"{tilde(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"]
     lines += [f"  {line}" for line in server.described()]
     lines += [
         "A yes counts as long as this entry stays as it is; the program itself may change.",
@@ -88,14 +88,14 @@ def _allow(server: Server) -> str:
     ]
     if not confirmed(printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    kept = permissions.allow(server)
+    kept = permissions.allow_server(server)
     return f"allowed: the MCP server {server.name}" + (
         "" if kept else "\nIt could not be saved and holds until this process ends."
     )
 
 
 def _revoke(server: Server) -> str:
-    had = permissions.revoke(server)
+    had = permissions.revoke_permission(server)
     HUB.stop(server)
     return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
 

@@ -20,16 +20,16 @@ from pydantic import Field
 from ..errors import ToolError
 from .base import ToolContext, current_call
 from .decorator import as_tool, tool
-from .offered_code import LONGEST, NAME, unfit
+from .offered_code import LONGEST, NAME, find_code_fault
 
 SHORT = 4  # characters of a run's id that name it among those of a notebook
 _STATE = "cells offered"
 _RUN = re.compile("[0-9a-f]{12}")
 
 
-def for_people(said: str) -> dict[str, str]:
+def for_people(text: str) -> dict[str, str]:
     """Return what the card shows of a result: how to get the cell later."""
-    return {"text/plain": f"{said[said.rindex('%agent') : said.rindex(')')]} inserts it"}
+    return {"text/plain": f"{text[text.rindex('%agent') : text.rindex(')')]} inserts it"}
 
 
 @tool(name=NAME, effect="none", icon="add_cell", render=for_people)
@@ -46,7 +46,7 @@ async def add_cell(
         code: The whole code of the cell.
         why: What the cell is good for, in one sentence.
     """
-    if fault := unfit(code):
+    if fault := find_code_fault(code):
         raise ToolError(fault)
     # a coroutine runs on the loop in the order of the calls, so their numbers are no race; those of
     # a sub-agent have no place in the run's order

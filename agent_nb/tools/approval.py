@@ -25,7 +25,7 @@ from .base import Asker, Decision, Question, Report, Tool, ToolContext
 from .policy import Policy
 from .standing import STANDING, Standing, mark_tool
 from .threads import Worker
-from .values import message_of, plain
+from .values import convert_to_json, message_of
 
 _EVERYTHING = ""
 
@@ -61,17 +61,17 @@ class Approver:
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
             if reason:
-                settled(report, context.call_id, args, decision)
+                report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
             whole = self._kept.get(_EVERYTHING)
             counts = whole is not None and not (whole.allow and tool.each)
             earlier = self._kept.get(mark_tool(tool)) if self._kept else None
-            kept = earlier or (whole if counts else self._lasting(tool))
-            decision = kept or self.again(
+            remembered = earlier or (whole if counts else self._lasting(tool))
+            decision = remembered or self.again(
                 tool, await self._put(tool, args, context, report, reason)
             )
-        settled(report, context.call_id, args, decision)
+        report_decision(report, context.call_id, args, decision)
         return decision
 
     def _lasting(self, tool: Tool) -> Decision | None:
@@ -84,7 +84,7 @@ class Approver:
         if not decision.allow or decision.args is None:
             return decision
         try:
-            args = plain(tool.validate(decision.args))
+            args = convert_to_json(tool.validate(decision.args))
         except Exception:  # the runner reports it
             return decision
         verdict, reason = self.policy.judge(tool, args)
@@ -116,14 +116,14 @@ class Approver:
                 self._standing.allow(tool)
         elif answer.scope != "once":
             about = "run" if answer.scope == "run" else "tool"
-            kept = msgspec.structs.replace(
+            remembered = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._kept[_EVERYTHING if about == "run" else mark_tool(tool)] = kept
+            self._kept[_EVERYTHING if about == "run" else mark_tool(tool)] = remembered
         return answer
 
 
-def settled(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
+def report_decision(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
     """Report the decision on a call that would run with `args`."""
     report.approval(
         call_id,

@@ -77,7 +77,7 @@ _undo: list[Callable[[], None]] = []
 
 
 @contextmanager
-def captured(
+def capture_output(
     out: Write,
     err: Write | None = None,
     *,
@@ -101,7 +101,7 @@ def captured(
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def mark_shown() -> Iterator[None]:
     """Mark the context as shown by a view, so that tool output need not go to the streams."""
     token = _shown.set(True)
     try:
@@ -115,7 +115,7 @@ def is_shown() -> bool:
     return _shown.get()
 
 
-def say(text: str) -> bool:
+def write_to_capture(text: str) -> bool:
     """Send `text` to the capture of this context, as stderr; return False if there is none."""
     capture = _current()
     if capture is not None:
@@ -169,10 +169,10 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     """Replace an attribute by `make(attribute)` until `_remove`, once."""
     if getattr(getattr(owner, "__dict__", {}).get(name), "agent_nb", False):
         return
-    made = make(getattr(owner, name, None))
-    made.agent_nb = True
+    replacement = make(getattr(owner, name, None))
+    replacement.agent_nb = True
     with suppress(AttributeError):  # no stream, or one that accepts no attributes: not captured
-        _undo.append(replace_attribute(owner, name, made))
+        _undo.append(replace_attribute(owner, name, replacement))
 
 
 def _writing(write: Write, which: Callable[[_Capture], Write]) -> Write:

@@ -22,7 +22,7 @@ from typing import Any
 from ..record.durations import LINES, Measures
 from .project_source import ProjectSearch
 from .reads import MAIN
-from .source_text import parsed
+from .source_text import parse_source
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _FULL = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
@@ -75,7 +75,7 @@ def _measures(texts: Iterable[str], names: Iterable[str]) -> Measures:
 
 def _reads(text: str) -> bool:
     """Return whether a text itself names a clock."""
-    tree = parsed(_without_magics(text))
+    tree = parse_source(_without_magics(text))
     called: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -116,9 +116,9 @@ def _dotted(node: ast.AST, called: dict[str, str]) -> str:
 
 def _without_magics(text: str) -> str:
     """Return a piece of code that Python can parse; the names in lines of IPython stay."""
-    return text if parsed(text).body else _OTHER_LINE.sub(_line, text)
+    return text if parse_source(text).body else _OTHER_LINE.sub(_line, text)
 
 
-def _line(found: re.Match[str]) -> str:
-    names = (name for name in _NAME.findall(found[2]) if not keyword.iskeyword(name))
-    return f"{found[1]}({', '.join(names)})"
+def _line(call: re.Match[str]) -> str:
+    names = (name for name in _NAME.findall(call[2]) if not keyword.iskeyword(name))
+    return f"{call[1]}({', '.join(names)})"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from .wrappers import WRAPPERS, may_wrap, programs_behind, windows
+from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
 
 # characters that are read of commands inside commands: at least, and by the length of the whole
 LEAST, OFTEN = 20_000, 2
@@ -34,15 +34,15 @@ _COMMAND = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;&|\n'"\\])+""", re
 _WRAPPER = re.compile(rf"\b(?:{'|'.join(WRAPPERS)})\b", re.IGNORECASE)
 
 
-def squeezed(text: str) -> str:
+def squeeze_spaces(text: str) -> str:
     """Return `text` stripped and with single spaces inside; line ends stay."""
     return _SPACE.sub(" ", text).strip()
 
 
 def commands(line: str) -> list[str]:
     """Return the distinct texts between `; & && | ||` and line ends, at least one."""
-    found = dict.fromkeys(squeezed(part) for part in _BETWEEN.split(line))
-    return [part for part in found if part] or [squeezed(line)]
+    parts = dict.fromkeys(squeeze_spaces(part) for part in _BETWEEN.split(line))
+    return [part for part in parts if part] or [squeeze_spaces(line)]
 
 
 class CommandLine:
@@ -56,7 +56,7 @@ class CommandLine:
     @cached_property
     def wholes(self) -> set[str]:
         """The forms of the whole line: commands that its parts do not show are among them."""
-        return {self.text, squeezed(self.text), *_joined(self.text), *_in_quotes(self.text)}
+        return {self.text, squeeze_spaces(self.text), *_joined(self.text), *_in_quotes(self.text)}
 
     def spellings(self, part: str) -> set[str]:
         """Return the forms of a part."""
@@ -72,7 +72,7 @@ def spellings(command: str) -> set[str]:
 
 
 def _forms(command: str) -> set[str]:
-    inner = [command, *(squeezed(part) for part in _NESTED.split(command))]
+    inner = [command, *(squeeze_spaces(part) for part in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in inner]
     return {*inner, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
 
@@ -93,7 +93,7 @@ def _behind(texts: Iterable[str]) -> set[str]:
         seen.add(text)
         room -= len(text)
         if room < 0:
-            out.update(map(" ".join, windows(_QUOTES.sub("", text).split())))
+            out.update(map(" ".join, cut_windows(_QUOTES.sub("", text).split())))
             continue
         programs, scripts = programs_behind(text)
         out.update(map(" ".join, programs))

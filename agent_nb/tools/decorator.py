@@ -102,8 +102,8 @@ def as_tool(function: Any, name: str = "") -> Tool:
     if isinstance(function, Tool):
         return function
     if not inspect.isroutine(function) and callable(getattr(type(function), "as_tool", None)):
-        made: Tool = function.as_tool()
-        return made
+        own: Tool = function.as_tool()
+        return own
     existing = getattr(function, "tool", None) if inspect.isroutine(function) else None
     if (
         isinstance(existing, Tool)
@@ -130,19 +130,19 @@ def _declaration(value: Any) -> Declaration | None:
     a search for tools asks every object of the user's namespace.
     """
     value = _inner(value)
-    found = own_fields(value.__func__ if is_a(value, types.MethodType) else value)
-    declared = find_entry(found, _DECLARED) if found is not None else None
+    fields = own_fields(value.__func__ if is_a(value, types.MethodType) else value)
+    declared = find_entry(fields, _DECLARED) if fields is not None else None
     return declared if is_a(declared, Declaration) else None
 
 
 def _declare(function: Any, declaration: Declaration) -> Any:
     if isinstance(function, classmethod | staticmethod):
         raise UsageError(f"Write @tool below @{type(function).__name__}, next to the function.")
-    made = None if _in_class(function) else _make(function, declaration, "")
+    own_tool = None if _in_class(function) else _make(function, declaration, "")
     try:
         setattr(function, _DECLARED, declaration)
-        if made is not None:  # a method becomes a tool once it is bound
-            function.tool = made
+        if own_tool is not None:  # a method becomes a tool once it is bound
+            function.tool = own_tool
     except AttributeError:
         raise UsageError(
             f"@tool cannot mark {_shown(function)}. Wrap it in a function of your own."

@@ -29,14 +29,14 @@ from .plain_values import (
     SET,
     WIDTH,
     Clean,
-    bare,
     class_name,
     clean_text,
-    literal,
-    note,
-    rounded,
-    same,
-    taken,
+    describe_builtin,
+    keep_text,
+    round_float,
+    take_items,
+    write_literal,
+    write_unquoted,
 )
 from .safe_types import (
     ABSENT,
@@ -62,7 +62,7 @@ _OURS = __name__.partition(".")[0]
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit"})
 
 
-def describe(name: str, value: Any, clean: Clean = same) -> Described:
+def describe_variable(name: str, value: Any, clean: Clean = keep_text) -> Described:
     """Return what is known of a variable. Never raises, runs nothing of the value's."""
     if is_a(value, type):
         return Described(name=name, kind=f"class {class_name(value, clean)}")
@@ -75,12 +75,12 @@ def describe(name: str, value: Any, clean: Clean = same) -> Described:
         dtype=clean_text(table.dtype, clean, NAME),
         columns=columns,
         more=table.width - len(columns),
-        note=note(value, clean) or _figure(value),
+        note=describe_builtin(value, clean) or _figure(value),
     )
 
 
-def preview(
-    name: str, value: Any, rows: int = 3, clean: Clean = same, *, brief: bool = False
+def preview_value(
+    name: str, value: Any, rows: int = 3, clean: Clean = keep_text, *, brief: bool = False
 ) -> str:
     """Return the first rows of a table, items of a container or characters of a text, each cell at
     most 40 characters; "" for anything else.
@@ -91,21 +91,21 @@ def preview(
     table = read_table(value)
 
     def shown(cell: Any) -> str:
-        return bare(rounded(cell) if brief else cell, clean) or _DOTS
+        return write_unquoted(round_float(cell) if brief else cell, clean) or _DOTS
 
     if table is not None:
         lines = [" | ".join(map(shown, row)) for row in table.rows(count)]
         if table.columns:
             lines.insert(0, " | ".join(_label(label, clean) for label, _ in table.columns))
     elif type(value) is dict:
-        pairs = taken(dict.items(value), count)
+        pairs = take_items(dict.items(value), count)
         lines = [f"{_item(key, clean)}: {_item(held, clean)}" for key, held in pairs]
     elif is_exactly(value, (list, tuple, range)):
-        lines = [_item(item, clean) for item in taken(value, count)]
+        lines = [_item(item, clean) for item in take_items(value, count)]
     elif is_exactly(value, (set, frozenset)):
         lines = [_item(item, clean) for item in _sorted(value)[:count]]
     else:
-        lines = [bare(value, clean, _TEXT)]
+        lines = [write_unquoted(value, clean, _TEXT)]
     return _fitting(lines)
 
 
@@ -143,10 +143,10 @@ def user_variables(
     }
 
 
-def listing(
+def list_variables(
     variables: Mapping[str, Any],
     first: Sequence[str] = (),
-    clean: Clean = same,
+    clean: Clean = keep_text,
     known: Mapping[str, Described] = {},
 ) -> str:
     """Return a line for each variable: those of `first`, then the others by name; a closing line
@@ -159,7 +159,7 @@ def listing(
     shown: list[str] = []
     left = TOKENS - count_tokens(_left_out(len(order)))
     for name in order[:VARIABLES]:
-        whole = known.get(name) or describe(name, variables[name], clean)
+        whole = known.get(name) or describe_variable(name, variables[name], clean)
         short = msgspec.structs.replace(whole, columns=(), more=0)
         text = next(
             (t for t in map(Described.as_text, (whole, short)) if count_tokens(t) <= left), ""
@@ -191,20 +191,26 @@ def _fitting(lines: Iterable[str]) -> str:
 def _label(label: Any, clean: Clean) -> str:
     """Return a column's label; a tuple, as of several levels, by its parts."""
     parts = label[:KINDS] if type(label) is tuple else (label,)
-    return one_line("/".join(bare(part, clean) or _DOTS for part in parts), WIDTH)
+    return one_line("/".join(write_unquoted(part, clean) or _DOTS for part in parts), WIDTH)
 
 
 def _item(value: Any, clean: Clean) -> str:
     """Return an item of a container: a plain value as it is, anything else by its description."""
-    return literal(value, clean) or describe("", value, clean).as_text().removeprefix(": ")
+    return write_literal(value, clean) or describe_variable(
+        "", value, clean
+    ).as_text().removeprefix(": ")
 
 
 def _sorted(items: Iterable[Any]) -> list[Any]:
     """Return the items of a set by their text; none of a set that is large or holds more than plain
     values: its own order differs from process to process.
     """
-    held = taken(items, SET + 1)
-    return sorted(held, key=literal) if len(held) <= SET and all(map(literal, held)) else []
+    held = take_items(items, SET + 1)
+    return (
+        sorted(held, key=write_literal)
+        if len(held) <= SET and all(map(write_literal, held))
+        else []
+    )
 
 
 def _figure(value: Any) -> str:

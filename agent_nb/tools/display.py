@@ -21,7 +21,7 @@ from typing import Any
 
 from ..wire.media import base64_without_text
 from ..wire.surrogates import encodable
-from .values import plain, short_repr
+from .values import convert_to_json, short_repr
 
 LARGEST = 4_000_000
 _ROWS = 20
@@ -42,23 +42,23 @@ _COMMENT = re.compile(
 )
 
 
-def rich(value: Any) -> dict[str, Any] | None:
+def read_rich_bundle(value: Any) -> dict[str, Any] | None:
     """Return the mime bundle of a rich object, else None; `pictures` knows its pictures."""
     kind = type(value)
-    made: dict[str, Any] = {}
+    bundle: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):
-        made.update(_mimebundle(value))
+        bundle.update(_mimebundle(value))
     for mime, method in _METHODS.items():
-        if mime not in made and hasattr(kind, method):
-            made[mime] = _call(getattr(value, method))
-    return bundle(made) or None
+        if mime not in bundle and hasattr(kind, method):
+            bundle[mime] = _call(getattr(value, method))
+    return clean_bundle(bundle) or None
 
 
-def bundle(given: Any) -> dict[str, Any]:
+def clean_bundle(bundle: Any) -> dict[str, Any]:
     """Return the part of a mime bundle that may be kept: static types, text or JSON, bounded."""
-    items = given.items() if isinstance(given, Mapping) else ()
-    kept = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
-    return {mime: content for mime, content in kept.items() if content is not None}
+    items = bundle.items() if isinstance(bundle, Mapping) else ()
+    contents = without_hidden({mime: _kept(content) for mime, content in items if mime in _KINDS})
+    return {mime: content for mime, content in contents.items() if content is not None}
 
 
 def _kept(content: Any) -> Any:
@@ -69,7 +69,7 @@ def _kept(content: Any) -> Any:
         return base64.b64encode(content).decode() if len(content) <= LARGEST else None
     if isinstance(content, str):
         return encodable(content) if len(content) <= LARGEST else None
-    return plain(content)
+    return convert_to_json(content)
 
 
 def without_hidden(bundle: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ _HIDE: dict[str, Callable[[str], str]] = {
 }
 
 
-def tabular(value: Any) -> bool:
+def is_tabular(value: Any) -> bool:
     """Return True for arrays, tables and columns: values with a non-scalar shape."""
     shape = (
         getattr(value, "shape", None)
@@ -96,10 +96,10 @@ def tabular(value: Any) -> bool:
     return isinstance(shape, tuple) and shape != ()
 
 
-def text(value: Any) -> str:
+def write_compact_text(value: Any) -> str:
     """Return a compact text of a table, array, figure or image for a model, else ""."""
     kind = type(value)
-    if tabular(value):
+    if is_tabular(value):
         size = " × ".join(str(n) for n in value.shape)
         dtype = getattr(value, "dtype", None)
         head = f"{kind.__name__} of shape {size}" + (f", {dtype}" if dtype is not None else "")
@@ -117,21 +117,21 @@ def _rows(value: Any) -> str:
 
 
 def _mimebundle(value: Any) -> Mapping[str, Any]:
-    made = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
+    bundle = _call(lambda: value._repr_mimebundle_(include=None, exclude=None)) or _call(
         value._repr_mimebundle_
     )
-    made = made[0] if isinstance(made, tuple) and made else made
-    return made if isinstance(made, Mapping) else {}
+    bundle = bundle[0] if isinstance(bundle, tuple) and bundle else bundle
+    return bundle if isinstance(bundle, Mapping) else {}
 
 
-def drawn(figure: Any) -> bytes:
+def draw_figure(figure: Any) -> bytes:
     """Return a figure as PNG; b"" if it cannot be drawn."""
     target = io.BytesIO()
     _call(lambda: figure.savefig(target, format="png", bbox_inches="tight"))
     return target.getvalue()
 
 
-def called(value: Any, method: str, *args: Any) -> Any:
+def call_method(value: Any, method: str, *args: Any) -> Any:
     """Return what a method of a foreign object returns, None if it raises."""
     return _call(lambda: getattr(value, method)(*args))
 

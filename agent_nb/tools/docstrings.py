@@ -59,19 +59,19 @@ class Doc(msgspec.Struct, frozen=True):
     parameters: dict[str, str] = {}
 
 
-def read(text: str | None) -> Doc:
+def parse_docstring(text: str | None) -> Doc:
     """Return the parsed docstring `text`."""
     lines = inspect.cleandoc(text or "").splitlines()
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     start = next(
         (i for i in range(len(lines)) if _heading(lines, i) or _is_field(lines[i])), len(lines)
     )
     description = "\n".join(lines[:start]).strip()
     for title, numpy, body in _sections(lines[start:]):
         if title in _PARAMETERS:
-            found.update(_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
-    found.update(_fields(lines[start:]))
-    return Doc(description, found)
+            parameters.update(_entries(body, _NUMPY_ENTRY if numpy else _GOOGLE_ENTRY))
+    parameters.update(_fields(lines[start:]))
+    return Doc(description, parameters)
 
 
 def _heading(lines: list[str], at: int) -> str:
@@ -100,7 +100,7 @@ def _sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:
 
 def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
     """Split `body` into entries: a line at the smallest indent begins one."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     names: list[str] = []
     indent = min((len(line) - len(line.lstrip()) for line in body if line.strip()), default=0)
     for line in body:
@@ -109,19 +109,19 @@ def _entries(body: list[str], form: re.Pattern[str]) -> dict[str, str]:
             names = [name.strip().lstrip("*") for name in match["names"].split(",")]
         for name in names:
             added = match.groupdict().get("text") or "" if match else line.strip()
-            found[name] = f"{found.get(name, '')} {added}".strip()
-    return found
+            entries[name] = f"{entries.get(name, '')} {added}".strip()
+    return entries
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     name = ""
     for line in lines:
         match = _FIELD.match(line)
         if match:
-            words = (match["rest"] or "").split()
-            name = words[-1].lstrip("*") if words and match["field"] in _PARAM_FIELDS else ""
+            terms = (match["rest"] or "").split()
+            name = terms[-1].lstrip("*") if terms and match["field"] in _PARAM_FIELDS else ""
         if name:
             added = match["text"] if match else line
-            found[name] = f"{found.get(name, '')} {added.strip()}".strip()
-    return found
+            fields[name] = f"{fields.get(name, '')} {added.strip()}".strip()
+    return fields

@@ -29,16 +29,16 @@ from ..host.imports import theirs
 from ..wire.redact import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
-from .capture import captured, is_shown
+from .capture import capture_output, is_shown
 from .decorator import is_async
-from .threads import Caught, Worker, catch
+from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
 
 SHOWN = 1_000_000  # characters of what a tool prints
 _CHEAP = (str, int, float, bool, type(None), Outcome)
 
 
-async def perform(
+async def call_tool(
     tool: Tool,
     values: dict[str, Any],
     context: ToolContext,
@@ -53,7 +53,7 @@ async def perform(
     """
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
-    finish = partial(results.success, limit=limit, render=tool.render)
+    finish = partial(results.convert_result, limit=limit, render=tool.render)
     prints = _Prints(context, redaction or Redaction(), through=not is_shown())
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
@@ -61,7 +61,7 @@ async def perform(
                 return await _resolve(call(), context, finish)
         caught = await _elsewhere(tool, partial(_drive, call, context, finish, prints), context)
         if caught.error is not None:
-            return results.failure(caught.error)
+            return results.convert_error(caught.error)
         if isinstance(caught.value, Outcome):
             return caught.value
         with prints.heard():
@@ -70,13 +70,13 @@ async def perform(
         # a KeyboardInterrupt that leaves a task would end the event loop
         if isinstance(error, asyncio.CancelledError) and _cancel_requested():
             raise
-        return results.failure(error)
+        return results.convert_error(error)
 
 
 async def _elsewhere(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
     """Run `function` on the kernel's main thread or in a worker."""
     if tool.thread == "main" and context.host is not None:
-        caught = await context.host.call(partial(catch, function))
+        caught = await context.host.call(partial(catch_outcome, function))
         assert isinstance(caught, Caught)
         return caught
     return await _work(function, f"tool {tool.name}")
@@ -104,7 +104,7 @@ class _Prints:
         """Capture what this context prints; entered where the tool runs, so that an abandoned
         tool prints nothing below the cell.
         """
-        return captured(
+        return capture_output(
             partial(self._take, True),
             partial(self._take, False),
             through=self._through,
@@ -195,7 +195,7 @@ def _reported(item: Any, context: ToolContext, last: Any) -> Any:
             Update(text=event.text, fraction=event.fraction, data=event.data, message=event.message)
         )
         return last
-    news = results.news(item)
+    news = results.convert_update(item)
     context.progress(news)
     if news.fraction is not None and isinstance(item, float | int | Update):
         return last

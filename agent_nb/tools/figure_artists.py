@@ -65,8 +65,8 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
                 partly=reader.partly,
             )
             if len(text := msgspec.json.encode(data)) <= LARGEST:
-                found: dict[str, Any] = msgspec.json.decode(text)
-                return found
+                decoded: dict[str, Any] = msgspec.json.decode(text)
+                return decoded
     except Exception:  # foreign code, and artists of other people
         return None
     return None
@@ -118,14 +118,14 @@ class _Reader:
             self._counts[name] = self._counts.get(name, 0) + 1
             name = f"{name} {self._counts[name]}"
         label = _get(artist, "label")
-        found = {k: self._numbers(v) for k, v in (numbers or {}).items() if v is not None}
+        arrays = {k: self._numbers(v) for k, v in (numbers or {}).items() if v is not None}
         self.artists.append(
             ArtistData(
                 name=name,
                 label=_text(label) if isinstance(label, str) and label[:1] != "_" else "",
                 each=each,
                 texts={k: _text(v) for k, v in (texts or {}).items() if v},
-                numbers={k: v for k, v in found.items() if v is not None},
+                numbers={k: v for k, v in arrays.items() if v is not None},
                 styles={k: _text(v) for k, v in (styles or {}).items() if v not in (None, "")},
             )
         )
@@ -198,9 +198,9 @@ class _Reader:
 
     def _place(self, bounds: Sequence[float]) -> None:
         """Add the place of the last artist, as exact as a layout that measures fonts is."""
-        place = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
+        box = Numbers(tuple(round(float(v), 4) for v in bounds), within=_LAYOUT)
         last = self.artists[-1]
-        self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": place})
+        self.artists[-1] = msgspec.structs.replace(last, numbers={**last.numbers, "place": box})
 
     def _titles(self, titles: Mapping[str, Any], within: str) -> None:
         for name, title in titles.items():
@@ -286,34 +286,38 @@ class _Reader:
         corners = patch.get_patch_transform().transform(patch.get_path().vertices)
         self._add(f"{within}shape", patch, numbers={"corners": corners}, styles=_styles(patch))
 
-    def _collection(self, made: Any, within: str) -> None:
-        points = "PathCollection" in _class_names(made)
-        paths = made.get_paths() or []
+    def _collection(self, collection: Any, within: str) -> None:
+        points = "PathCollection" in _class_names(collection)
+        paths = collection.get_paths() or []
         self.partly |= len(paths) > _PATHS
         numpy = sys.modules["numpy"]
         corners = [path.vertices for path in paths[:_PATHS]]
-        offsets = numpy.ma.asarray(made.get_offsets())
+        offsets = numpy.ma.asarray(collection.get_offsets())
         self._add(
             f"{within}{'points' if points else 'collection'}",
-            made,
+            collection,
             numbers={
                 "x": offsets[:, 0] if offsets.ndim == 2 else None,
                 "y": offsets[:, 1] if offsets.ndim == 2 else None,
-                **_scalars(made),
-                "sizes": _get(made, "sizes"),
-                "levels": getattr(made, "levels", None),
-                "coordinates": _get(made, "coordinates"),
+                **_scalars(collection),
+                "sizes": _get(collection, "sizes"),
+                "levels": getattr(collection, "levels", None),
+                "coordinates": _get(collection, "coordinates"),
                 "corners": numpy.concatenate(corners) if corners else None,
-                **{n: getattr(made, n, None) for n in ("U", "V")},
-                "colours": None if made.get_array() is not None else made.get_facecolor(),
-                "edge colours": None if made.get_array() is not None else made.get_edgecolor(),
-                "line widths": made.get_linewidth(),
+                **{n: getattr(collection, n, None) for n in ("U", "V")},
+                "colours": None
+                if collection.get_array() is not None
+                else collection.get_facecolor(),
+                "edge colours": None
+                if collection.get_array() is not None
+                else collection.get_edgecolor(),
+                "line widths": collection.get_linewidth(),
             },
             styles={
-                **_mapping(made),
-                "linestyle": made.get_linestyle(),
-                "hatch": made.get_hatch(),
-                "alpha": _alpha(made),
+                **_mapping(collection),
+                "linestyle": collection.get_linestyle(),
+                "hatch": collection.get_hatch(),
+                "alpha": _alpha(collection),
             },
         )
 

@@ -22,8 +22,8 @@ from ..wire.surrogates import encodable
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
-from .paths import Place, check_new, is_private, locate, opened, parent
-from .text_excerpt import excerpt
+from .paths import ConfinedPath, check_new, is_private, locate_file, open_existing, open_parent
+from .text_excerpt import read_excerpt
 from .values import byte_size
 
 _ENTRIES = 200
@@ -37,16 +37,16 @@ def list_(path: str = ".", *, context: ToolContext) -> str:
     Args:
         path: The folder, relative to the notebook's folder.
     """
-    place = locate(context.folder, path)
-    descriptor = _open(place, folder=True)
+    target = locate_file(context.folder, path)
+    descriptor = _open(target, folder=True)
     try:
-        with os.scandir(descriptor if os.scandir in os.supports_fd else place.path) as entries:
-            found = sorted(entries, key=lambda e: (e.name.casefold(), e.name))
-        lines = [_entry(e, context.folder, path) for e in found if not is_private(e.name)]
+        with os.scandir(descriptor if os.scandir in os.supports_fd else target.path) as entries:
+            ordered = sorted(entries, key=lambda e: (e.name.casefold(), e.name))
+        lines = [_entry(e, context.folder, path) for e in ordered if not is_private(e.name)]
     finally:
         os.close(descriptor)
     notes = [f"… and {len(lines) - _ENTRIES} more"] if len(lines) > _ENTRIES else []
-    if hidden := len(found) - len(lines):
+    if hidden := len(ordered) - len(lines):
         notes.append(f"({hidden} hidden)")
     return "\n".join([*lines[:_ENTRIES], *notes]) or "(empty)"
 
@@ -66,16 +66,16 @@ def read(
         offset: Lines to skip.
         limit: Lines to read.
     """
-    place = locate(context.folder, file)
-    with os.fdopen(_open(place), "rb") as raw:
-        read_files.note(context.state, place, raw)
-        return excerpt(raw, place, context, offset, limit)
+    target = locate_file(context.folder, file)
+    with os.fdopen(_open(target), "rb") as raw:
+        read_files.note_digest(context.state, target, raw)
+        return read_excerpt(raw, target, context, offset, limit)
 
 
 def _preview(args: dict[str, Any], context: ToolContext) -> str:
-    place = locate(context.folder, args["file"])
-    check_new(place)
-    old, name = _old_text(place), args["file"]
+    target = locate_file(context.folder, args["file"])
+    check_new(target)
+    old, name = _old_text(target), args["file"]
     if old is None:
         return f"{name}: replaces a file that is not text or too large to compare"
     new = args["content"].splitlines(keepends=True)
@@ -90,10 +90,10 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         file: The file's name, relative to the notebook's folder.
         content: The whole new text of the file.
     """
-    place = locate(context.folder, file)
+    target = locate_file(context.folder, file)
     data = encodable(content).encode()
     try:
-        existed = _replace(place, data)
+        existed = _replace(target, data)
     except OSError as error:
         raise ToolError(f"{file!r} cannot be written: {error.strerror}.") from None
     size = byte_size(len(data)) if len(data) >= 1000 else _count(len(data), "byte")
@@ -103,34 +103,34 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
 tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
-def _open(place: Place, folder: bool = False) -> int:
+def _open(target: ConfinedPath, folder: bool = False) -> int:
     """Return a descriptor of the file or folder at `place`.
 
     Raises ToolError that says what is there instead.
     """
     try:
-        return opened(place, folder)
+        return open_existing(target, folder)
     except FileNotFoundError:
-        raise ToolError(_missing(place)) from None
+        raise ToolError(_missing(target)) from None
     except IsADirectoryError:
-        raise ToolError(f"{place.name!r} is a folder. Use list to see what is in it.") from None
+        raise ToolError(f"{target.name!r} is a folder. Use list to see what is in it.") from None
     except OSError as error:
-        if folder and os.path.isfile(place.path):
-            raise ToolError(f"{place.name!r} is a file. Use read to see it.") from None
-        raise ToolError(f"{place.name!r} cannot be read: {error.strerror}.") from None
+        if folder and os.path.isfile(target.path):
+            raise ToolError(f"{target.name!r} is a file. Use read to see it.") from None
+        raise ToolError(f"{target.name!r} cannot be read: {error.strerror}.") from None
 
 
-def _missing(place: Place) -> str:
+def _missing(target: ConfinedPath) -> str:
     """Return the message for a missing file, with similar names."""
-    folder = os.path.dirname(place.path)
+    folder = os.path.dirname(target.path)
     try:
         names = [name for name in os.listdir(folder) if not is_private(name)]
     except OSError:
-        return f"There is no {place.name!r}, and no such folder."
-    last = place.parts[-1].casefold() if place.parts else ""
+        return f"There is no {target.name!r}, and no such folder."
+    last = target.parts[-1].casefold() if target.parts else ""
     folded = {name.casefold(): name for name in names}
     hint = did_you_mean(last, folded, 3, cutoff=0.5, written=lambda name: _shown(folded[name]))
-    return f"There is no file {place.name!r}.{hint or ' Use list to see what is there.'}"
+    return f"There is no file {target.name!r}.{hint or ' Use list to see what is there.'}"
 
 
 def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
@@ -143,7 +143,7 @@ def _entry(entry: os.DirEntry[str], folder: str, path: str) -> str:
 
 def _link(name: str, folder: str) -> str:
     try:
-        target = locate(folder, name).path
+        target = locate_file(folder, name).path
     except ToolError:
         return "  (a link that tools may not follow)"
     if os.path.isdir(target):
@@ -162,14 +162,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _old_text(place: Place) -> str | None:
+def _old_text(target: ConfinedPath) -> str | None:
     """Return the current text of a file ("" if missing), None if it cannot be compared."""
     try:
-        descriptor = opened(place)
+        descriptor = open_existing(target)
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise ToolError(f"{place.name!r} cannot be written: {error.strerror}.") from None
+        raise ToolError(f"{target.name!r} cannot be written: {error.strerror}.") from None
     with os.fdopen(descriptor, "rb") as raw:
         data = raw.read(_LARGEST_DIFF + 1)
     try:
@@ -183,10 +183,10 @@ def _diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
         yield line if line.endswith("\n") else f"{line}\n"
 
 
-def _replace(place: Place, data: bytes) -> bool:
+def _replace(target: ConfinedPath, data: bytes) -> bool:
     """Replace a file by `data` atomically; return whether it existed."""
-    with parent(place, create=True) as (folder, name):
-        mode = _mode(folder, name, place)
+    with open_parent(target, create=True) as (folder, name):
+        mode = _mode(folder, name, target)
         temporary = f"{name}.{secrets.token_hex(6)}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
@@ -201,18 +201,18 @@ def _replace(place: Place, data: bytes) -> bool:
     return mode is not None
 
 
-def _mode(folder: int | None, name: str, place: Place) -> int | None:
+def _mode(folder: int | None, name: str, target: ConfinedPath) -> int | None:
     """Return the permissions of the file to replace, None if it is missing.
 
     Raises ToolError if it is not a regular file.
     """
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found):
-        raise ToolError(f"{place.name!r} is not a file and cannot be written.")
-    return stat.S_IMODE(found)
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{target.name!r} is not a file and cannot be written.")
+    return stat.S_IMODE(mode)
 
 
 def _forget(name: str, folder: int | None) -> None:

@@ -14,7 +14,7 @@ NAME = "add_cell"  # of the tool
 LONGEST = 20_000  # characters of a cell; a card shows that many
 
 
-def unfit(code: str) -> str:
+def find_code_fault(code: str) -> str:
     """Return why a code cannot be offered as a cell and how to correct it, or ""."""
     if not code.strip():
         return "The cell is empty. Give its code."
@@ -22,6 +22,6 @@ def unfit(code: str) -> str:
         return (
             f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
         )
-    if (found := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
-        return f"The code holds the hidden character {name(found)}. Write it as an escape in a string, or leave it out."
+    if (hidden := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
+        return f"The code holds the hidden character {name(hidden)}. Write it as an escape in a string, or leave it out."
     return ""

@@ -67,7 +67,7 @@ _NO_FOLLOW = (
 _WALKS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 
-class Place(msgspec.Struct, frozen=True):
+class ConfinedPath(msgspec.Struct, frozen=True):
     """A checked place: `parts` below the real path `root`, without links; `name` as requested."""
 
     root: str
@@ -80,7 +80,7 @@ class Place(msgspec.Struct, frozen=True):
         return os.path.join(self.root, *self.parts)
 
 
-def locate(folder: str, name: str) -> Place:
+def locate_file(folder: str, name: str) -> ConfinedPath:
     """Return the place of `name` below `folder`; it need not exist.
 
     Raises ToolError for a forbidden name.
@@ -96,7 +96,7 @@ def locate(folder: str, name: str) -> Place:
     parts = () if inside == os.curdir else tuple(inside.split(os.sep))
     for part in parts:
         _check_part(part, name)
-    return Place(root, parts, name)
+    return ConfinedPath(root, parts, name)
 
 
 def is_private(part: str) -> bool:
@@ -107,48 +107,48 @@ def is_private(part: str) -> bool:
 
 
 @contextmanager
-def parent(place: Place, create: bool = False) -> Iterator[tuple[int | None, str]]:
+def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[int | None, str]]:
     """Yield the open folder of `place` and the name in it, as `dir_fd` and path for `os` functions.
 
     `create`: create missing folders. Raises OSError if a part is missing, is not a folder or became
     a link, ToolError if too many folders would be created.
     """
     if create:
-        check_new(place)
+        check_new(target)
     if not _WALKS:
         if create:
-            os.makedirs(os.path.dirname(place.path), exist_ok=True)
-        yield None, place.path
+            os.makedirs(os.path.dirname(target.path), exist_ok=True)
+        yield None, target.path
         return
-    current = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY)
+    current = os.open(target.root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for part in place.parts[:-1]:
+        for part in target.parts[:-1]:
             current = _step(current, part, create)
-        yield current, place.parts[-1] if place.parts else os.curdir
+        yield current, target.parts[-1] if target.parts else os.curdir
     finally:
         os.close(current)
 
 
-def check_new(place: Place) -> None:
+def check_new(target: ConfinedPath) -> None:
     """Raise ToolError if a file at `place` needs more than `NEW` new folders."""
-    above = (os.path.join(place.root, *place.parts[:n]) for n in range(1, len(place.parts)))
+    above = (os.path.join(target.root, *target.parts[:n]) for n in range(1, len(target.parts)))
     missing = sum(not os.path.lexists(path) for path in above)
     if missing > NEW:
         raise ToolError(
-            f"{place.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path."
+            f"{target.name!r} would need {missing} new folders; at most {NEW} are made at once. Use a shorter path."
         )
 
 
-def opened(place: Place, folder: bool = False) -> int:
+def open_existing(target: ConfinedPath, folder: bool = False) -> int:
     """Return a descriptor of the regular file (or the folder) at `place`, for reading.
 
     Raises IsADirectoryError or NotADirectoryError for the wrong kind, ToolError for a device or
     pipe, else OSError.
     """
-    with parent(place) as (above, name):
+    with open_parent(target) as (above, name):
         descriptor = os.open(name, os.O_RDONLY | _NO_FOLLOW, dir_fd=above)
     try:
-        _check_kind(os.fstat(descriptor).st_mode, folder, place.name)
+        _check_kind(os.fstat(descriptor).st_mode, folder, target.name)
     except BaseException:
         os.close(descriptor)
         raise

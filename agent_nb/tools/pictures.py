@@ -59,15 +59,15 @@ class Figures:
         if again and key not in self._found:
             return caption(again, picture)
         number = list(self._found).index(key) + 1 if key in self._found else len(self._found) + 1
-        said = caption(number, picture)
+        text = caption(number, picture)
         if number > MOST:
-            return f"{said[:-1]}; not kept, a result has at most {MOST}]"
-        kept = bounded(picture)
-        if kept is None:
-            return f"{said[:-1]}; not kept, it is too large]"
-        self._found[key or object()] = kept
-        self._on_change(number - 1, kept)
-        return said
+            return f"{text[:-1]}; not kept, a result has at most {MOST}]"
+        small = bounded(picture)
+        if small is None:
+            return f"{text[:-1]}; not kept, it is too large]"
+        self._found[key or object()] = small
+        self._on_change(number - 1, small)
+        return text
 
     def has(self, key: str) -> bool:
         """Return whether a picture has this key."""
@@ -84,8 +84,8 @@ def bounded(picture: Picture) -> Picture | None:
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
     small = fitted(picture["data"], GIVEN_SIDE, LARGEST)
-    made = {"media_type": small.media_type, "data": small.data}
-    return {**picture, **made} if small.data else None
+    content = {"media_type": small.media_type, "data": small.data}
+    return {**picture, **content} if small.data else None
 
 
 def picture(source: Any) -> Picture | None:
@@ -95,20 +95,22 @@ def picture(source: Any) -> Picture | None:
     """
     if isinstance(source, Mapping):
         return clean_attachment(source)
-    return drawn(source) or of_bundle(display.rich(source) or {})
+    return make_picture(source) or of_bundle(display.read_rich_bundle(source) or {})
 
 
-def drawn(source: Any) -> Picture | None:
+def make_picture(source: Any) -> Picture | None:
     """Return bytes, a figure or an image as an attachment; None if it is neither."""
     if isinstance(source, bytes | bytearray | memoryview):
         return attachment(bytes(source))
     kind = type(source)
     if hasattr(kind, "savefig"):
-        return with_figure_data(_of(display.drawn(source)), source)
+        return with_figure_data(_of(display.draw_figure(source)), source)
     if _is_axes(kind):
-        return drawn(display.called(source, "get_figure"))
-    found = (_of(display.called(source, name)) for name in _METHODS if hasattr(kind, name))
-    return next(filter(None, found), None)
+        return make_picture(display.call_method(source, "get_figure"))
+    candidates = (
+        _of(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
+    )
+    return next(filter(None, candidates), None)
 
 
 def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
@@ -117,12 +119,12 @@ def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     return picture if drawing is None else {**(picture or {}), FIGURE_KEY: drawing}
 
 
-def _of(made: Any) -> Picture | None:
-    if isinstance(made, tuple):  # (data, metadata), as IPython allows
-        made = made[0] if made else None
-    if isinstance(made, str):
-        return clean_attachment({"data": made})
-    return attachment(made) if isinstance(made, bytes) else None
+def _of(image: Any) -> Picture | None:
+    if isinstance(image, tuple):  # (data, metadata), as IPython allows
+        image = image[0] if image else None
+    if isinstance(image, str):
+        return clean_attachment({"data": image})
+    return attachment(image) if isinstance(image, bytes) else None
 
 
 def _is_axes(kind: type) -> bool:
@@ -136,23 +138,23 @@ def _put_away(source: Any) -> None:
     kind, pyplot = type(source), sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not (hasattr(kind, "savefig") or _is_axes(kind)):
         return
-    if "inline" in str(display.called(pyplot, "get_backend")):
-        figure = display.called(source, "get_figure") if _is_axes(kind) else source
-        display.called(pyplot, "close", figure)
+    if "inline" in str(display.call_method(pyplot, "get_backend")):
+        figure = display.call_method(source, "get_figure") if _is_axes(kind) else source
+        display.call_method(pyplot, "close", figure)
 
 
 def returned(source: Any) -> Picture | None:
     """Return what `picture` returns, for a value that a tool returned: it is shown nowhere else."""
-    found = picture(source)
-    if found is not None:
+    image = picture(source)
+    if image is not None:
         _put_away(source)
-    return found
+    return image
 
 
 def of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
     """Return the picture of a mime bundle, None if it has none."""
-    found = (_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
-    return next(filter(None, found), None)
+    candidates = (_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    return next(filter(None, candidates), None)
 
 
 def is_bundle(value: Any) -> bool:
@@ -164,23 +166,23 @@ def is_bundle(value: Any) -> bool:
     )
 
 
-def pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
+def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and how many are not."""
-    found = [returned(source) for source in sources]
-    kept = tuple(filter(None, map(bounded, filter(None, found))))[:MOST]
-    return kept, len(found) - len(kept)
+    candidates = [returned(source) for source in sources]
+    attachments = tuple(filter(None, map(bounded, filter(None, candidates))))[:MOST]
+    return attachments, len(candidates) - len(attachments)
 
 
 def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
     """Return a value with the pictures in its lists and objects replaced by words for them."""
     if type(value) is dict and len(value) <= _WIDEST and depth:
-        made = {k: taken_out(v, figures, depth - 1) for k, v in value.items()}
-        return made if any(made[k] is not value[k] for k in made) else value
+        fields = {k: taken_out(v, figures, depth - 1) for k, v in value.items()}
+        return fields if any(fields[k] is not value[k] for k in fields) else value
     if type(value) in (list, tuple) and len(value) <= _WIDEST and depth:
         items = [taken_out(v, figures, depth - 1) for v in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    found = drawn(value)
-    if found is None:
+    image = make_picture(value)
+    if image is None:
         return value
     _put_away(value)
-    return figures.add(found)
+    return figures.add(image)

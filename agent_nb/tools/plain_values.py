@@ -50,7 +50,7 @@ _ZEROS = re.compile(r"\.0+\Z")
 _ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
 
 
-def same(text: str) -> str:
+def keep_text(text: str) -> str:
     """Return a text as it is: the secret filter of callers that have none."""
     return text
 
@@ -61,12 +61,12 @@ def clean_text(text: str, clean: Clean, width: int = WIDTH) -> str:
     return one_line(clean(head) + ("…" * (len(head) < len(text))), width)
 
 
-def class_name(kind: type, clean: Clean = same) -> str:
+def class_name(kind: type, clean: Clean = keep_text) -> str:
     """Return the name of a class without secrets, cut."""
     return clean_text(type_name(kind), clean, NAME)
 
 
-def literal(value: Any, clean: Clean = same) -> str:
+def write_literal(value: Any, clean: Clean = keep_text) -> str:
     """Return a plain value as text, "" for anything else."""
     name = public_name(value)
     if type(value) is str or name == "numpy.str_":
@@ -82,12 +82,12 @@ def literal(value: Any, clean: Clean = same) -> str:
         return ""
 
 
-def bare(value: Any, clean: Clean = same, width: int = WIDTH) -> str:
+def write_unquoted(value: Any, clean: Clean = keep_text, width: int = WIDTH) -> str:
     """Return a plain value, a text without quotes, "" for anything else."""
-    return clean_text(value, clean, width) if type(value) is str else literal(value, clean)
+    return clean_text(value, clean, width) if type(value) is str else write_literal(value, clean)
 
 
-def rounded(value: Any) -> Any:
+def round_float(value: Any) -> Any:
     """Return a floating-point number with about six digits, all of them before the point included;
     anything else as it is.
     """
@@ -126,13 +126,13 @@ _LIBRARY: dict[str, Callable[[Any], str]] = {
 }
 
 
-def note(value: Any, clean: Clean = same) -> str:
+def describe_builtin(value: Any, clean: Clean = keep_text) -> str:
     """Return the size of an exact builtin, its item types or signature; "" of anything else."""
     write = find_by_type(_NOTES, value)
     return write(value, clean) if write is not None else ""
 
 
-def taken(items: Iterable[Any], count: int) -> list[Any]:
+def take_items(items: Iterable[Any], count: int) -> list[Any]:
     """Return the first items of an exact builtin; none if another thread changes it meanwhile."""
     try:
         return list(islice(items, count))
@@ -148,12 +148,12 @@ def _items(value: Any, clean: Clean) -> str:
     """Return the length of a container and the types of its first items, of a set those of all."""
     kinds: Iterable[str]
     if type(value) is dict:
-        pairs = [(type(key), type(item)) for key, item in taken(dict.items(value), KINDS)]
+        pairs = [(type(key), type(item)) for key, item in take_items(dict.items(value), KINDS)]
         kinds = (f"{class_name(key, clean)}: {class_name(item, clean)}" for key, item in pairs)
     elif is_exactly(value, (list, tuple)):
-        kinds = (class_name(type(item), clean) for item in taken(value, KINDS))
+        kinds = (class_name(type(item), clean) for item in take_items(value, KINDS))
     else:
-        held = taken(value, SET) if len(value) <= SET else []
+        held = take_items(value, SET) if len(value) <= SET else []
         known = {id(type(item)): type(item) for item in held}.values()
         kinds = sorted({class_name(kind, clean) for kind in known})[:KINDS]
     inside = ", ".join(dict.fromkeys(kinds))

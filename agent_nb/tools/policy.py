@@ -38,7 +38,7 @@ import msgspec
 from ..host.trust import Offer
 from ..wire.json_text import dumps
 from .base import QUIET, Tool
-from .command_line import OPERATORS, CommandLine, squeezed
+from .command_line import OPERATORS, CommandLine, squeeze_spaces
 from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
@@ -80,7 +80,7 @@ class Rule(msgspec.Struct, frozen=True):
         return (
             tool == clean_name(name)
             if self.verdict == "allow"
-            else alike(tool) == alike(clean_name(name))
+            else fold_name(tool) == fold_name(clean_name(name))
         )
 
     def matches(self, command: str, line: CommandLine) -> bool:
@@ -135,7 +135,7 @@ class Policy(msgspec.Struct, frozen=True):
             (tool.command, CommandLine(text)) if isinstance(text, str) else ("", CommandLine(""))
         )
         undecided = line.parts
-        found: list[tuple[Verdict, str]] = []
+        decisions: list[tuple[Verdict, str]] = []
         for rule in self.rules:
             if not undecided or not rule.concerns(tool, args, command):
                 continue
@@ -144,11 +144,11 @@ class Policy(msgspec.Struct, frozen=True):
             free = whole and (rule.verdict == "allow" or command not in rule.args)
             decided = set(undecided if free else rule.fitting(command, line, undecided))
             if whole or decided:
-                found.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
+                decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:
-            found.append(("allow", "") if tool.effect in QUIET else (self.default, self.name))
-        return min(found, key=lambda decision: STRICT.index(decision[0]))
+            decisions.append(("allow", "") if tool.effect in QUIET else (self.default, self.name))
+        return min(decisions, key=lambda decision: STRICT.index(decision[0]))
 
 
 def _text(value: Any) -> str:
@@ -160,32 +160,37 @@ def is_glob(name: str) -> bool:
     return not _GLOB.isdisjoint(name)
 
 
-def alike(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return a name in the form that ignores case and treats `-` as `_`."""
     return name.casefold().replace("-", "_")
 
 
 def _restricts(globs: tuple[str, ...], values: Iterable[str]) -> bool:
-    found = {
+    forms = {
         s
         for value in values
         for s in (value, _normal(value), _folded(value), _folded(_normal(value)))
     }
-    wanted = {form for g in globs for form in (g, _folded(g), squeezed(g), _folded(squeezed(g)))}
-    return any(fnmatchcase(s, g) for s in found for g in wanted)
+    wanted = {
+        form
+        for g in globs
+        for form in (g, _folded(g), squeeze_spaces(g), _folded(squeeze_spaces(g)))
+    }
+    return any(fnmatchcase(s, g) for s in forms for g in wanted)
 
 
 def _allows(globs: tuple[str, ...], values: Iterable[str]) -> bool:
-    found = {
+    forms = {
         s for value in values for s in ((value, _normal(value)) if ".." in value else (value,))
     }
-    return any(all(fnmatchcase(s, g) for s in found) for g in globs)
+    return any(all(fnmatchcase(s, g) for s in forms) for g in globs)
 
 
 def _permits(globs: tuple[str, ...], command: str) -> bool:
     """Return whether a glob of an allowing rule matches a command, word for word."""
     return any(
-        _allows((squeezed(g),), [squeezed(command)]) and not _reaches(g, command) for g in globs
+        _allows((squeeze_spaces(g),), [squeeze_spaces(command)]) and not _reaches(g, command)
+        for g in globs
     )
 
 

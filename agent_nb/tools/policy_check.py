@@ -24,11 +24,11 @@ import msgspec
 from ..errors import AgentError, UsageError, did_you_mean
 from .base import Tool
 from .decorator import as_tool, clean_name
-from .policy import Policy, Rule, alike, is_glob
-from .toolset import Toolset, installed, named
+from .policy import Policy, Rule, fold_name, is_glob
+from .toolset import Toolset, find_tool_values, load_installed_tools
 
 
-def checked(
+def check_rules(
     policy: Policy,
     tools: Toolset,
     namespace: Mapping[str, Any] | None = None,
@@ -65,11 +65,11 @@ class _Known:
 
     @cached_property
     def installed(self) -> dict[str, Tool]:
-        return installed()
+        return load_installed_tools()
 
     @cached_property
     def own(self) -> dict[str, Any]:
-        return named(self._namespace)
+        return find_tool_values(self._namespace)
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
@@ -90,13 +90,13 @@ class _Known:
 
     def tool(self, name: str) -> Tool | None:
         """Return the tool of this name, None if its schema is unknown."""
-        found = self._run.get(name) or self.installed.get(name)
-        if found is None and name in self.own:
+        tool = self._run.get(name) or self.installed.get(name)
+        if tool is None and name in self.own:
             try:
                 return as_tool(self.own[name], name)
             except AgentError:  # it cannot be a tool
                 return None
-        return found
+        return tool
 
     def fitting(self, glob: str) -> list[str]:
         """Return the names that a glob matches."""
@@ -104,7 +104,7 @@ class _Known:
             tool
             for place in self.places()
             for tool in place
-            if fnmatchcase(alike(tool), alike(glob))
+            if fnmatchcase(fold_name(tool), fold_name(glob))
         ]
 
 
@@ -114,13 +114,13 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
             yield from _arguments(
                 rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name
             )
-        elif (found := known.find(rule, name)) is None:
+        elif (tool := known.find(rule, name)) is None:
             names = {n for place in known.places() for n in place}
-            hint = did_you_mean(alike(clean_name(name)), names, written=repr)
+            hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
         else:
-            yield from _arguments(rule, [known.tool(found)], name)
+            yield from _arguments(rule, [known.tool(tool)], name)
 
 
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:

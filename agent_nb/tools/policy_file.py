@@ -23,7 +23,7 @@ from .policy import MODES, VERDICTS, Policy, Rule, Verdict
 _LARGEST = 1 << 20  # bytes of a policy file
 
 
-def load(mode: str, folder: str = ".") -> Policy:
+def load_policy(mode: str, folder: str = ".") -> Policy:
     """Return the policy that `mode` names.
 
     `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. Raises UsageError if
@@ -40,24 +40,26 @@ def load(mode: str, folder: str = ".") -> Policy:
     policy = _parsed(content, mode)
     if (
         not found_in(path, folder, given=mode)
-        or (offer := offered(policy, path, content)) is None
+        or (offer := make_offer(policy, path, content)) is None
         or allowed(offer)
     ):
         return policy
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))
 
 
-def read(path: Path) -> Offer | None:
+def read_policy_offer(path: Path) -> Offer | None:
     """Return what the policy file at `path` would allow, or None. Raises UsageError if faulty."""
     content = _read(path, path.name)
-    return offered(_parsed(content, path.name), path, content)
+    return make_offer(_parsed(content, path.name), path, content)
 
 
-def offered(policy: Policy, path: Path, content: bytes) -> Offer | None:
+def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
     """Return what a policy would allow, as an offer of its file; None if it only restricts."""
-    found = [_said(rule) for rule in policy.rules if rule.verdict == "allow"]
-    found += ["everything that no rule names"] if policy.default == "allow" else []
-    return Offer.of("policy", path, f"allows {', '.join(found)}", content) if found else None
+    allowances = [_said(rule) for rule in policy.rules if rule.verdict == "allow"]
+    allowances += ["everything that no rule names"] if policy.default == "allow" else []
+    return (
+        Offer.of("policy", path, f"allows {', '.join(allowances)}", content) if allowances else None
+    )
 
 
 def _said(rule: Rule) -> str:
@@ -112,19 +114,19 @@ def _policy(root: Any, name: str) -> Policy:
 
 
 def _rule(node: Any, name: str, fault: Callable[[Any, str], UsageError]) -> Rule:
-    given = _mapping(node, (*VERDICTS, "args", "reason"), fault)
-    verdicts = [v for v in VERDICTS if v in given]
+    fields = _mapping(node, (*VERDICTS, "args", "reason"), fault)
+    verdicts = [v for v in VERDICTS if v in fields]
     if len(verdicts) != 1:
         raise fault(
             node,
             "a rule needs exactly one of allow, ask and deny, followed by a tool's name or glob",
         )
-    args = _mapping(given["args"], (), fault) if "args" in given else {}
+    args = _mapping(fields["args"], (), fault) if "args" in fields else {}
     return Rule(
         verdicts[0],
-        _texts(given[verdicts[0]], fault),
+        _texts(fields[verdicts[0]], fault),
         {key: _texts(value, fault) for key, value in args.items()},
-        _texts(given["reason"], fault)[0] if "reason" in given else "",
+        _texts(fields["reason"], fault)[0] if "reason" in fields else "",
         f"{name}, line {node.start_mark.line + 1}",
     )
 
@@ -138,14 +140,14 @@ def _mapping(
             node,
             f"expected {'keys (' + ', '.join(known) + ')' if known else 'arguments with their globs'}",
         )
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in node.value:
         if key.id != "scalar" or (known and key.value not in known):
             raise fault(key, f"unknown key {key.value!r}; known here: {', '.join(known)}")
-        if key.value in found:
+        if key.value in fields:
             raise fault(key, f"the key {key.value!r} stands twice")
-        found[key.value] = value
-    return found
+        fields[key.value] = value
+    return fields
 
 
 def _texts(node: Any, fault: Callable[[Any, str], UsageError]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from typing import Any
 
 from .reads import MAIN, is_a
 from .source import Code, Search
-from .source_text import parsed, plain
+from .source_text import normalize_source, parse_source
 
 _MARKS = ("pyproject.toml", ".git")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -65,7 +65,7 @@ class ProjectSearch(Search):
     def add_code(self, text: str, namespace: dict[str, Any]) -> None:
         """Add a piece of code that runs in `namespace`, and what it names."""
         self.texts.append(text)
-        for name in sorted(_names(parsed(text))):
+        for name in sorted(_names(parse_source(text))):
             if name in namespace:
                 self._named(name, namespace[name], text)
                 if self._seen(kind := type(namespace[name])):
@@ -78,13 +78,13 @@ class ProjectSearch(Search):
             if self._seen(owner):
                 self.add(owner, owner.__name__)
 
-    def _class(self, made: type) -> None:
-        super()._class(made)
-        module = sys.modules.get(made.__module__)
-        if not self._seen(made) or module is None:
+    def _class(self, class_: type) -> None:
+        super()._class(class_)
+        module = sys.modules.get(class_.__module__)
+        if not self._seen(class_) or module is None:
             return
         text = _text(module)
-        for node in _found(parsed(text), made.__qualname__):
+        for node in _found(parse_source(text), class_.__qualname__):
             for statement in node.body:
                 if not isinstance(statement, _SCOPES):
                     self._statement(module, text, statement)
@@ -94,7 +94,7 @@ class ProjectSearch(Search):
             return
         self._bound.add((module.__name__, name))
         text = _text(module) if self._seen(module) else ""
-        for node in _statements(parsed(text).body):
+        for node in _statements(parse_source(text).body):
             if isinstance(node, ast.ImportFrom):
                 self._imported(module, node, name)
             elif not isinstance(node, _SCOPES) and name in _stored(node):
@@ -103,7 +103,7 @@ class ProjectSearch(Search):
     def _statement(self, module: types.ModuleType, text: str, node: ast.stmt) -> None:
         """Add a statement of a module, and what it names."""
         part = ast.get_source_segment(text, node) or ""
-        self.texts.append(plain(part))
+        self.texts.append(normalize_source(part))
         self._uses(_names(node), module.__dict__, module, part)
 
     def _uses(
@@ -127,11 +127,11 @@ class ProjectSearch(Search):
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         for node in _import_statements(text):
-            asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 origin = _origin(node, module)
-                asked = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
-            for name in filter(None, asked):
+                modules = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+            for name in filter(None, modules):
                 yield from self._files(name)
 
     def _files(self, name: str) -> Iterator[Path]:
@@ -184,14 +184,16 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 @lru_cache(64)
 def _names_in_defaults(text: str) -> tuple[frozenset[str], ...]:
     """Return the names in the defaults of each list of arguments."""
-    listed = (n for n in ast.walk(parsed(text)) if isinstance(n, ast.arguments))
+    listed = (n for n in ast.walk(parse_source(text)) if isinstance(n, ast.arguments))
     values = ([*n.defaults, *filter(None, n.kw_defaults)] for n in listed)
     return tuple(frozenset().union(*map(_names, each)) for each in values if each)
 
 
 @lru_cache(64)
 def _import_statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    return tuple(n for n in ast.walk(parsed(text)) if isinstance(n, ast.Import | ast.ImportFrom))
+    return tuple(
+        n for n in ast.walk(parse_source(text)) if isinstance(n, ast.Import | ast.ImportFrom)
+    )
 
 
 def _stored(node: ast.AST) -> set[str]:

@@ -26,9 +26,9 @@ import msgspec
 from ..errors import Cancelled
 from ..wire.json_text import dumps
 from .base import Outcome, ToolContext, Update
-from .capture import captured
+from .capture import capture_output
 from .decorator import as_tool, tool
-from .results import NOTHING, failure, success
+from .results import NOTHING, convert_error, convert_result
 from .values import Collector
 
 _STATE = "python"
@@ -63,27 +63,27 @@ def _show(context: ToolContext, index: int, picture: dict[str, Any] | None) -> N
 
 
 def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outcome:
-    said = Collector()
+    output = Collector()
 
     def take(text: str) -> None:
-        said.add(text)
+        output.add(text)
         context.progress(text)
 
-    with captured(take):
+    with capture_output(take):
         try:
-            outcome = success(_evaluate(code, namespace))
+            outcome = convert_result(_evaluate(code, namespace))
         except BaseException as error:
             # whatever the code raises is its result, after the output
-            outcome = failure(error)
-    return _joined(said.text, outcome)
+            outcome = convert_error(error)
+    return _joined(output.text, outcome)
 
 
-def _joined(said: str, outcome: Outcome) -> Outcome:
+def _joined(output: str, outcome: Outcome) -> Outcome:
     """Return the outcome with the output prepended."""
-    if not said:
+    if not output:
         return outcome
     content = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
-    text = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{content}"
+    text = output if content == NOTHING else f"{output.rstrip(chr(10))}\n{content}"
     return msgspec.structs.replace(outcome, content=text)
 
 

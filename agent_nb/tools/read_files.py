@@ -17,20 +17,20 @@ import os
 from typing import Any
 
 from ..errors import ToolError
-from .paths import Place, locate, opened
+from .paths import ConfinedPath, locate_file, open_existing
 
 LARGEST = 64_000_000  # bytes
 _STATE = "files read"
 
 
-def note(state: dict[str, Any], place: Place, raw: io.BufferedReader) -> None:
+def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
     """Keep the digest of a file that is read, open at its start, in `ToolContext.state`."""
-    found = state.setdefault(_STATE, {})
-    name, digest = "/".join(place.parts), _hashed(raw)
-    found[name] = digest if found.get(name, digest) == digest else ""
+    digests = state.setdefault(_STATE, {})
+    name, digest = "/".join(path.parts), _hashed(raw)
+    digests[name] = digest if digests.get(name, digest) == digest else ""
 
 
-def unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
+def find_unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
     """Return the digests, by name, of the files that were read and have not changed."""
     return {
         name: digest
@@ -42,7 +42,7 @@ def unchanged(state: dict[str, Any], folder: str) -> dict[str, str]:
 def content_hash(folder: str, name: str) -> str:
     """Return the digest of a file below `folder`, "" if it cannot be read or is too large."""
     try:
-        with os.fdopen(opened(locate(folder, name)), "rb") as raw:
+        with os.fdopen(open_existing(locate_file(folder, name)), "rb") as raw:
             return _hashed(raw)
     except (ToolError, OSError):
         return ""

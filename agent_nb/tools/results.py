@@ -27,7 +27,7 @@ from ..wire.surrogates import encodable
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
 from .chart_words import chart_words
-from .values import LIMIT, clip, message_of, plain, short_repr
+from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
 NOTHING = "(no value)"
 # the file name that ipykernel invents for a cell
@@ -47,21 +47,23 @@ _OURS = {
 }
 
 
-def news(value: Any) -> Update:
+def convert_update(value: Any) -> Update:
     """Return any value that a tool reported or yielded as a clean Update."""
     try:
-        made = update(value)
+        report = update(value)
     except (TypeError, ValueError, RecursionError, OverflowError):
-        made = update(plain(value))
-    data = None if made.data is None else plain(made.data)
-    fraction = made.fraction if made.fraction is None or math.isfinite(made.fraction) else None
+        report = update(convert_to_json(value))
+    data = None if report.data is None else convert_to_json(report.data)
+    fraction = (
+        report.fraction if report.fraction is None or math.isfinite(report.fraction) else None
+    )
     return Update(
-        text=encodable(made.text),
+        text=encodable(report.text),
         fraction=fraction,
         data=data,
-        message=encodable(made.message),
-        printed=made.printed,
-        picture=_announced(made.picture),
+        message=encodable(report.message),
+        printed=report.printed,
+        picture=_announced(report.picture),
     )
 
 
@@ -73,7 +75,7 @@ def _announced(picture: Any) -> tuple[int, dict[str, Any] | None] | None:
         return None
 
 
-def success(
+def convert_result(
     value: Any,
     limit: int = LIMIT,
     render: Callable[[Any], dict[str, Any]] | None = None,
@@ -84,7 +86,7 @@ def success(
     `figures`: the pictures that the call has shown; those of the value are added.
     """
     if isinstance(value, Outcome):
-        shown = display.bundle(value.display) or None
+        shown = display.clean_bundle(value.display) or None
         return msgspec.structs.replace(value, content=_bounded(value.content, limit), display=shown)
     if isinstance(value, Pictured):
         return _pictured(value, limit, render)
@@ -98,20 +100,22 @@ def success(
 def _pictured(
     value: Pictured, limit: int, render: Callable[[Any], dict[str, Any]] | None
 ) -> Outcome:
-    made = success(value.content, limit, render)
+    outcome = convert_result(value.content, limit, render)
     try:
-        found, missing = pictures.pictures(value.pictures)
+        attachments, missing = pictures.collect_pictures(value.pictures)
     except Exception:  # of a foreign iterable
-        found, missing = (), 1
-    text = made.content if isinstance(made.content, str) else dumps(made.content)
-    content = "\n".join([text, *[pictures.NO_PICTURE] * missing]) if missing else made.content
-    return msgspec.structs.replace(made, content=content, attachments=(*found, *made.attachments))
+        attachments, missing = (), 1
+    text = outcome.content if isinstance(outcome.content, str) else dumps(outcome.content)
+    content = "\n".join([text, *[pictures.NO_PICTURE] * missing]) if missing else outcome.content
+    return msgspec.structs.replace(
+        outcome, content=content, attachments=(*attachments, *outcome.attachments)
+    )
 
 
 def _rendered(render: Callable[[Any], dict[str, Any]], value: Any, content: Any) -> dict[str, Any]:
     text = content if isinstance(content, str) else dumps(content)
     try:
-        return {"text/plain": text, **display.bundle(render(value))}
+        return {"text/plain": text, **display.clean_bundle(render(value))}
     except Exception as error:
         # rendering is optional: its fault must not cost the result
         return {"text/plain": f"{text}\n(the tool's render failed: {message_of(error)})"}
@@ -123,39 +127,39 @@ def _described(
     """Return the text or JSON and the mime bundle of a value; its pictures go to `figures`."""
     if value is None:
         return NOTHING, None
-    if pictures.is_bundle(value) and (found := pictures.of_bundle(value)) is not None:
-        said = value.get("text/plain")
-        lines = [figures.add(found), *([said] if isinstance(said, str) and said else [])]
-        return clip(encodable("\n".join(lines)), limit), None
+    if pictures.is_bundle(value) and (picture := pictures.of_bundle(value)) is not None:
+        plain = value.get("text/plain")
+        lines = [figures.add(picture), *([plain] if isinstance(plain, str) and plain else [])]
+        return clip_text(encodable("\n".join(lines)), limit), None
     value = pictures.taken_out(value, figures)
-    rich = display.rich(value)
-    if rich and (found := pictures.of_bundle(rich)) is not None:
-        return figures.add(found), None
-    if rich is not None or display.tabular(value):
-        words = chart_words(value)
-        text = "\n".join(filter(None, [clip(encodable(_compact(value)), limit), words]))
+    rich = display.read_rich_bundle(value)
+    if rich and (picture := pictures.of_bundle(rich)) is not None:
+        return figures.add(picture), None
+    if rich is not None or display.is_tabular(value):
+        chart = chart_words(value)
+        text = "\n".join(filter(None, [clip_text(encodable(_compact(value)), limit), chart]))
         return text, {"text/plain": text, **(rich or {})}
-    words, made = chart_words(value), _bounded(value, limit)
-    return f"{made}\n{words}" if words else made, None
+    chart, content = chart_words(value), _bounded(value, limit)
+    return f"{content}\n{chart}" if chart else content, None
 
 
 def _compact(value: Any) -> str:
     try:
-        return display.text(value) or short_repr(value)
+        return display.write_compact_text(value) or short_repr(value)
     except Exception:  # attributes of a foreign object
         return short_repr(value)
 
 
 def _bounded(value: Any, limit: int) -> Any:
     """Return `value` as text or JSON of at most `limit` characters."""
-    made = plain(value, limit)
-    if isinstance(made, str):
-        return clip(made, limit)
-    text = dumps(made)
-    return made if len(text) <= limit else clip(text, limit)
+    content = convert_to_json(value, limit)
+    if isinstance(content, str):
+        return clip_text(content, limit)
+    text = dumps(content)
+    return content if len(text) <= limit else clip_text(text, limit)
 
 
-def failure(error: BaseException) -> Outcome:
+def convert_error(error: BaseException) -> Outcome:
     """Return the outcome of a call that raised: a message, and a short traceback for people."""
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
         return Outcome(
@@ -182,6 +186,6 @@ def trace(error: BaseException) -> str:
     except Exception:  # the text of the error itself raises
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)
-    return clip(
+    return clip_text(
         text.replace(os.path.expanduser("~") + os.sep, f"~{os.sep}"), _LONGEST_TRACE
     ).rstrip()

@@ -28,10 +28,10 @@ from ..wire.redact import Redaction
 from . import read_files, results
 from .approval import Approver
 from .base import LIVES, Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
-from .execution import perform
+from .execution import call_tool
 from .running_call import Job, RunningCall
 from .toolset import Toolset
-from .values import LIMIT, message_of, plain
+from .values import LIMIT, convert_to_json, message_of
 
 TIMEOUT = 120.0
 _STOPPED = Outcome("cancelled", "Stopped before it was done.")
@@ -72,7 +72,7 @@ class ToolRunner:
 
     def files(self) -> dict[str, str]:
         """Return the digests, by name, of the files that calls read and that have not changed."""
-        return read_files.unchanged(self._state, self.folder)
+        return read_files.find_unchanged(self._state, self.folder)
 
     async def run(
         self,
@@ -170,7 +170,9 @@ class ToolRunner:
         Raises ToolError for invalid arguments.
         """
         values = _validated(tool, call.job.args)
-        decision = await self.approver.decide(tool, plain(values), call.context, call.report)
+        decision = await self.approver.decide(
+            tool, convert_to_json(values), call.context, call.report
+        )
         if not decision.allow:
             return Outcome("denied", f"Not run: {decision.reason or 'the user said no'}.")
         return values if decision.args is None else _validated(tool, decision.args)
@@ -179,7 +181,7 @@ class ToolRunner:
         """Run the tool until it ends, times out, or this coroutine is cancelled."""
         seconds = self.timeout if tool.timeout is None else tool.timeout
         work = asyncio.create_task(
-            perform(tool, values, call.context, self.result_limit, self.redaction),
+            call_tool(tool, values, call.context, self.result_limit, self.redaction),
             name=f"tool {tool.name}",
         )
         try:
@@ -221,9 +223,9 @@ def _stopped(
     empty = (results.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
-    kept = returned.content if isinstance(returned.content, str) else dumps(returned.content)
+    text = returned.content if isinstance(returned.content, str) else dumps(returned.content)
     return msgspec.structs.replace(
-        returned, status=status, content=f"{kept}\n[{why}]" if why else returned.content
+        returned, status=status, content=f"{text}\n[{why}]" if why else returned.content
     )
 
 

@@ -77,7 +77,7 @@ class RunningCall:
         """Report progress, from any thread. Raises Cancelled once the call must stop."""
         if self.context.cancelled or self.outcome is not None:
             raise Cancelled
-        news = results.news(update)
+        news = results.convert_update(update)
         if news == Update():
             return
         with self._lock:

@@ -40,18 +40,18 @@ class Arguments:
         Raises UsageError if no JSON object can fill the signature.
         """
         self.name = name
-        self.doc = docstrings.read(signature.docstring(function))
-        parameters, hints = signature.read(function, name)
+        self.doc = docstrings.parse_docstring(signature.read_docstring(function))
+        parameters, hints = signature.read_signature(function, name)
         self._context = signature.context_parameter(parameters, hints)
         self._parameters = [
             p
             for p in parameters
-            if p.name != self._context and p.name not in signature.bound(function)
+            if p.name != self._context and p.name not in signature.find_bound_names(function)
         ]
         self._hints = hints
         self._drop_inexpressible()
         self._model = self._build(self._parameters)
-        self.schema = untitled(self._model.model_json_schema())
+        self.schema = remove_titles(self._model.model_json_schema())
         self.schema.setdefault("properties", {})
 
     @property
@@ -65,7 +65,7 @@ class Arguments:
         odd = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
         return not any(p.kind in odd for p in self._parameters)
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return `given` checked and converted.
 
         Raises ToolError that lists every invalid argument, and the parameters.
@@ -73,14 +73,14 @@ class Arguments:
         from pydantic import ValidationError
 
         try:
-            return self._values(given)
+            return self._values(arguments)
         except ValidationError as error:
             faults = error.errors(include_url=False)
-        mended = self._mend(given, {fault["loc"][0] for fault in faults if fault["loc"]})
+        mended = self._mend(arguments, {fault["loc"][0] for fault in faults if fault["loc"]})
         try:
             return self._values(mended)
         except ValidationError:
-            raise ToolError(self._message(given, faults)) from None
+            raise ToolError(self._message(arguments, faults)) from None
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Split `values` into positional and keyword arguments (for `/` and `*args`)."""
@@ -162,22 +162,22 @@ class Arguments:
         )
         return None if own else self.doc.parameters.get(p.name)
 
-    def _values(self, given: dict[str, Any]) -> dict[str, Any]:
-        model = self._model.model_validate(given)
+    def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        model = self._model.model_validate(arguments)
         names = {field: info.alias for field, info in type(model).model_fields.items()}
         values = {names[f]: getattr(model, f) for f in names if f in model.model_fields_set}
         return {**values, **(model.model_extra or {})}
 
-    def _mend(self, given: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
+    def _mend(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
         """Return `given` with the `wrong` arguments repaired: JSON texts parsed, nulls dropped."""
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
-            k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in given.items()
+            k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in arguments.items()
         }
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
-    def _message(self, given: dict[str, Any], faults: Sequence[Any]) -> str:
-        lines = dict.fromkeys(f"- {explain(given, fault)}" for fault in faults)
+    def _message(self, arguments: dict[str, Any], faults: Sequence[Any]) -> str:
+        lines = dict.fromkeys(f"- {explain_fault(arguments, fault)}" for fault in faults)
         return (
             f"The arguments of {self.name!r} are not valid:\n"
             + "\n".join(lines)
@@ -218,18 +218,18 @@ def _is_json(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | list | dict | None)
 
 
-def untitled(schema: dict[str, Any]) -> dict[str, Any]:
+def remove_titles(schema: dict[str, Any]) -> dict[str, Any]:
     """Return `schema` without pydantic's generated titles (a property named `title` stays)."""
     out = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
     for key in MAPS:
         if key in out:
-            out[key] = {k: untitled(v) for k, v in out[key].items()}
+            out[key] = {k: remove_titles(v) for k, v in out[key].items()}
     for key in LISTS:
         if key in out:
-            out[key] = [untitled(v) for v in out[key]]
+            out[key] = [remove_titles(v) for v in out[key]]
     for key in SINGLES:
         if isinstance(out.get(key), dict):
-            out[key] = untitled(out[key])
+            out[key] = remove_titles(out[key])
     return out
 
 
@@ -240,9 +240,9 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def explain(given: dict[str, Any], fault: Any) -> str:
+def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
     """Return one line: which argument, what was expected, what was given."""
-    path, value = _reach(given, fault["loc"])
+    path, value = _reach(arguments, fault["loc"])
     if fault["type"] == "missing":
         return f"{_path(fault['loc'])}: is missing"
     if fault["type"] == "extra_forbidden":
@@ -251,16 +251,16 @@ def explain(given: dict[str, Any], fault: Any) -> str:
     return f"{path}: expected {expected}; got {_brief(value)}"
 
 
-def _reach(given: Any, loc: Sequence[Any]) -> tuple[str, Any]:
+def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
     """Follow `loc` as far as the input goes (pydantic adds steps for union members)."""
     taken = []
     for step in loc:
         try:
-            given = given[step]
+            value = value[step]
         except (KeyError, IndexError, TypeError):
             continue
         taken.append(step)
-    return _path(taken), given
+    return _path(taken), value
 
 
 def _path(steps: Iterable[Any]) -> str:
@@ -273,7 +273,7 @@ def _brief(value: Any) -> str:
 
 
 def _word_of(value: Any) -> str:
-    words = {
+    names = {
         bool: "boolean",
         int: "integer",
         float: "number",
@@ -282,7 +282,7 @@ def _word_of(value: Any) -> str:
         dict: "object",
         type(None): "null",
     }
-    return words.get(type(value), type(value).__name__)
+    return names.get(type(value), type(value).__name__)
 
 
 def _type_word(prop: dict[str, Any]) -> str:

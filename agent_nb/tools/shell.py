@@ -61,11 +61,11 @@ def shell(command: str, context: ToolContext) -> Outcome:
         start_new_session=True,
     )
     context.on_cancel(lambda: _kill(process))
-    said = Collector()
+    output = Collector()
     shown = 0
     try:
         for text in _output(process):
-            said.add(text)
+            output.add(text)
             if shown < _SHOWN:
                 shown += len(text)
                 with suppress(Cancelled):  # the process is being killed; its output is kept
@@ -73,18 +73,18 @@ def shell(command: str, context: ToolContext) -> Outcome:
     finally:
         _kill(process)
         status = process.wait()
-    return _outcome(said.text, status, context.cancelled)
+    return _outcome(output.text, status, context.cancelled)
 
 
 tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return `given` without variables that look like keys, passwords or URLs that hold one."""
     secret = (_WITH_PASSWORD, _PROVIDER_KEY)
     return {
         k: v
-        for k, v in given.items()
+        for k, v in variables.items()
         if not _KEYLIKE.search(k) and not any(form.search(v) for form in secret)
     }
 
@@ -142,20 +142,20 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             process.kill()
 
 
-def _outcome(said: str, status: int, cancelled: bool) -> Outcome:
+def _outcome(output: str, status: int, cancelled: bool) -> Outcome:
     if cancelled:
         return Outcome(
-            "cancelled", _ended(said, "[stopped]") if said else "Stopped before it was done."
+            "cancelled", _ended(output, "[stopped]") if output else "Stopped before it was done."
         )
     if status:
         return Outcome(
             "ok",
             _ended(
-                said, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
+                output, f"[exit status {status}]" if status > 0 else f"[killed by signal {-status}]"
             ),
         )
-    return Outcome("ok", said or "(no output)")
+    return Outcome("ok", output or "(no output)")
 
 
-def _ended(said: str, how: str) -> str:
-    return f"{said}{'' if said.endswith(chr(10)) or not said else chr(10)}{how}"
+def _ended(output: str, how: str) -> str:
+    return f"{output}{'' if output.endswith(chr(10)) or not output else chr(10)}{how}"

@@ -22,13 +22,13 @@ from ..errors import UsageError
 from .base import ToolContext
 
 
-def docstring(function: Any) -> str:
+def read_docstring(function: Any) -> str:
     """Return the docstring of a function, a partial's function, or a callable object."""
     own = None if isinstance(function, functools.partial) else inspect.getdoc(function)
     return own or inspect.getdoc(_plain_function(function)) or ""
 
 
-def bound(function: Any) -> set[str]:
+def find_bound_names(function: Any) -> set[str]:
     """Return the names that partials bind by keyword; the model does not see them."""
     names: set[str] = set()
     while isinstance(function, functools.partial):
@@ -37,7 +37,7 @@ def bound(function: Any) -> set[str]:
     return names
 
 
-def read(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+def read_signature(function: Any, name: str) -> tuple[list[inspect.Parameter], dict[str, Any]]:
     """Return the parameters of `function` and their annotations by name; `name` is for messages.
 
     Raises UsageError for a signature that cannot be read or an annotation that cannot be resolved.
@@ -55,11 +55,11 @@ def _hints(function: Any, parameters: Iterable[inspect.Parameter], name: str) ->
     """Return the evaluated annotations. Raises UsageError for one that cannot be resolved."""
     source = _plain_function(function)
     scope = {**getattr(source, "__globals__", {}), **_closure(source)}
-    found = {}
+    hints = {}
     for p in parameters:
         if p.annotation is not p.empty:
-            found[p.name] = _evaluate(p, scope, name)
-    return found
+            hints[p.name] = _evaluate(p, scope, name)
+    return hints
 
 
 def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
@@ -89,13 +89,13 @@ def _plain_function(function: Any) -> Any:
 def _closure(function: Any) -> dict[str, Any]:
     """Return the closure of a function, where local types are found."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    found = {}
+    variables = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
         try:
-            found[name] = cell.cell_contents
+            variables[name] = cell.cell_contents
         except ValueError:  # not assigned yet
             continue
-    return found
+    return variables
 
 
 def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:

@@ -116,17 +116,17 @@ class Search:
                 function if wrapped is None else wrapped, name
             )
             return
-        text = source(function)
+        text = read_source(function)
         if not text:
             self.unseen.add(name or function.__qualname__)
             return
         self.texts.append(text)
         module = sys.modules.get(_module_of(function))
-        for called in sorted(set(names(function.__code__))):
+        for called in sorted(set(find_global_names(function.__code__))):
             if called in function.__globals__:
                 self._named(called, function.__globals__[called], text)
                 self._assigned(module, called)
-        for called, held in closure(function):
+        for called, held in list_closure(function):
             self._constant(held)
             self._named(called, held, text)
         for path in self._imports(text, module):
@@ -137,26 +137,26 @@ class Search:
 
     def _named(self, name: str, value: Any, text: str) -> None:
         if is_a(value, types.ModuleType) and self._seen(value):
-            for attribute in sorted(attributes(text, name)):
+            for attribute in sorted(find_attributes(text, name)):
                 self.add(inspect.getattr_static(value, attribute, None), f"{name}.{attribute}")
                 self._assigned(value, attribute)
         elif is_a(value, types.ModuleType):
             self.unseen |= {
-                f"{value.__name__}.{attribute}" for attribute in attributes(text, name)
+                f"{value.__name__}.{attribute}" for attribute in find_attributes(text, name)
             } or {value.__name__}
         else:
             self.add(value, name)
 
-    def _class(self, made: type) -> None:
-        if not self._seen(made):
-            self._stop(made, made.__name__)
+    def _class(self, class_: type) -> None:
+        if not self._seen(class_):
+            self._stop(class_, class_.__name__)
             return
-        for base in made.__bases__:
+        for base in class_.__bases__:
             if base is not object:
                 self.add(base, base.__name__)
-        for name, member in sorted(type.__dict__["__dict__"].__get__(made).items()):
+        for name, member in sorted(type.__dict__["__dict__"].__get__(class_).items()):
             if is_a(member, types.FunctionType | staticmethod | classmethod | property | type):
-                self.add(member, f"{made.__name__}.{name}")
+                self.add(member, f"{class_.__name__}.{name}")
             elif not name.startswith("__"):
                 self._constant(member)
 
@@ -168,7 +168,7 @@ class Search:
 
     def _file(self, path: Path) -> None:
         try:
-            self.texts.append(plain(path.read_text(encoding="utf-8")))
+            self.texts.append(normalize_source(path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             self.unseen.add(path.name)
 
@@ -181,7 +181,7 @@ class Search:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return
-        for node in parsed(text).body:
+        for node in parse_source(text).body:
             targets = (
                 node.targets
                 if isinstance(node, ast.Assign)
@@ -190,23 +190,23 @@ class Search:
                 else []
             )
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                self.texts.append(plain(ast.get_source_segment(text, node) or ""))
+                self.texts.append(normalize_source(ast.get_source_segment(text, node) or ""))
 
     def _defaults(self, function: types.FunctionType, text: str) -> None:
         """Add what the defaults of a function name; here none of it counts."""
 
     def _imports(self, text: str, module: types.ModuleType | None) -> Iterator[Path]:
         """Yield the files of the folder that a function imports when it runs."""
-        for node in ast.walk(parsed(text)):
-            asked = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            asked += (
+        for node in ast.walk(parse_source(text)):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            modules += (
                 [node.module]
                 if isinstance(node, ast.ImportFrom) and node.module and not node.level
                 else []
             )
-            for called in asked:
-                place = self._folder.joinpath(*called.split("."))
-                files = (place.with_suffix(".py"), place / "__init__.py")
+            for called in modules:
+                base = self._folder.joinpath(*called.split("."))
+                files = (base.with_suffix(".py"), base / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
     def _seen(self, value: Any) -> bool:

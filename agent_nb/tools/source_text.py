@@ -21,10 +21,10 @@ from collections.abc import Iterator
 _LEFT_OUT = "compare"  # the option of `@tool` that does not count
 
 
-def source(function: types.FunctionType) -> str:
+def read_source(function: types.FunctionType) -> str:
     """Return the plain text of a function, "" if it has no source."""
     try:
-        return plain(_text(function))
+        return normalize_source(_text(function))
     except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return ""
 
@@ -46,10 +46,10 @@ def _block(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def plain(text: str) -> str:
+def normalize_source(text: str) -> str:
     """Return a source text in the form that counts."""
     text = textwrap.dedent(text)
-    tree = parsed(text)
+    tree = parse_source(text)
     lines = _without_comments(text)
     for node in sorted(_replaced(tree), key=lambda pair: pair[0].lineno, reverse=True):
         where, instead = node
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def parsed(text: str) -> ast.Module:
+def parse_source(text: str) -> ast.Module:
     """Return the syntax tree of a text, an empty module if it cannot be parsed.
 
     It is shared: callers only read it.
@@ -114,11 +114,11 @@ def _decorator(call: ast.Call) -> str:
     return ast.unparse(bare if options or call.args else call.func)
 
 
-def attributes(text: str, name: str) -> set[str]:
+def find_attributes(text: str, name: str) -> set[str]:
     """Return the attributes of `name` that a text uses."""
     return {
         node.attr
-        for node in ast.walk(parsed(text))
+        for node in ast.walk(parse_source(text))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == name

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import Cancelled, ToolError
 from .base import ToolContext
-from .paths import Place
+from .paths import ConfinedPath
 from .values import byte_size
 
 _CHARACTERS = 16_000  # of an excerpt, about
@@ -28,16 +28,16 @@ _SNIFF = 8_192  # bytes
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
-def _encoding(raw: Any, place: Place) -> str:
+def _encoding(raw: Any, path: ConfinedPath) -> str:
     """Return the encoding of an open file, by its first bytes. Raises ToolError if it is binary."""
     head = raw.peek(_SNIFF)[:_SNIFF]
     bom = next((encoding for mark, encoding in _BOMS.items() if head.startswith(mark)), "")
     if not bom and (
         b"\0" in head or head.decode("utf-8", "replace").count("\ufffd") > len(head) // 10 + 1
     ):
-        kind = mimetypes.guess_type(place.parts[-1])[0] or "binary"
+        kind = mimetypes.guess_type(path.parts[-1])[0] or "binary"
         size = byte_size(os.fstat(raw.fileno()).st_size)
-        raise ToolError(f"{place.name!r} is not text ({kind}, {size}) and cannot be read.")
+        raise ToolError(f"{path.name!r} is not text ({kind}, {size}) and cannot be read.")
     return bom or "utf-8"
 
 
@@ -77,12 +77,14 @@ class _Lines:
         return piece
 
 
-def excerpt(raw: Any, place: Place, context: ToolContext, offset: int, limit: int) -> str:
+def read_excerpt(
+    raw: Any, path: ConfinedPath, context: ToolContext, offset: int, limit: int
+) -> str:
     """Return up to `limit` lines of the open file `raw`, after the first `offset`; close it.
 
     Raises ToolError for a binary file or a line too far into the file.
     """
-    with io.TextIOWrapper(raw, encoding=_encoding(raw, place), errors="replace") as text:
+    with io.TextIOWrapper(raw, encoding=_encoding(raw, path), errors="replace") as text:
         return _excerpt(_Lines(text, context), offset, limit)
 
 

@@ -31,7 +31,7 @@ class Caught(msgspec.Struct, frozen=True):
     error: BaseException | None = None
 
 
-def catch(function: Callable[[], Any]) -> Caught:
+def catch_outcome(function: Callable[[], Any]) -> Caught:
     """Call `function` and return how it ended; nothing is raised."""
     try:
         return Caught(function())
@@ -65,7 +65,7 @@ class Worker:
                 )
 
     def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
-        caught = catch(lambda: context.run(function))
+        caught = catch_outcome(lambda: context.run(function))
         with self._lock:
             self._over = True
         with suppress(RuntimeError):  # the loop is closed and nothing waits

@@ -105,14 +105,16 @@ class Toolset:
         return Toolset((_named(tool, names.get(tool.name, tool.name)) for tool in self), self.late)
 
 
-def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None) -> Toolset:
+def resolve_tools(
+    wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = None
+) -> Toolset:
     """Return the toolset of any mix of names, functions, Tools, Toolsets and MCP servers.
 
     A text may hold several names with commas. `namespace`: where functions are looked up by name.
     Raises UsageError for an unknown name, with suggestions.
     """
     items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else builtins.list(wanted)
-    found: builtins.list[Tool] = []
+    tools: builtins.list[Tool] = []
     late: builtins.list[Reference] = []
     for item in _split(items):
         known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
@@ -121,11 +123,11 @@ def resolve(wanted: Iterable[Any] | str, namespace: Mapping[str, Any] | None = N
         elif isinstance(item, str) and is_reference(item):
             late.append(parse(item))
         elif isinstance(item, str):
-            found.extend(_by_name(item, namespace or {}))
+            tools.extend(_by_name(item, namespace or {}))
         else:
             late.extend(item.late if isinstance(item, Toolset) else ())
-            found.extend(_tools(item))
-    return Toolset(found, late)
+            tools.extend(_tools(item))
+    return Toolset(tools, late)
 
 
 def _split(items: Iterable[Any]) -> Iterator[Any]:
@@ -148,19 +150,19 @@ def of_plugin(name: str) -> builtins.list[Tool]:
     Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
     """
     with plugins.blamed(ROOM, name):
-        found = plugins.load(ROOM, name)
+        plugin = plugins.load(ROOM, name)
         try:
-            return builtins.list(_tools(found))
+            return builtins.list(_tools(plugin))
         except UsageError as error:
             raise TypeError(str(error)) from None
 
 
-def installed() -> dict[str, Tool]:
+def load_installed_tools() -> dict[str, Tool]:
     """Return the built-in and installed tools by name."""
     return {tool.name: tool for plugin in plugins.names(ROOM) for tool in _plugin(plugin)}
 
 
-def named(namespace: Mapping[str, Any]) -> dict[str, Any]:
+def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a namespace that can be tools, by the tool's name."""
     return {
         _name(name, value): value
@@ -213,15 +215,15 @@ def _usable(value: Any) -> bool:
 
 
 def _tools(item: Any) -> Iterable[Tool]:
-    found = (
+    tools = (
         [as_tool(each) for each in item]
         if isinstance(item, Toolset | tuple | builtins.list)
         else [as_tool(item)]
     )
-    for tool in found:
+    for tool in tools:
         if not isinstance(tool, Tool):
             raise UsageError(f"as_tool() of an object gave a {type(tool).__name__}, not a Tool.")
-    return found
+    return tools
 
 
 def _plugin(name: str) -> Iterable[Tool]:

@@ -59,7 +59,7 @@ def byte_size(count: int) -> str:
     return f"{size:.1f} {unit}"
 
 
-def clip(text: str, limit: int = LIMIT) -> str:
+def clip_text(text: str, limit: int = LIMIT) -> str:
     """Return `text`, or if longer than `limit`, its beginning and end with a mark between."""
     return cut_middle(text, limit, tail=limit // 3)
 
@@ -97,7 +97,7 @@ class Collector:
 def short_repr(value: Any, limit: int = LIMIT) -> str:
     """Return the repr of `value` without addresses, bounded; never raises."""
     try:
-        return clip(encodable(_ADDRESS.sub("", repr(value))), limit)
+        return clip_text(encodable(_ADDRESS.sub("", repr(value))), limit)
     except Exception as error:  # of a foreign repr
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
@@ -105,17 +105,17 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
 def message_of(error: BaseException) -> str:
     """Return type and message of an error in a few lines; of a ToolError only the message."""
     try:
-        said = encodable(str(error))
+        text = encodable(str(error))
     except Exception:  # the text of the error itself raises
-        said = ""
+        text = ""
     if isinstance(error, BaseExceptionGroup):
-        said = "; ".join([said, *(message_of(e) for e in error.exceptions[:5])])
+        text = "; ".join([text, *(message_of(e) for e in error.exceptions[:5])])
     notes = [encodable(str(n)) for n in getattr(error, "__notes__", ())]
-    kind = [] if isinstance(error, ToolError) and said else [type(error).__name__]
-    return clip("\n".join([": ".join([*kind, *filter(None, [said])]), *notes]), _LONGEST_ERROR)
+    kind = [] if isinstance(error, ToolError) and text else [type(error).__name__]
+    return clip_text("\n".join([": ".join([*kind, *filter(None, [text])]), *notes]), _LONGEST_ERROR)
 
 
-def plain(value: Any, items: int = LIMIT) -> Any:
+def convert_to_json(value: Any, items: int = LIMIT) -> Any:
     """Return `value` as a JSON value of at most `items` items; other types become text.
 
     Never raises.
@@ -169,7 +169,7 @@ class _Plainer:
 
 
 def _key(key: Any) -> str:
-    return encodable(key) if isinstance(key, str) else str(plain(key, 100))
+    return encodable(key) if isinstance(key, str) else str(convert_to_json(key, 100))
 
 
 def _fields(value: Any) -> Mapping[Any, Any] | None:
@@ -218,7 +218,7 @@ def _bytes(value: bytes | bytearray) -> str:
 
 
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (enum.Enum, lambda v: plain(v.value)),
+    (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),
     (str, lambda v: encodable(str(v))),
     (int, _integer),

@@ -28,7 +28,7 @@ from ..models import keys
 from ..wire.redact import redact_text
 from .base import ToolContext
 from .decorator import as_tool, tool
-from .describe import describe, listing, preview, user_variables
+from .describe import describe_variable, list_variables, preview_value, user_variables
 from .safe_types import module_space, own_fields
 
 _PYTHON = "python"  # under which the tool `python` keeps its namespace outside a notebook
@@ -61,8 +61,8 @@ tools = (as_tool(variables),)
 
 def _own(context: ToolContext) -> dict[str, Any]:
     """Return what a call sees without a notebook. Raises ToolError where there is nothing."""
-    kept = context.state.get(_PYTHON)
-    space = kept if type(kept) is dict else own_fields(sys.modules.get("__main__"))
+    namespace = context.state.get(_PYTHON)
+    space = namespace if type(namespace) is dict else own_fields(sys.modules.get("__main__"))
     if type(space) is not dict:
         raise ToolError("There are no variables here: no notebook, and no main program.")
     return space
@@ -76,12 +76,14 @@ def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
 
     hidden = _hidden(namespace)
     if not name:
-        return listing(user_variables(namespace, hidden), clean=clean) or _NONE
-    found = user_variables(namespace, hidden, modules=True)
-    if name not in found:
-        raise ToolError(_unknown(name, found))
-    shown = preview(name, found[name], rows, clean)
-    return "\n".join(filter(None, [describe(name, found[name], clean).as_text(), shown]))
+        return list_variables(user_variables(namespace, hidden), clean=clean) or _NONE
+    variables = user_variables(namespace, hidden, modules=True)
+    if name not in variables:
+        raise ToolError(_unknown(name, variables))
+    shown = preview_value(name, variables[name], rows, clean)
+    return "\n".join(
+        filter(None, [describe_variable(name, variables[name], clean).as_text(), shown])
+    )
 
 
 def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -94,9 +96,9 @@ def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
     return hidden
 
 
-def _unknown(name: str, found: dict[str, Any]) -> str:
+def _unknown(name: str, variables: dict[str, Any]) -> str:
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
-    near = difflib.get_close_matches(name, found, n=3)
+    near = difflib.get_close_matches(name, variables, n=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"The user has no variable named {name!r}.{hint}"

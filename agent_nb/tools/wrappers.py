@@ -104,23 +104,23 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
     scripts: list[str] = []
     waiting = [_split_words(command)]
     while waiting:
-        words = _begun(waiting.pop(), scripts)
-        if not words:
+        tokens = _begun(waiting.pop(), scripts)
+        if not tokens:
             continue
         if len(programs) >= LEVELS:
-            programs += windows(words)
+            programs += cut_windows(tokens)
             break
-        name = words[0].rpartition("/")[2] or words[0]
-        programs.append([name, *words[1:]])
+        name = tokens[0].rpartition("/")[2] or tokens[0]
+        programs.append([name, *tokens[1:]])
         if (wrapper := WRAPPERS.get(name.lower())) is not None:
-            scripts += _scripts(wrapper, words[1:])
-            waiting += _started(wrapper, words[1:])
+            scripts += _scripts(wrapper, tokens[1:])
+            waiting += _started(wrapper, tokens[1:])
     return programs, scripts
 
 
-def windows(words: Sequence[str]) -> Iterator[list[str]]:
+def cut_windows(tokens: Sequence[str]) -> Iterator[list[str]]:
     """Yield what follows each word, that word included, cut to some words."""
-    return (list(words[n : n + _WINDOW]) for n in range(len(words)))
+    return (list(tokens[n : n + _WINDOW]) for n in range(len(tokens)))
 
 
 def _split_words(command: str) -> list[str]:
@@ -134,45 +134,45 @@ def _split_words(command: str) -> list[str]:
     return _QUOTES.sub("", text).split()
 
 
-def _begun(words: list[str], scripts: list[str]) -> list[str]:
+def _begun(tokens: list[str], scripts: list[str]) -> list[str]:
     """Return `words` from the program on; the text of here-strings is added to `scripts`."""
     scripts += [
-        word.partition("<<<")[2] or " ".join(words[n + 1 : n + 2])
-        for n, word in enumerate(words)
+        word.partition("<<<")[2] or " ".join(tokens[n + 1 : n + 2])
+        for n, word in enumerate(tokens)
         if "<<<" in word
     ]
     at = 0
-    while at < len(words):
-        word = words[at]
+    while at < len(tokens):
+        word = tokens[at]
         if redirected := _redirected(word):
             at += 1 if redirected[1] else 2
         elif word.lower() in _KEYWORDS or _assigned(word):
             at += 1
         else:
             break
-    return words[at:]
+    return tokens[at:]
 
 
-def _started(wrapper: Wrapper, words: Sequence[str]) -> Iterator[list[str]]:
+def _started(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[list[str]]:
     """Yield the programs, with their arguments, that a wrapper starts itself."""
     if wrapper.after:
-        starts = [n + 1 for n, word in enumerate(words) if word in wrapper.after]
+        starts = [n + 1 for n, word in enumerate(tokens) if word in wrapper.after]
     else:
-        at = _past_options(wrapper, words)
+        at = _past_options(wrapper, tokens)
         starts = [] if at is None or wrapper.joined or wrapper.file else [at + wrapper.skipped]
     for start in starts:
         ends = (";", "+", *wrapper.after) if wrapper.after else ()
-        stop = next((n for n in range(start, len(words)) if words[n] in ends), len(words))
-        program = list(words[start:stop])
+        stop = next((n for n in range(start, len(tokens)) if tokens[n] in ends), len(tokens))
+        program = list(tokens[start:stop])
         if program:
             yield [*program, "{}"] if wrapper.more else program
 
 
-def _past_options(wrapper: Wrapper, words: Sequence[str]) -> int | None:
+def _past_options(wrapper: Wrapper, tokens: Sequence[str]) -> int | None:
     """Return where the arguments of a wrapper begin, None if it starts nothing."""
     at = 0
-    while at < len(words):
-        word = words[at]
+    while at < len(tokens):
+        word = tokens[at]
         if word == "--":
             return at + 1
         if len(word) > 1 and word[0] == "-":
@@ -196,11 +196,11 @@ def _takes_next(wrapper: Wrapper, option: str) -> bool:
     return False
 
 
-def _scripts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[str]:
+def _scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
     """Yield the texts that a wrapper gives to a shell, with what the shell may add to them."""
     if wrapper.joined:
-        yield " ".join(words[_past_options(wrapper, words) or 0 :])
-    for n, word in enumerate(words) if wrapper.scripts else ():
+        yield " ".join(tokens[_past_options(wrapper, tokens) or 0 :])
+    for n, word in enumerate(tokens) if wrapper.scripts else ():
         name, equals, value = word.lstrip("-").partition("=")
         if word.startswith("--"):
             if not any(each.startswith(name) for each in wrapper.scripts):
@@ -212,6 +212,6 @@ def _scripts(wrapper: Wrapper, words: Sequence[str]) -> Iterator[str]:
         if value:
             yield value
         if not equals:
-            after = [each for each in words[n + 1 :] if each[:1] not in ("-", "+")]
+            after = [each for each in tokens[n + 1 :] if each[:1] not in ("-", "+")]
             yield from (after[0], " ".join(after[2:])) if after else ()
         return  # the first counts

@@ -242,9 +242,9 @@ def test_another_print_is_no_drift():
 def test_a_replay_prints_nothing_elsewhere(capsys):
     stored = json.loads(json.dumps(run_record(run(count, args={"word": "seven"}))))
     capsys.readouterr()
-    from agent_nb.tools.capture import shown
+    from agent_nb.tools.capture import mark_shown
 
-    with shown():
+    with mark_shown():
         play(stored, count)
     assert capsys.readouterr().out == ""
 

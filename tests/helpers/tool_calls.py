@@ -14,8 +14,8 @@ from agent_nb.tools.base import Outcome, Update
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.threads import catch
-from agent_nb.tools.toolset import Toolset, resolve
+from agent_nb.tools.threads import catch_outcome
+from agent_nb.tools.toolset import Toolset, resolve_tools
 
 
 class Record:
@@ -73,7 +73,7 @@ class MainThread:
 
         def body() -> None:
             self.idents.append(threading.get_ident())
-            caught = catch(function)
+            caught = catch_outcome(function)
             loop.call_soon_threadsafe(lambda: done.done() or done.set_result(caught))
 
         threading.Thread(target=body, daemon=True).start()
@@ -103,7 +103,7 @@ def run_calls(
 
     async def main() -> None:
         record = report or Record()
-        toolset = tools if isinstance(tools, Toolset) else resolve(tools)
+        toolset = tools if isinstance(tools, Toolset) else resolve_tools(tools)
         options.setdefault("approver", Approver(Policy("allow", name="test")))
         during = {name: options.pop(name) for name in ("remaining",) if name in options}
         jobs = [Job(f"c{i}", *c) for i, c in enumerate(calls, 1)]

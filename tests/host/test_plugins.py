@@ -15,7 +15,7 @@ from agent_nb.codecs.detect import detect
 from agent_nb.errors import PluginError, UsageError
 from agent_nb.host import imports, plugins
 from agent_nb.models import choose
-from agent_nb.tools.toolset import available, resolve
+from agent_nb.tools.toolset import available, resolve_tools
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context, custom
 from agent_nb.view.nodes import Bar, Box, Code, Node, Page, Pre, Row, Stack, T, Table, unfit
@@ -126,7 +126,7 @@ def test_the_names_are_listed_and_the_sound_ones_work(broken):
     assert {"a-broken", "a-sound"} <= set(plugins.names("tools")) & set(choose.providers())
     assert available()["a-sound"] == ("sound_tool",)
     assert available()["a-broken"] == ()
-    assert resolve("sound_tool,a-sound").names == ("sound_tool",)
+    assert resolve_tools("sound_tool,a-sound").names == ("sound_tool",)
     assert choose.make("a-sound/x").name == "scripted"
     assert plugins.load("dialects", "a-sound").name == "xml"
     assert detect('{"type": "user", "content": "x"}\n').name == "cogency"
@@ -136,12 +136,12 @@ def test_using_the_broken_one_names_its_package(broken):
     fails(lambda: choose.make("a-broken/x"), "models", broken)
     fails(lambda: plugins.load("dialects", "a-broken"), "dialects", broken)
     fails(lambda: plugins.load("codecs", "a-broken"), "codecs", broken)
-    fails(lambda: resolve("a-broken"), "tools", broken)
+    fails(lambda: resolve_tools("a-broken"), "tools", broken)
 
 
 def test_a_name_that_the_broken_one_may_have_had_says_so(broken):
     with pytest.raises(UsageError, match="no tool or function named 'its_tool'") as caught:
-        resolve("its_tool")
+        resolve_tools("its_tool")
     assert ("broken-pkg" in str(caught.value)) is (("tools", broken) not in NO_FAULT)
 
 

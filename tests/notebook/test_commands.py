@@ -15,7 +15,7 @@ from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.magic import AgentMagics
 from agent_nb.notebook.notices import table
 from agent_nb.tools.standing import STANDING
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_status_names_the_limit_that_ended_a_turn(ask, loaded):
 
 
 def test_what_is_allowed_for_this_notebook_is_listed_and_revoked(ask, loaded):
-    STANDING.allow(resolve(["write"])["write"])
+    STANDING.allow(resolve_tools(["write"])["write"])
     try:
         line = "Allowed for this notebook, until its kernel restarts: write (%agent revoke TOOL takes it back)"
         assert line in ask("status")

@@ -18,7 +18,7 @@ from agent_nb.notebook.completion import fitting
 from agent_nb.notebook.completion.line import typed
 from agent_nb.notebook.option_table import OPTIONS
 from agent_nb.tools.standing import STANDING
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 
 
 @pytest.fixture(params=["jedi", "plain"])
@@ -103,7 +103,7 @@ def test_tools_are_functions_of_the_notebook_then_ours_after_the_last_comma(offe
     loaded.user_ns["visitors"] = visitors
     loaded.user_ns["helper"] = Agent(Scripted([]), name="helper")
     loaded.user_ns["Agent"] = Agent
-    loaded.user_ns["resolve"] = resolve
+    loaded.user_ns["resolve"] = resolve_tools
     found = offered("%%agent -t list,")
     assert list(found)[:2] == ["visitors", "helper"]
     assert found["python"] == "%%agent -t list,python"
@@ -181,7 +181,7 @@ def test_the_arguments_of_commands_are_offered(offered, loaded, agent):
 
 
 def test_tools_that_are_allowed_for_this_notebook_can_be_revoked(offered):
-    STANDING.allow(resolve(["write"])["write"])
+    STANDING.allow(resolve_tools(["write"])["write"])
     try:
         assert set(offered("%agent revoke ")) == {"write"}
         assert offered("%agent revoke write ") == {}

@@ -170,7 +170,7 @@ def test_what_holds_nothing_of_ours_passes_as_it_is(data):
 def test_the_display_of_a_tools_outcome_holds_static_kinds_only():
     from agent_nb.tools.base import Outcome
 
-    assert success(Outcome("ok", "x", {**SHOWN, "text/html": "<b>x</b>"})).display == {
+    assert convert_result(Outcome("ok", "x", {**SHOWN, "text/html": "<b>x</b>"})).display == {
         "text/plain": "shown",
         "text/html": "<b>x</b>",
     }

@@ -5,7 +5,7 @@ from helpers.scripts import batch, calling
 
 from agent_nb import Agent, Scripted
 from agent_nb import events as e
-from agent_nb.tools.add_cell import LONGEST, unfit
+from agent_nb.tools.add_cell import LONGEST, find_code_fault
 
 
 def results(*turns, **options):
@@ -57,11 +57,11 @@ def test_the_cell_of_a_sub_agent_has_no_number():
     ],
 )
 def test_a_code_that_its_card_cannot_show_whole_is_refused(code, word):
-    assert word in unfit(code)
+    assert word in find_code_fault(code)
 
 
 @pytest.mark.parametrize(
     "code", ["x = 1", "x = 1\r\ny = 2\r\n", "\tprint('größer 😀')", "%%bash\nls"]
 )
 def test_any_other_code_can_be_offered(code):
-    assert unfit(code) == ""
+    assert find_code_fault(code) == ""

@@ -20,13 +20,13 @@ from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, Tool, ToolContext
 from agent_nb.tools.decorator import as_tool as as_python_tool
 from agent_nb.tools.decorator import tool
-from agent_nb.tools.mcp.described import Offered, as_tool
+from agent_nb.tools.mcp.described import ListedTool, as_tool
 from agent_nb.tools.mcp.server import Server
-from agent_nb.tools.policy_file import load, parse
+from agent_nb.tools.policy_file import load_policy, parse
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
 from agent_nb.tools.standing import Standing
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 
 Run = Callable[..., Any]
 
@@ -54,7 +54,7 @@ TOOLS = [look, send, change]
 
 def approver(mode: str, ask: Any = None, folder: str = ".") -> Approver:
     """Make the gate of a run."""
-    return Approver(load(mode, folder), ask)
+    return Approver(load_policy(mode, folder), ask)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_an_answer_holds_for_its_scope(
 
 class TestForThisNotebook:
     def gate(self, mode: str, ask: Any, standing: Standing) -> Approver:
-        return Approver(load(mode), ask, standing)
+        return Approver(load_policy(mode), ask, standing)
 
     def test_a_yes_counts_for_the_tool_in_later_runs(self, run: Run, asker: Any) -> None:
         standing, ask = (
@@ -216,12 +216,12 @@ class TestForThisNotebook:
         self, run: Run, asker: Any
     ) -> None:
         ask = asker(Decision(True, scope="kernel", by="click"))
-        gate = Approver(load("ask"), ask, None)
+        gate = Approver(load_policy("ask"), ask, None)
         outcomes, _ = run(TOOLS, ("send", {"text": "x"}), ("send", {"text": "y"}), approver=gate)
         assert ([o.status for o in outcomes], len(ask.questions)) == (["ok", "ok"], 1)
 
     def test_another_tool_of_the_same_name_is_asked_about(self) -> None:
-        standing, known = Standing(), resolve([send])["send"]
+        standing, known = Standing(), resolve_tools([send])["send"]
         standing.allow(known)
         other = msgspec.structs.replace(
             known, spec=msgspec.structs.replace(known.spec, description="Send it to everybody.")
@@ -266,7 +266,7 @@ def test_other_calls_run_while_a_question_is_open(run: Run, record: Any) -> None
 
     async def main() -> None:
         kept.append(record())
-        runner = ToolRunner(resolve(TOOLS), approver=approver("ask", ask), limit=1)
+        runner = ToolRunner(resolve_tools(TOOLS), approver=approver("ask", ask), limit=1)
         await runner.run([Job("1", "send", {"text": "x"}), Job("2", "look", {})], kept[0])
 
     anyio.run(main)
@@ -295,7 +295,7 @@ def test_an_open_question_ends_when_the_run_is_stopped(record: Any) -> None:
 
     async def main() -> Any:
         kept = record()
-        runner = ToolRunner(resolve(TOOLS), approver=approver("ask", ask))
+        runner = ToolRunner(resolve_tools(TOOLS), approver=approver("ask", ask))
         jobs = [Job("1", "send", {"text": "x"}), Job("2", "send", {"text": "y"})]
         task = asyncio.create_task(runner.run(jobs, kept))
         await kept.seen("requested")
@@ -425,7 +425,7 @@ def offer(**changes: Any) -> Tool:
     said = {"name": "send", "description": "Send.", "parameters": {"type": "object"}}
     own = {k: v for k, v in changes.items() if k in ("destructive", *said)}
     server = {**SERVER, **{k: v for k, v in changes.items() if k not in own}}
-    return as_tool(Server(**server), Offered(**{**said, **own}), "send")
+    return as_tool(Server(**server), ListedTool(**{**said, **own}), "send")
 
 
 @pytest.mark.parametrize(

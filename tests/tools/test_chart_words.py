@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb.tools import chart_words
 from agent_nb.tools.chart_words import display_words, without_chart_words
-from agent_nb.tools.results import success
+from agent_nb.tools.results import convert_result
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +40,14 @@ CHARTS = {
 
 @pytest.mark.parametrize("make", CHARTS)
 def test_a_chart_without_a_picture_says_so_and_what_to_install(make):
-    *before, last = str(success(make()).content).splitlines()
+    *before, last = str(convert_result(make()).content).splitlines()
     assert last.startswith(CHARTS[make])
     assert before
 
 
 def test_what_is_installed_need_not_be_installed(monkeypatch):
     monkeypatch.setattr(chart_words, "find", lambda name: name)
-    assert "pip install" not in success(bokeh()).content
+    assert "pip install" not in convert_result(bokeh()).content
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_a_displayed_chart_says_so_too(bundle, words):
 def test_other_values_say_nothing():
     frame = pytest.importorskip("pandas").DataFrame({"a": [1]})
     for value in (7, "x", None, [1], frame):
-        assert "no picture" not in str(success(value).content)
+        assert "no picture" not in str(convert_result(value).content)
 
 
 def test_a_replay_compares_results_without_these_words():
-    text = success(bokeh()).content
+    text = convert_result(bokeh()).content
     assert "no picture" not in without_chart_words(text)
     assert without_chart_words(f"{text}\nafter").endswith("\nafter")
     assert without_chart_words({"a": 1}) == {"a": 1}

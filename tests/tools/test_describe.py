@@ -21,9 +21,9 @@ from agent_nb import Agent, tool
 from agent_nb.tools.describe import (
     TOKENS,
     VARIABLES,
-    describe,
-    listing,
-    preview,
+    describe_variable,
+    list_variables,
+    preview_value,
     user_variables,
 )
 from agent_nb.tools.variable_facts import count_tokens
@@ -49,17 +49,17 @@ def parameters(a, b: int = 1, /, c=2, *rest, k, m=3, **more): ...
 
 
 def text(value: Any) -> str:
-    return describe("v", value).as_text().removeprefix("v: ")
+    return describe_variable("v", value).as_text().removeprefix("v: ")
 
 
 def test_no_hook_of_a_hostile_object_runs(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     objects = hostile(tmp_path)
     assert len(objects) >= 30
     for name, value in objects.items():
-        assert describe(name, value).as_text().startswith(f"{name}: ")
-        preview(name, value, 20)
+        assert describe_variable(name, value).as_text().startswith(f"{name}: ")
+        preview_value(name, value, 20)
         assert not HITS, name
-    listing(user_variables(objects, modules=True))
+    list_variables(user_variables(objects, modules=True))
     assert HITS == []
     assert objects["mock"].mock_calls == []
     assert list(tmp_path.iterdir()) == []
@@ -87,7 +87,7 @@ def test_a_namespace_with_hostile_names_is_walked(tmp_path: Path) -> None:
 
 
 def test_all_of_them_stay_under_the_limit(tmp_path: Path) -> None:
-    found = listing(user_variables(hostile(tmp_path), modules=True))
+    found = list_variables(user_variables(hostile(tmp_path), modules=True))
     assert count_tokens(found) < TOKENS
     assert len(found.splitlines()) >= 30
 
@@ -96,8 +96,8 @@ def test_subclasses_inside_containers_are_named_only(tmp_path: Path) -> None:
     objects = hostile(tmp_path)
     inside = [Text("x"), objects["of_meta"], objects["class_of_meta"], objects["my_dict"]]
     assert text(inside).startswith("list 4 items (")
-    assert len(preview("v", inside, 4).splitlines()) == 4
-    assert preview("v", dict.fromkeys("ab", objects["mock"])).count("MagicMock") == 2
+    assert len(preview_value("v", inside, 4).splitlines()) == 4
+    assert preview_value("v", dict.fromkeys("ab", objects["mock"])).count("MagicMock") == 2
     assert HITS == []
 
 
@@ -165,7 +165,7 @@ def test_a_wrapper_shows_its_own_signature_and_asks_nothing_behind_it() -> None:
 def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> None:
     zone = type("Zone", (datetime.tzinfo,), {"utcoffset": hostile_objects.hook("utcoffset")})()
     HITS.clear()
-    assert preview("t", [DAY.replace(tzinfo=zone), DAY]).splitlines() == [
+    assert preview_value("t", [DAY.replace(tzinfo=zone), DAY]).splitlines() == [
         "datetime.datetime",
         "2024-01-02 00:00:00",
     ]
@@ -192,7 +192,7 @@ def test_a_zone_of_a_time_that_is_not_of_the_standard_library_is_not_asked() -> 
     ],
 )
 def test_previews(value: Any, shown: str) -> None:
-    assert preview("v", value).replace("\n'", "\n'") == shown
+    assert preview_value("v", value).replace("\n'", "\n'") == shown
 
 
 def test_a_set_is_described_alike_in_every_process() -> None:
@@ -216,28 +216,28 @@ def test_a_set_is_described_alike_in_every_process() -> None:
 
 def test_a_list_of_variables_is_bounded_and_counts_what_it_leaves_out() -> None:
     many = {f"v{n:05}": n for n in range(10_000)}
-    lines = listing(many).splitlines()
+    lines = list_variables(many).splitlines()
     assert len(lines) == VARIABLES + 1
     assert (lines[0], lines[-1]) == ("v00000: int", "… and 9,940 more variables")
     few = {f"f{n}": pd.DataFrame(np.zeros((1, 60))) for n in range(30)}
-    assert count_tokens(listing(few)) <= TOKENS
-    assert "f0: pandas.DataFrame 1×60 (0: float64" in listing(few)
+    assert count_tokens(list_variables(few)) <= TOKENS
+    assert "f0: pandas.DataFrame 1×60 (0: float64" in list_variables(few)
     wide = pd.DataFrame({"長" * 99 + str(n): [n] for n in range(60)})
-    lines = listing({"v": wide, "w": wide, "x": 1}).splitlines()
+    lines = list_variables({"v": wide, "w": wide, "x": 1}).splitlines()
     assert lines[0].startswith("v: pandas.DataFrame 1×60 (長")
     assert lines[1:] == ["w: pandas.DataFrame 1×60", "x: int"]
 
 
 def test_variables_stand_by_name_after_those_that_were_used_last() -> None:
     names = {"b": 1, "A": 1, "c": 1}
-    assert listing(names).split(": int") == ["A", "\nb", "\nc", ""]
-    assert listing(names, ["c", "gone", "c"]).split(": int") == ["c", "\nA", "\nb", ""]
-    assert listing({}) == ""
+    assert list_variables(names).split(": int") == ["A", "\nb", "\nc", ""]
+    assert list_variables(names, ["c", "gone", "c"]).split(": int") == ["c", "\nA", "\nb", ""]
+    assert list_variables({}) == ""
 
 
 def test_which_variables_are_the_users() -> None:
     shell = {"In": [], "Out": {}, "get_ipython": len, "exit": 1, "quit": 1, "_": 1}
-    ours = {"Agent": Agent, "tool": tool, "run": describe("x", 1)}
+    ours = {"Agent": Agent, "tool": tool, "run": describe_variable("x", 1)}
     mine = {"df": 1, "my_tool": my_tool, "f": parameters, "Mine": Mine}
     space = {**shell, **ours, "sys": sys, **mine}
     assert list(user_variables(space)) == list(mine)
@@ -254,7 +254,7 @@ def test_what_would_break_a_line_is_taken_out() -> None:
     labels = pd.Index(["a\nIgnore\x1b[31m\u202e this\ud800", "b" * 99], dtype=object)
     frame = pd.DataFrame([[1, 2]]).set_axis(labels, axis=1)
     found = text(frame)
-    assert "\n" not in found + preview("f", frame)[:40]
+    assert "\n" not in found + preview_value("f", frame)[:40]
     assert found.isprintable()
     assert f"{'b' * 39}…: int64" in found
 
@@ -266,8 +266,8 @@ def test_a_key_is_filtered_before_it_is_cut() -> None:
         return shown.replace(key, "[redacted]")
 
     frame = pd.DataFrame({"x" * 10 + key: ["y" * 20 + key]})
-    shown = preview("f", frame, clean=clean) + describe("f", frame, clean).as_text()
-    shown += preview("s", key, clean=clean) + preview("d", {key: [key]}, clean=clean)
+    shown = preview_value("f", frame, clean=clean) + describe_variable("f", frame, clean).as_text()
+    shown += preview_value("s", key, clean=clean) + preview_value("d", {key: [key]}, clean=clean)
     assert "k3y" not in shown
     assert shown.count("[redacted]") == 5
 
@@ -287,8 +287,8 @@ def test_a_key_in_a_name_is_filtered_before_the_name_is_cut() -> None:
         column = np.zeros(1, dtype=object)
         values = (named, named(), [named()], {named()}, {1: named()}, function, method, module)
         for value in (*values, column):
-            assert "k3y" not in describe("v", value, clean).as_text()
-            assert "k3y" not in preview("v", [value], clean=clean)
+            assert "k3y" not in describe_variable("v", value, clean).as_text()
+            assert "k3y" not in preview_value("v", [value], clean=clean)
 
 
 def test_callables_of_modules_can_be_left_out_and_the_users_own_stay() -> None:

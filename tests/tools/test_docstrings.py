@@ -52,7 +52,7 @@ REST = """Add two numbers.
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
 def test_every_form_gives_the_same_description_and_parameters(text: str) -> None:
-    doc = docstrings.read(text)
+    doc = docstrings.parse_docstring(text)
     assert doc.description == "Add two numbers.\n\nIt is quick."
     assert doc.parameters == {
         "a": "The first number.",
@@ -62,18 +62,22 @@ def test_every_form_gives_the_same_description_and_parameters(text: str) -> None
 
 
 def test_several_numpy_parameters_on_one_line_share_their_text() -> None:
-    assert docstrings.read("X.\n\nParameters\n----------\na, b : int\n    Both.").parameters == {
+    assert docstrings.parse_docstring(
+        "X.\n\nParameters\n----------\na, b : int\n    Both."
+    ).parameters == {
         "a": "Both.",
         "b": "Both.",
     }
 
 
 def test_a_line_that_ends_with_a_colon_is_description_unless_it_names_a_section() -> None:
-    assert docstrings.read("Do this:\n- a\n- b: c").description == "Do this:\n- a\n- b: c"
+    assert (
+        docstrings.parse_docstring("Do this:\n- a\n- b: c").description == "Do this:\n- a\n- b: c"
+    )
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "Args:", ":param", "----", "Args:\nx", "Parameters\n----------"]
 )
 def test_odd_texts_are_read_without_an_error(text: str | None) -> None:
-    assert docstrings.read(text).parameters == {}
+    assert docstrings.parse_docstring(text).parameters == {}

@@ -9,7 +9,7 @@ import pytest
 from agent_nb.record.figure_data import FIGURE_KEY, LARGEST, read_figure_data
 from agent_nb.record.pictures import compare_pictures
 from agent_nb.tools.figure_artists import figure_data
-from agent_nb.tools.pictures import drawn
+from agent_nb.tools.pictures import make_picture
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -179,7 +179,7 @@ def figure(code, **settings):
         names = dict(SAFE)
         exec(code, names)  # our own
         try:
-            return drawn(names["fig"])
+            return make_picture(names["fig"])
         finally:
             plt.close("all")
 

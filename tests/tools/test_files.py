@@ -16,7 +16,7 @@ from agent_nb.errors import Cancelled, ToolError
 from agent_nb.tools import files, paths, text_excerpt
 from agent_nb.tools.base import ToolContext
 from agent_nb.tools.files import list_, read, write
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 
 Call = Callable[..., Any]
 
@@ -151,7 +151,7 @@ def test_a_folder_is_listed_and_a_file_is_read(context: ToolContext) -> None:
     with pytest.raises(ToolError, match="Use read"):
         list_("notes.txt", context=context)
     with pytest.raises(ToolError, match="Is a directory"):
-        resolve("write")["write"].preview({"file": "data", "content": "x"}, context)  # type: ignore[misc]
+        resolve_tools("write")["write"].preview({"file": "data", "content": "x"}, context)  # type: ignore[misc]
 
 
 ATTACKS = [
@@ -251,20 +251,20 @@ def test_a_notebooks_folder_may_itself_be_hidden_or_a_link(tmp_path: Path) -> No
 
 
 def test_a_part_that_becomes_a_link_after_the_check_is_not_followed(folder: Path) -> None:
-    place = paths.locate(str(folder), "data/table.csv")
+    place = paths.locate_file(str(folder), "data/table.csv")
     (folder / "data").rename(folder / "moved")
     (folder / "data").symlink_to(folder.parent / "book2")
     (folder.parent / "book2" / "table.csv").write_text("OUTSIDE")
     with pytest.raises(OSError, match="data"):
-        paths.opened(place)
+        paths.open_existing(place)
 
 
 def test_a_file_that_becomes_a_link_after_the_check_is_not_followed(folder: Path) -> None:
-    place = paths.locate(str(folder), "notes.txt")
+    place = paths.locate_file(str(folder), "notes.txt")
     (folder / "notes.txt").unlink()
     (folder / "notes.txt").symlink_to(folder.parent / "outside.txt")
     with pytest.raises(OSError, match="Too many levels"):
-        paths.opened(place)
+        paths.open_existing(place)
 
 
 def test_a_pipe_is_refused_without_waiting_for_it(folder: Path, context: ToolContext) -> None:
@@ -400,7 +400,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 
 
 def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) -> None:
-    preview = resolve("write")["write"].preview
+    preview = resolve_tools("write")["write"].preview
     assert preview is not None
     changed = preview({"file": "notes.txt", "content": "one\n2\nthree\n"}, context)
     assert changed.splitlines()[:2] == ["--- notes.txt", "+++ notes.txt"]
@@ -422,7 +422,7 @@ def test_the_preview_of_a_write_is_a_diff(folder: Path, context: ToolContext) ->
 
 
 def test_only_write_has_effects() -> None:
-    assert {t.name: t.effect for t in resolve("files")} == {
+    assert {t.name: t.effect for t in resolve_tools("files")} == {
         "list": "none",
         "read": "none",
         "write": "outside",
@@ -430,7 +430,7 @@ def test_only_write_has_effects() -> None:
 
 
 def test_what_models_see_of_the_file_tools() -> None:
-    specs = {t.name: t.spec.parameters for t in resolve("files")}
+    specs = {t.name: t.spec.parameters for t in resolve_tools("files")}
     assert specs["list"]["properties"]["path"]["default"] == "."
     assert specs["read"]["required"] == ["file"]
     assert list(specs["read"]["properties"]) == ["file", "offset", "limit"]

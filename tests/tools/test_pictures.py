@@ -9,7 +9,7 @@ from helpers.pictures import attached, png
 
 from agent_nb.tools.base import Pictured, Update
 from agent_nb.tools.pictures import MOST, NO_PICTURE, Figures, taken_out
-from agent_nb.tools.results import news, success
+from agent_nb.tools.results import convert_result, convert_update
 
 PICTURE = png()
 
@@ -52,14 +52,14 @@ NAMES = ("bytes", "bytearray", "attachment", "image", "base64", "figure", "bundl
 def test_a_picture_that_a_tool_returns_is_an_attachment_and_words(source: Any) -> None:
     if isinstance(source, dict):
         source = {"image/png": source["data"]}
-    outcome = success(source)
+    outcome = convert_result(source)
     assert (outcome.content, outcome.display) == ("[figure 1: 4×3 pixels]", None)
     assert outcome.attachments == (attached(PICTURE),)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=NAMES)
 def test_a_tool_returns_pictures_beside_its_content(source: Any) -> None:
-    outcome = success(Pictured({"rows": 3}, [source]))
+    outcome = convert_result(Pictured({"rows": 3}, [source]))
     assert (outcome.content, outcome.attachments) == ({"rows": 3}, (attached(PICTURE),))
 
 
@@ -67,23 +67,23 @@ def test_a_tool_returns_pictures_beside_its_content(source: Any) -> None:
     "source", [b"GIF7", {"data": "no base64!"}, {"data": 1}, {}, object(), Drawn(b"text"), None]
 )
 def test_what_is_no_picture_is_named_in_the_text(source: Any) -> None:
-    outcome = success(Pictured("looked", [source, PICTURE]))
+    outcome = convert_result(Pictured("looked", [source, PICTURE]))
     assert outcome.content == f"looked\n{NO_PICTURE}"
     assert outcome.attachments == (attached(PICTURE),)
 
 
 def test_pictures_that_cannot_be_listed_do_not_cost_the_result() -> None:
-    assert success(Pictured("looked", 3)).content == f"looked\n{NO_PICTURE}"  # type: ignore[arg-type]
+    assert convert_result(Pictured("looked", 3)).content == f"looked\n{NO_PICTURE}"  # type: ignore[arg-type]
 
 
 def test_a_picture_loses_the_text_in_it() -> None:
-    (kept,) = success(Pictured("", [png(text=b"sk-secret")])).attachments
+    (kept,) = convert_result(Pictured("", [png(text=b"sk-secret")])).attachments
     assert kept == attached(PICTURE)
 
 
 def test_pictures_inside_lists_and_objects_leave_words_there() -> None:
     second = png(9, 9)
-    outcome = success({"title": "T", "plots": [Figure(), Drawn(second)], "n": 2})
+    outcome = convert_result({"title": "T", "plots": [Figure(), Drawn(second)], "n": 2})
     assert outcome.content == {
         "title": "T",
         "plots": ["[figure 1: 4×3 pixels]", "[figure 2: 9×9 pixels]"],
@@ -98,7 +98,7 @@ def test_a_value_without_pictures_stays_the_same_object() -> None:
 
 
 def test_a_result_keeps_so_many_pictures_and_says_which_it_does_not_keep() -> None:
-    outcome = success([png(n, 1) for n in range(1, MOST + 3)])
+    outcome = convert_result([png(n, 1) for n in range(1, MOST + 3)])
     assert len(outcome.attachments) == MOST
     assert outcome.content[-1] == (
         f"[figure {MOST + 1}: {MOST + 2}×1 pixels; not kept, a result has at most {MOST}]"
@@ -106,13 +106,13 @@ def test_a_result_keeps_so_many_pictures_and_says_which_it_does_not_keep() -> No
 
 
 def test_a_very_large_picture_is_kept_smaller() -> None:
-    (kept,) = success(png(1800, 1200, noise=1)).attachments
+    (kept,) = convert_result(png(1800, 1200, noise=1)).attachments
     assert len(kept["data"]) < len(png(1800, 1200, noise=1))
     assert kept["media_type"] == "image/jpeg"
 
 
 def test_what_a_tool_renders_for_people_is_not_sent_to_the_model() -> None:
-    outcome = success("text", render=lambda _: {"image/png": PICTURE})
+    outcome = convert_result("text", render=lambda _: {"image/png": PICTURE})
     assert outcome.attachments == ()
     assert outcome.display is not None
     assert outcome.display["image/png"] == attached(PICTURE)["data"]
@@ -120,7 +120,7 @@ def test_what_a_tool_renders_for_people_is_not_sent_to_the_model() -> None:
 
 @pytest.mark.parametrize("broken", [Drawn(RuntimeError()), Drawn(3), Drawn(None), Drawn(("x",))])
 def test_an_object_that_cannot_be_drawn_is_text(broken: Any) -> None:
-    outcome = success(broken)
+    outcome = convert_result(broken)
     assert outcome.attachments == ()
     assert "Drawn object" in outcome.content
 
@@ -140,4 +140,4 @@ def test_a_display_with_a_name_is_replaced_in_place() -> None:
 
 @pytest.mark.parametrize("wrong", [(1,), ("x", {}), "picture", (0, b"data"), [0, {}, 1]])
 def test_an_update_whose_picture_is_none_has_no_picture(wrong: Any) -> None:
-    assert news(Update(text="x", picture=wrong)) == Update(text="x")
+    assert convert_update(Update(text="x", picture=wrong)) == Update(text="x")

@@ -14,10 +14,10 @@ from agent_nb.errors import UsageError
 from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.policy import Policy
-from agent_nb.tools.policy_file import load, parse
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.policy_file import load_policy, parse
+from agent_nb.tools.toolset import resolve_tools
 
-TOOLS = resolve("files,shell,python")
+TOOLS = resolve_tools("files,shell,python")
 POLICY = """
 default: ask
 rules:
@@ -196,7 +196,7 @@ def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed
     tmp_path: Path,
 ) -> None:
     (tmp_path / "p.yaml").write_text(ALLOWING)
-    policy = load("p.yaml", str(tmp_path))
+    policy = load_policy("p.yaml", str(tmp_path))
     assert judged(policy) == ["ask", "ask", "deny", "allow", "ask"]
     assert policy.offer is not None
     assert policy.offer.does == "allows shell, read, everything that no rule names"
@@ -207,14 +207,20 @@ def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed
     )
     assert "%agent trust-folder" in why
     trust.allow([policy.offer])
-    assert judged(load("p.yaml", str(tmp_path))) == ["allow", "allow", "deny", "allow", "ask"]
+    assert judged(load_policy("p.yaml", str(tmp_path))) == [
+        "allow",
+        "allow",
+        "deny",
+        "allow",
+        "ask",
+    ]
     (tmp_path / "p.yaml").write_text(ALLOWING + "\n")
-    assert judged(load("p.yaml", str(tmp_path))) == ["ask", "ask", "deny", "allow", "ask"]
+    assert judged(load_policy("p.yaml", str(tmp_path))) == ["ask", "ask", "deny", "allow", "ask"]
 
 
 def test_a_policy_of_the_folder_that_only_restricts_needs_no_yes(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("default: deny\nrules: [{ask: shell}]")
-    policy = load("p.yaml", str(tmp_path))
+    policy = load_policy("p.yaml", str(tmp_path))
     assert (policy.offer, policy.remarks) == (None, ())
 
 
@@ -235,7 +241,7 @@ def test_a_policy_that_the_user_gives_counts(
         "absolute": (str(tmp_path / "p.yaml"), notebooks),
         "home": ("~/p.yaml", notebooks),
     }.get(how, ("p.yaml", tmp_path))
-    assert judged(load(mode, str(folder)))[0] == "allow"
+    assert judged(load_policy(mode, str(folder)))[0] == "allow"
 
 
 @pytest.mark.parametrize("given", ["../p.yaml", "{0}/notebooks/p.yaml", "p.yaml"])
@@ -245,7 +251,7 @@ def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(
     (tmp_path / "notebooks").mkdir()
     for place in (tmp_path, tmp_path / "notebooks"):
         (place / "p.yaml").write_text(ALLOWING)
-    assert judged(load(given.format(tmp_path), str(tmp_path / "notebooks")))[0] == "ask"
+    assert judged(load_policy(given.format(tmp_path), str(tmp_path / "notebooks")))[0] == "ask"
 
 
 def test_the_reason_names_the_rule() -> None:
@@ -324,11 +330,15 @@ def test_a_file_that_is_huge_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "big.yaml").write_bytes(b"#" * (2 << 20))
     (tmp_path / "bin.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="larger than 1 MB"):
-        load("big.yaml", str(tmp_path))
+        load_policy("big.yaml", str(tmp_path))
     with pytest.raises(UsageError, match="not UTF-8"):
-        load("bin.yaml", str(tmp_path))
+        load_policy("bin.yaml", str(tmp_path))
 
 
 def test_the_three_words_are_policies() -> None:
-    assert [load(mode).default for mode in ("ask", "auto", "deny")] == ["ask", "allow", "deny"]
+    assert [load_policy(mode).default for mode in ("ask", "auto", "deny")] == [
+        "ask",
+        "allow",
+        "deny",
+    ]
     assert Policy().default == "ask"

@@ -11,9 +11,9 @@ import pytest
 from agent_nb import Agent, Run, Scripted, tool
 from agent_nb.errors import UsageError
 from agent_nb.tools.policy import Policy
-from agent_nb.tools.policy_check import checked
+from agent_nb.tools.policy_check import check_rules
 from agent_nb.tools.policy_file import parse
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 
 
 @tool(effect="outside", name="post")
@@ -34,7 +34,9 @@ def helper(path: str) -> str:
 
 
 def check(rules: str, tools: Any = (), namespace: Any = None, mentioned: Any = tuple) -> Policy:
-    return checked(parse(f"rules: [{rules}]", "p.yaml"), resolve(tools), namespace, mentioned)
+    return check_rules(
+        parse(f"rules: [{rules}]", "p.yaml"), resolve_tools(tools), namespace, mentioned
+    )
 
 
 @pytest.mark.parametrize("verdict", ["ask", "deny"])

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from agent_nb.tools.reads import reads
+from agent_nb.tools.reads import find_used_variables
 
 
 def notebook(source, name="__main__"):
@@ -44,7 +44,7 @@ DATA = {
 
 @pytest.mark.parametrize("source", DATA.values(), ids=DATA)
 def test_data_of_the_notebook_are_found_in(source):
-    assert reads(notebook(source)["f"]) == {"base"}
+    assert find_used_variables(notebook(source)["f"]) == {"base"}
 
 
 NONE = {
@@ -69,32 +69,35 @@ NONE = {
 
 @pytest.mark.parametrize("source", NONE.values(), ids=NONE)
 def test_no_data_are_found_in(source):
-    assert reads(notebook(source)["f"]) == frozenset()
+    assert find_used_variables(notebook(source)["f"]) == frozenset()
 
 
 def test_values_that_can_change_count_as_defaults_and_bound_arguments():
     space = notebook(
         "import functools\ndef f(x, store=[]): return store\ndef g(x, y): return x\nh = functools.partial(g, {})"
     )
-    assert reads(space["f"]) == {"a default"}
-    assert reads(space["h"]) == {"a bound argument"}
+    assert find_used_variables(space["f"]) == {"a default"}
+    assert find_used_variables(space["h"]) == {"a bound argument"}
 
 
 def test_objects_of_the_notebook_are_data():
     space = notebook(
         "class C:\n    def m(self): return 1\n    def __call__(self): return 1\no = C()"
     )
-    assert reads(space["o"]) == reads(space["o"].m) == {"self"}
+    assert find_used_variables(space["o"]) == find_used_variables(space["o"].m) == {"self"}
 
 
 def test_a_class_attribute_that_can_change_is_data():
-    assert reads(
+    assert find_used_variables(
         notebook("class Store:\n    items = []\ndef f(x): Store.items.append(x)")["f"]
     ) == {"Store.items"}
 
 
 def test_a_function_of_a_module_is_not_the_notebooks():
-    assert reads(notebook("base = 1\ndef f(): return base", name="helpers")["f"]) == frozenset()
+    assert (
+        find_used_variables(notebook("base = 1\ndef f(): return base", name="helpers")["f"])
+        == frozenset()
+    )
 
 
 def test_a_wrapper_of_a_module_counts_by_what_it_wraps():
@@ -102,7 +105,7 @@ def test_a_wrapper_of_a_module_counts_by_what_it_wraps():
         "secret = 1\ndef d(g):\n    def w(): return g(), secret\n    return w", name="helpers"
     )
     inner = notebook("base = 1\ndef f(): return base")["f"]
-    assert reads(space["d"](inner)) == {"base"}
+    assert find_used_variables(space["d"](inner)) == {"base"}
 
 
 def test_nothing_is_asked_of_the_objects():
@@ -112,7 +115,7 @@ def test_nothing_is_asked_of_the_objects():
 
     space = notebook("def f(): return base")
     space["base"] = Touchy()
-    assert reads(space["f"]) == {"base"}
+    assert find_used_variables(space["f"]) == {"base"}
 
 
 SHOP = """
@@ -163,10 +166,10 @@ def main(tmp_path, monkeypatch):
 @pytest.mark.parametrize("source", OF_THE_NOTEBOOK.values(), ids=OF_THE_NOTEBOOK)
 def test_an_object_is_the_notebooks_wherever_its_class_is(main, source):
     space = main(source, "from shop_of_reads import Shop, shop")
-    assert reads(space["f"]) == {"self"}
-    assert reads(space["f"], earlier=True) == set()
+    assert find_used_variables(space["f"]) == {"self"}
+    assert find_used_variables(space["f"], earlier=True) == set()
 
 
 @pytest.mark.parametrize("source", OF_A_MODULE.values(), ids=OF_A_MODULE)
 def test_an_object_that_only_a_module_holds_is_the_modules(main, source):
-    assert reads(main(source)["f"]) == set()
+    assert find_used_variables(main(source)["f"]) == set()

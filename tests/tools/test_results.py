@@ -20,7 +20,7 @@ import pytest
 from agent_nb.errors import Cancelled, ToolError
 from agent_nb.tools import results
 from agent_nb.tools.base import Outcome, Update
-from agent_nb.tools.values import Collector, clip, plain
+from agent_nb.tools.values import Collector, clip_text, convert_to_json
 
 
 class Kind(enum.Enum):
@@ -79,7 +79,7 @@ class Nasty:
     ],
 )
 def test_values_become_text_or_json(value: Any, content: Any) -> None:
-    outcome = results.success(value)
+    outcome = results.convert_result(value)
     assert outcome == Outcome("ok", content)
     msgspec.json.encode(outcome)
 
@@ -90,25 +90,25 @@ def test_a_cycle_and_endless_depth_end() -> None:
     deep: Any = []
     for _ in range(10_000):
         deep = [deep]
-    assert results.success(cycle).content == ["(a cycle)"]
-    assert json.dumps(results.success(deep).content).count("[") < 300
+    assert results.convert_result(cycle).content == ["(a cycle)"]
+    assert json.dumps(results.convert_result(deep).content).count("[") < 300
 
 
 def test_a_value_that_fits_stays_json_and_a_larger_one_is_cut_with_a_mark() -> None:
-    assert results.success(["x"] * 10, limit=100).content == ["x"] * 10
-    cut = results.success({"a": "x" * 1000}, limit=100).content
+    assert results.convert_result(["x"] * 10, limit=100).content == ["x"] * 10
+    cut = results.convert_result({"a": "x" * 1000}, limit=100).content
     assert isinstance(cut, str)
     assert len(cut) < 200
     assert "characters left out" in cut
 
 
 def test_a_million_items_cost_only_what_is_shown() -> None:
-    made = plain(range(10**9), 50)
+    made = convert_to_json(range(10**9), 50)
     assert made == list(range(50))
 
 
 def test_clipped_text_keeps_beginning_and_end() -> None:
-    made = clip("a" * 1000 + "z" * 1000, 90)
+    made = clip_text("a" * 1000 + "z" * 1000, 90)
     assert made.startswith("a" * 60 + "\n[… 1,910 characters left out …]\n")
     assert made.endswith("z" * 30)
 
@@ -119,14 +119,14 @@ def test_a_collector_keeps_beginning_and_end_in_any_chunking(size: int) -> None:
     collector = Collector(90)
     for at in range(0, len(text), size):
         collector.add(text[at : at + size])
-    assert collector.text == clip(text, 90)
+    assert collector.text == clip_text(text, 90)
     short = Collector(90)
     short.add("abc")
     assert short.text == "abc"
 
 
 def test_a_frame_gives_the_model_a_compact_text_and_people_a_table() -> None:
-    outcome = results.success(pd.DataFrame({"number": range(1000)}))
+    outcome = results.convert_result(pd.DataFrame({"number": range(1000)}))
     assert outcome.content.startswith("DataFrame of shape 1000 × 1\n")
     assert len(outcome.content) < 600
     assert outcome.display is not None
@@ -135,7 +135,7 @@ def test_a_frame_gives_the_model_a_compact_text_and_people_a_table() -> None:
 
 
 def test_an_array_says_its_shape_and_type() -> None:
-    outcome = results.success(np.zeros((3, 2)))
+    outcome = results.convert_result(np.zeros((3, 2)))
     assert outcome.content.startswith("ndarray of shape 3 × 2, float64\n")
     assert outcome.display == {"text/plain": outcome.content}
 
@@ -151,7 +151,7 @@ def test_rich_objects_are_asked_as_ipython_does() -> None:
         def __repr__(self) -> str:
             return "Rich"
 
-    assert results.success(Rich()) == Outcome(
+    assert results.convert_result(Rich()) == Outcome(
         "ok", "Rich", {"text/plain": "Rich", "text/html": "<b>"}
     )
 
@@ -161,7 +161,7 @@ def test_a_rendering_that_is_too_large_is_dropped() -> None:
         def _repr_html_(self) -> str:
             return "x" * 5_000_000
 
-    outcome = results.success(Rich())
+    outcome = results.convert_result(Rich())
     assert outcome.display is None or "text/html" not in outcome.display
 
 
@@ -173,22 +173,24 @@ def test_an_object_that_answers_to_any_name_is_not_asked() -> None:
         def __repr__(self) -> str:
             return "Yes"
 
-    assert results.success(Yes()) == Outcome("ok", "Yes")
+    assert results.convert_result(Yes()) == Outcome("ok", "Yes")
 
 
 def test_a_tools_own_render_is_the_display_and_its_fault_is_told() -> None:
-    shown = results.success(
+    shown = results.convert_result(
         {"n": 1}, render=lambda value: {"text/html": f"<b>{value['n']}</b>", "x/y": "no"}
     )
     assert shown == Outcome("ok", {"n": 1}, {"text/plain": '{"n":1}', "text/html": "<b>1</b>"})
-    failed = results.success("v", render=lambda value: value.missing)
+    failed = results.convert_result("v", render=lambda value: value.missing)
     assert failed.content == "v"
     assert failed.display is not None
     assert "the tool's render failed: AttributeError" in failed.display["text/plain"]
 
 
 def test_an_outcome_is_kept_but_bounded() -> None:
-    outcome = results.success(Outcome("denied", "x" * 1000, {"text/plain": float("nan")}), limit=90)
+    outcome = results.convert_result(
+        Outcome("denied", "x" * 1000, {"text/plain": float("nan")}), limit=90
+    )
     assert outcome.status == "denied"
     assert len(outcome.content) < 200
     assert outcome.display == {"text/plain": "NaN"}
@@ -202,7 +204,7 @@ def test_an_error_is_short_for_the_model_and_has_a_traceback_for_people() -> Non
     try:
         failing()
     except ValueError as error:
-        outcome = results.failure(error)
+        outcome = results.convert_error(error)
     assert (outcome.status, outcome.content) == ("error", "ValueError: bad value")
     assert outcome.display is not None
     assert 'raise ValueError("bad value")' in outcome.display["text/plain"]
@@ -219,7 +221,7 @@ def test_the_home_folder_is_not_in_a_traceback(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_tool_error_is_its_message_alone() -> None:
-    assert results.failure(ToolError("Do this.")) == Outcome("error", "Do this.")
+    assert results.convert_error(ToolError("Do this.")) == Outcome("error", "Do this.")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +242,7 @@ def test_a_tool_error_is_its_message_alone() -> None:
 def test_every_kind_of_error_has_a_status_and_a_message(
     error: BaseException, status: str, said: str
 ) -> None:
-    outcome = results.failure(error)
+    outcome = results.convert_error(error)
     assert outcome.status == status
     assert said in outcome.content
     assert len(outcome.content) < 3000
@@ -251,13 +253,13 @@ def test_an_error_whose_text_cannot_be_made_is_still_told() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert results.failure(Odd()).content == "Odd"
+    assert results.convert_error(Odd()).content == "Odd"
 
 
 def test_notes_of_an_error_are_told() -> None:
     error = ValueError("x")
     error.add_note("look here")
-    assert results.failure(error).content == "ValueError: x\nlook here"
+    assert results.convert_error(error).content == "ValueError: x\nlook here"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_notes_of_an_error_are_told() -> None:
     ],
 )
 def test_anything_that_is_reported_becomes_a_clean_update(value: Any, told: Update) -> None:
-    assert results.news(value) == told
+    assert results.convert_update(value) == told
 
 
 def test_a_traceback_names_no_file_of_the_kernel():

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from agent_nb.tools.source import code_of
-from agent_nb.tools.source_text import plain, source
+from agent_nb.tools.source_text import normalize_source, read_source
 
 MODULE = """
 import json
@@ -170,16 +170,18 @@ def test_packages_installed_in_the_folder_are_not_looked_into(tmp_path, load):
 def test_its_text_is_what_inspect_returns(name, load):
     found = inspect.unwrap(getattr(load(), name))
     function = getattr(found, "func", found)
-    assert source(function) == plain(inspect.getsource(function.__code__))
+    assert read_source(function) == normalize_source(inspect.getsource(function.__code__))
 
 
 def test_how_a_tool_is_compared_does_not_count():
     text = "@tool(effect='none'{})\ndef f(n):\n    return n\n"
-    assert plain(text.format("")) == plain(text.format(", compare='none'"))
-    assert plain("@tool\ndef f(): pass") == plain("@tool(compare='text')\ndef f(): pass")
-    assert plain(text.format("")) != plain(text.format(", timeout=3"))
+    assert normalize_source(text.format("")) == normalize_source(text.format(", compare='none'"))
+    assert normalize_source("@tool\ndef f(): pass") == normalize_source(
+        "@tool(compare='text')\ndef f(): pass"
+    )
+    assert normalize_source(text.format("")) != normalize_source(text.format(", timeout=3"))
 
 
 def test_a_function_in_a_function_is_dedented():
     text = "def f(n):\n    return n\n"
-    assert plain(textwrap.indent(text, "    ")) == plain(text)
+    assert normalize_source(textwrap.indent(text, "    ")) == normalize_source(text)

@@ -32,7 +32,7 @@ import msgspec
 from ...errors import UsageError
 from ...events.field_order import FIELDS, fields_of
 from ...models.messages import OutputSchema
-from ...tools.schema import explain, load_plugins, untitled
+from ...tools.schema import explain_fault, load_plugins, remove_titles
 from ...wire.json_text import canonical, lenient_loads, loads
 from ...wire.redact import Redaction
 from ...wire.text_limits import cut_end
@@ -233,7 +233,7 @@ def _schema(adapter: Any, name: str) -> dict[str, Any]:
     """Return the JSON schema of a type, its root without `$ref`. Raises UsageError."""
     try:
         made = _plain(adapter.json_schema(schema_generator=_generator()))
-        schema = _inlined(untitled(made))
+        schema = _inlined(remove_titles(made))
         size = len(json.dumps(schema, ensure_ascii=False))
     except Exception as error:  # as in `_adapter`
         raise UsageError(_no_schema(name, error)) from None
@@ -310,5 +310,5 @@ def _document(text: str) -> Any:
 
 
 def _line(document: Any, fault: Any) -> str:
-    said = explain(document, fault)
+    said = explain_fault(document, fault)
     return said if not said.startswith(":") else f"the answer{said}"

@@ -31,12 +31,12 @@ from typing import Any
 import msgspec
 
 from ...tools.base import Outcome
-from ...tools.capture import captured, replace_attribute, say
+from ...tools.capture import capture_output, replace_attribute, write_to_capture
 from ...tools.chart_words import display_words
-from ...tools.display import bundle, without_hidden
+from ...tools.display import clean_bundle, without_hidden
 from ...tools.figure_artists import is_figure
 from ...tools.pictures import Figures, of_bundle, with_figure_data
-from ...tools.results import success
+from ...tools.results import convert_result
 from .publish import ours
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -83,7 +83,7 @@ class Capture:
 
         A widget is also displayed in the cell.
         """
-        made, shown = success(None), dict[str, Any]()
+        made, shown = convert_result(None), dict[str, Any]()
         if self.value is not None:
             data, metadata = self._shell.display_formatter.format(self.value)
             if WIDGET in data:
@@ -91,7 +91,7 @@ class Capture:
             if (found := self._picture(data)) is not None:
                 made = Outcome("ok", self.figures.add(found))
             else:
-                made, shown = success(self.value, figures=self.figures), bundle(data)
+                made, shown = convert_result(self.value, figures=self.figures), clean_bundle(data)
         rich = shown if shown.keys() - {"text/plain"} else made.display
         return msgspec.structs.replace(made, display=rich, attachments=self.figures.all)
 
@@ -142,7 +142,7 @@ def capturing(
     formatter = shell.display_formatter
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
-    with captured(write), shell.display_trap:
+    with capture_output(write), shell.display_trap:
         undo = [
             replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
             replace_attribute(formatter, "format", _noting(formatter.format)),
@@ -184,7 +184,7 @@ def _follow(box: Any, shell: Any) -> None:
     """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
-        return say(f"\r{box!r}")
+        return write_to_capture(f"\r{box!r}")
 
     if report():
         # the figures right of the bar change with every update

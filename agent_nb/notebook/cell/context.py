@@ -25,8 +25,14 @@ from ...agent.context_check import mentioned
 from ...agent.tape import lives
 from ...models import keys
 from ...tools.base import Tool
-from ...tools.describe import TOKENS, describe, listing, preview, user_variables
-from ...tools.reads import reads
+from ...tools.describe import (
+    TOKENS,
+    describe_variable,
+    list_variables,
+    preview_value,
+    user_variables,
+)
+from ...tools.reads import find_used_variables
 from ...tools.safe_types import public_name
 from ...tools.variable_facts import Described, count_tokens
 from ...wire.redact import redact_text
@@ -74,7 +80,9 @@ def gather(
 
     found = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     first = [name for name in mentioned(prompt) if name in found]
-    known = {name: describe(name, found[name], clean) for name in _order(found, first)[:LOOKS]}
+    known = {
+        name: describe_variable(name, found[name], clean) for name in _order(found, first)[:LOOKS]
+    }
     text, cells = _variables(found, first, clean, known, rows=mode != "auto"), 0
     if mode == "cells":
         left = context_cells.TOKENS - sum(map(count_tokens, text.splitlines()))
@@ -122,7 +130,9 @@ def _shares(tool: Tool, *, hosted: bool) -> bool:
     """
     if tool.agent is not None:
         return any(_shares(inner, hosted=hosted) for inner in tool.agent.tools)
-    return lives(tool) if hosted else tool.effect == "reads" or bool(reads(tool.invoke))
+    return (
+        lives(tool) if hosted else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
+    )
 
 
 def _order(found: Mapping[str, Any], first: Iterable[str]) -> list[str]:
@@ -140,7 +150,7 @@ def _variables(
 ) -> str:
     if not found:
         return ""
-    text = f"{_VARIABLES}\n{listing(found, first, clean, known)}"
+    text = f"{_VARIABLES}\n{list_variables(found, first, clean, known)}"
     if not rows:
         return text
     left = TOKENS - sum(map(count_tokens, text.splitlines()))
@@ -148,7 +158,9 @@ def _variables(
     for name in _order(found, first):
         if public_name(found[name]) not in _FRAMES:
             continue
-        shown = f"First rows of {name}:\n{preview(name, found[name], ROWS, clean, brief=True)}"
+        shown = (
+            f"First rows of {name}:\n{preview_value(name, found[name], ROWS, clean, brief=True)}"
+        )
         left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
         if left < 0:
             left += cost

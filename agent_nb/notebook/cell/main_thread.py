@@ -31,7 +31,7 @@ import msgspec
 from ...errors import Cancelled, ToolError
 from ...tools.base import Outcome, current_call, enter_call
 from ...tools.pictures import Figures, Picture
-from ...tools.results import NOTHING, failure
+from ...tools.results import NOTHING, convert_error
 from ...tools.values import Collector
 from ...wire.json_text import dumps
 from .capture import capturing
@@ -138,7 +138,9 @@ class MainThread:
         start = time.perf_counter()
         outcome, fault = await self._submit(work)
         if fault is not None:
-            failed = failure(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+            failed = (
+                convert_error(fault) if _stops(fault) else Outcome("error", self._explain(fault))
+            )
             outcome = msgspec.structs.replace(failed, attachments=figures.all)
         return _joined(said.text, outcome, round(time.perf_counter() - start, 3))
 

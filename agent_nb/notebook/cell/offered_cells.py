@@ -39,7 +39,7 @@ class Chosen:
     def insert(self, shell: Any) -> None:
         """Have the front end insert the chosen cell, if there is one, below the cell that runs."""
         code, self.code = self.code, ""
-        if code and not offered_code.unfit(code):
+        if code and not offered_code.find_code_fault(code):
             shell.set_next_input(code, replace=False)
 
 
@@ -62,7 +62,7 @@ def offers(log: Iterable[Event]) -> list[Offer]:
 
 def place(shell: Any, offer: Offer, *, replace: bool) -> None:
     """Put an offered cell below the running one, or in its place. Raises UsageError if unfit."""
-    if fault := offered_code.unfit(offer.code):
+    if fault := offered_code.find_code_fault(offer.code):
         raise UsageError(f"This cell is not inserted. {fault}")
     shell.set_next_input(offer.code, replace=replace)
 

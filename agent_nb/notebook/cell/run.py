@@ -37,7 +37,7 @@ from ...models.keys import secrets
 from ...models.offline import barred
 from ...record.journal import Journal
 from ...rows.agent import Agent
-from ...tools.capture import shown
+from ...tools.capture import mark_shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
 from ..identity import RERUN, Cell
@@ -110,7 +110,7 @@ class CellRun:
 
     async def _run(self, interrupts: Interrupts) -> Run:
         """Run the cell, leave what stays of it and return the run. Raises AgentCellError."""
-        with self._held, shown(), bars(self.session.shell):
+        with self._held, mark_shown(), bars(self.session.shell):
             try:
                 log = await self._drive(interrupts)
                 known = self._agent.output if self._agent is not None else None

@@ -101,7 +101,7 @@ def offered(place: Path) -> list[Offer]:
     Raises UsageError if it does not exist, or if the file is not a policy.
     """
     if place.is_file() and place.name != ".env":
-        found = policy_file.read(place)
+        found = policy_file.read_policy_offer(place)
         return [found] if found is not None else []
     if not place.exists():
         raise UsageError(f"File or folder not found: {place}.")
@@ -116,7 +116,7 @@ def offered(place: Path) -> list[Offer]:
 def _policies(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
-            yield policy_file.read(path)
+            yield policy_file.read_policy_offer(path)
 
 
 def _configuration(folder: Path) -> Offer | None:

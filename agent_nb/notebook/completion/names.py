@@ -100,7 +100,7 @@ def tools(session: Session, begun: str) -> Iterator[str]:
 def servers(session: Session, begun: str) -> list[str]:
     """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
-        return list(config_file.read().servers)
+        return list(config_file.read_servers().servers)
     except AgentError:  # the file is faulty, which its use reports
         return []
 

@@ -25,7 +25,7 @@ from ...errors import UsageError, did_you_mean
 from ...host.nearest import nearest
 from ...host.paths import tilde
 from ...wire.surrogates import encodable
-from .server import Server, checked, exact
+from .server import Server, check_server, quote_ascii
 
 NAME = ".mcp.json"
 ADVICE = (
@@ -57,16 +57,16 @@ class ConfigFile(msgspec.Struct, frozen=True):
             return self.servers[name]
         if self.path is None:
             raise UsageError(
-                f"There is no MCP server {exact(name)}: neither this folder nor one above it has a file {NAME}. {ADVICE}"
+                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {NAME}. {ADVICE}"
             )
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"
         raise UsageError(
-            f"There is no MCP server {exact(name)} in {tilde(self.path)}.{hint} Servers: {known}."
+            f"There is no MCP server {quote_ascii(name)} in {tilde(self.path)}.{hint} Servers: {known}."
         )
 
 
-def read(folder: str | os.PathLike[str] = ".") -> ConfigFile:
+def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
     """Return what the `.mcp.json` of a folder describes. Raises UsageError for a faulty file."""
     path = nearest(NAME, Path(folder))
     if path is None:
@@ -99,7 +99,7 @@ def _entries(content: bytes, shown: str) -> dict[str, Any]:
     try:
         top = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique)
     except _TwiceError as fault:
-        raise UsageError(f"{shown}: the key {exact(str(fault))} stands twice.") from None
+        raise UsageError(f"{shown}: the key {quote_ascii(str(fault))} stands twice.") from None
     except (ValueError, RecursionError) as fault:
         where = f", line {fault.lineno}" if isinstance(fault, json.JSONDecodeError) else ""
         raise UsageError(f"{shown}{where} is not JSON in UTF-8. Correct or remove it.") from None
@@ -118,12 +118,12 @@ class _TwiceError(ValueError):
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise _TwiceError(key[:80])
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 def _server(name: str, entry: Any, path: Path) -> Server:
@@ -132,8 +132,8 @@ def _server(name: str, entry: Any, path: Path) -> Server:
     if kind == "sse":
         raise fields.fault("the transport sse is no longer supported; give its http address")
     if kind not in ("", "stdio", *_HTTP):
-        raise fields.fault(f"its type {exact(kind[:40])} is not stdio or http")
-    made = Server(
+        raise fields.fault(f"its type {quote_ascii(kind[:40])} is not stdio or http")
+    server = Server(
         name=name,
         command=fields.text("command"),
         args=fields.texts("args"),
@@ -143,9 +143,9 @@ def _server(name: str, entry: Any, path: Path) -> Server:
         headers=fields.pairs("headers"),
         file=str(path.absolute()),
     )
-    if kind and bool(made.url) != (kind in _HTTP):
-        raise fields.fault(f"its type {kind} does not fit its {'url' if made.url else 'command'}")
-    return checked(made)
+    if kind and bool(server.url) != (kind in _HTTP):
+        raise fields.fault(f"its type {kind} does not fit its {'url' if server.url else 'command'}")
+    return check_server(server)
 
 
 class _Fields:
@@ -158,24 +158,26 @@ class _Fields:
         self._entry = entry
 
     def fault(self, problem: str) -> UsageError:
-        return UsageError(f"The MCP server {exact(self._name[:80])} cannot be used: {problem}.")
+        return UsageError(
+            f"The MCP server {quote_ascii(self._name[:80])} cannot be used: {problem}."
+        )
 
     def text(self, key: str) -> str:
         return self._text(key, self._entry.get(key, ""))
 
     def texts(self, key: str) -> tuple[str, ...]:
-        found = self._entry.get(key, [])
-        if not isinstance(found, list) or len(found) > _ITEMS:
+        items = self._entry.get(key, [])
+        if not isinstance(items, list) or len(items) > _ITEMS:
             raise self.fault(f"{key} must be a list of {_ITEMS} texts at most")
-        return tuple(self._text(f"each of {key}", value) for value in found)
+        return tuple(self._text(f"each of {key}", value) for value in items)
 
     def pairs(self, key: str) -> dict[str, str]:
-        found = self._entry.get(key, {})
-        if not isinstance(found, dict) or len(found) > _ITEMS:
+        items = self._entry.get(key, {})
+        if not isinstance(items, dict) or len(items) > _ITEMS:
             raise self.fault(f"{key} must be an object of {_ITEMS} texts at most")
         return {
             self._text(f"a name in {key}", name): self._text(f"each value of {key}", value)
-            for name, value in found.items()
+            for name, value in items.items()
         }
 
     def _text(self, what: str, value: Any) -> str:

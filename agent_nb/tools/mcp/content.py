@@ -35,25 +35,25 @@ def value_of(result: Any) -> tuple[Any, list[bytes]]:
 
 
 def _combined(texts: list[str], structured: Any) -> Any:
-    said = "\n".join(text for text in texts if text)
+    text = "\n".join(text for text in texts if text)
     if structured is None:
-        return said
+        return text
     fields = list(structured.values()) if isinstance(structured, dict) else []
     # the SDK for Python puts a result that is not an object below the name `result`
     wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
-    if not said or _same(said, texts, structured):
+    if not text or _same(text, texts, structured):
         return fields[0] if wrapped else structured
-    if not any(_same(said, texts, field) for field in fields):
-        return f"{said}\n{dumps(structured)}"
+    if not any(_same(text, texts, field) for field in fields):
+        return f"{text}\n{dumps(structured)}"
     return fields[0] if wrapped else structured
 
 
-def _same(said: str, texts: list[str], value: Any) -> bool:
+def _same(text: str, texts: list[str], value: Any) -> bool:
     """Return whether texts only repeat a JSON value."""
-    if value in (said, texts):
+    if value in (text, texts):
         return True
     try:
-        return bool(json.loads(said) == value)
+        return bool(json.loads(text) == value)
     except (ValueError, RecursionError):
         pass
     if not isinstance(value, list) or len(value) != len(texts):
@@ -91,11 +91,11 @@ def _parts(block: Any) -> Iterator[str]:
         about = f": {block.description}" if block.description else ""
         yield f"(a link to {block.name}, {block.uri}{about})"
     elif block.type == "resource":
-        found = block.resource
-        if hasattr(found, "text"):
-            yield f"{found.uri}:\n{found.text}"
+        resource = block.resource
+        if hasattr(resource, "text"):
+            yield f"{resource.uri}:\n{resource.text}"
         else:
-            yield f"({found.uri}, {found.mime_type or 'a file'}, {_size(found.blob)})"
+            yield f"({resource.uri}, {resource.mime_type or 'a file'}, {_size(resource.blob)})"
     else:
         yield f"(content of the type {block.type})"
 

@@ -25,8 +25,8 @@ from ...wire.text_limits import cut_end
 from ..base import Tool, ToolContext
 from .elicitation import Asking
 from .hub import HUB
-from .input_schema import cleaned
-from .server import Server, exact
+from .input_schema import clean_schema
+from .server import Server, quote_ascii
 
 LONGEST = 4_000  # characters of a description
 _PROGRESS = 200  # characters that a server may say of its progress
@@ -34,7 +34,7 @@ LARGEST = 50_000  # characters of a schema
 _CONTEXT = "agent_nb:context"  # cannot be an argument by accident
 
 
-class Offered(msgspec.Struct, frozen=True):
+class ListedTool(msgspec.Struct, frozen=True):
     """What a server says of one tool, within bounds. `name` is the server's own."""
 
     name: str
@@ -44,14 +44,14 @@ class Offered(msgspec.Struct, frozen=True):
     reads: bool = False
 
 
-def offered(tool: Any) -> Offered | None:
+def read_listed_tool(tool: Any) -> ListedTool | None:
     """Return what the SDK's value says, None if its schema is too large."""
     hints = tool.annotations
-    schema = cleaned(tool.input_schema)
+    schema = clean_schema(tool.input_schema)
     if len(dumps(schema)) > LARGEST:
         return None
     title = tool.title or (hints.title if hints is not None else "") or ""
-    return Offered(
+    return ListedTool(
         tool.name,
         cut_end(seen(tool.description or title).strip(), LONGEST),
         schema,
@@ -60,47 +60,47 @@ def offered(tool: Any) -> Offered | None:
     )
 
 
-def as_tool(server: Server, said: Offered, name: str) -> Tool:
+def as_tool(server: Server, listed: ListedTool, name: str) -> Tool:
     """Return the tool under the name that models call it by."""
 
     async def call(**values: Any) -> Any:
         context: ToolContext = values.pop(_CONTEXT)
         host = context.host
         asking = Asking(asyncio.get_running_loop(), host) if host is not None else None
-        return await HUB.call(server, said.name, values, _progress(context), asking)
+        return await HUB.call(server, listed.name, values, _progress(context), asking)
 
     return Tool(
-        spec=ToolSpec(name, said.description, said.parameters),
+        spec=ToolSpec(name, listed.description, listed.parameters),
         invoke=call,
         validate=dict,
         context_parameter=_CONTEXT,
         effect="outside",
         timeout=server.timeout,
         thread="loop",
-        preview=lambda _, __: _about(server, said),
-        each=said.destructive,
-        origin=dumps([server.origin, said.name]),
+        preview=lambda _, __: _about(server, listed),
+        each=listed.destructive,
+        origin=dumps([server.origin, listed.name]),
     )
 
 
-def _about(server: Server, said: Offered) -> str:
+def _about(server: Server, listed: ListedTool) -> str:
     """Return the words beside a question about a call."""
-    lines = [f"The tool {exact(said.name)} of the MCP server {exact(server.name)}."]
-    if said.destructive:
+    lines = [f"The tool {quote_ascii(listed.name)} of the MCP server {quote_ascii(server.name)}."]
+    if listed.destructive:
         lines.append("The server says that it may change or delete things for good.")
-    elif said.reads:
+    elif listed.reads:
         lines.append("The server says that it only reads.")
     return " ".join(lines)
 
 
 def _progress(context: ToolContext) -> Any:
     async def report(done: float, total: float | None, message: str | None) -> None:
-        words = cut_end(seen(message or "").strip(), _PROGRESS)
+        text = cut_end(seen(message or "").strip(), _PROGRESS)
         with suppress(Cancelled):  # the call is being cancelled
             if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
-                context.progress({"done": _whole(done), "total": _whole(total)}, message=words)
-            elif words:
-                context.progress({"message": words})
+                context.progress({"done": _whole(done), "total": _whole(total)}, message=text)
+            elif text:
+                context.progress({"message": text})
 
     return report
 

@@ -21,7 +21,7 @@ from ...wire.console import escaped
 from ...wire.json_text import as_dict, as_list
 from ...wire.text_limits import cut_end
 from ..base import Host
-from .sdk import sdk
+from .sdk import import_sdk
 
 LONGEST = 2_000  # characters of the server's message
 _SHORT = 200  # characters of a field's description
@@ -39,32 +39,32 @@ class Asking(msgspec.Struct, frozen=True):
 
     async def on_main(self, function: Callable[[], Any]) -> Any:
         """Call a function on the main thread and return its value."""
-        asked = asyncio.run_coroutine_threadsafe(_called(self.host, function), self.loop)
-        return await asyncio.wrap_future(asked)
+        future = asyncio.run_coroutine_threadsafe(_called(self.host, function), self.loop)
+        return await asyncio.wrap_future(future)
 
 
 async def _called(host: Host, function: Callable[[], Any]) -> Any:
     return await host.call(function)
 
 
-async def answer(server: str, params: Any, asking: Asking | None) -> Any:
+async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
     """Return the SDK's answer to a question of `server`; `asking`: of the call it belongs to."""
     from mcp_types import ElicitResult
 
-    sdk()
+    import_sdk()
     schema = getattr(params, "requested_schema", None)
     if asking is None or not isinstance(schema, Mapping):
         return ElicitResult(action="decline")
     try:
-        said: dict[str, Any] | Refusal = await asking.on_main(
+        reply: dict[str, Any] | Refusal = await asking.on_main(
             lambda: put(server, str(params.message), schema)
         )
     except EOFError:  # the front end has no keyboard
         return ElicitResult(action="decline")
     return (
-        ElicitResult(action=said)
-        if isinstance(said, str)
-        else ElicitResult(action="accept", content=said)
+        ElicitResult(action=reply)
+        if isinstance(reply, str)
+        else ElicitResult(action="accept", content=reply)
     )
 
 
@@ -104,11 +104,11 @@ def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
     notes = "; ".join(note for note in (kind, empty) if note)
     prompt = f"{_shown(name, _SHORT)}{f' – {about}' if about else ''} ({notes}): "
     for _ in range(_ATTEMPTS):
-        said = input(prompt).strip()
-        if not said and (default is not None or not needed):
+        typed = input(prompt).strip()
+        if not typed and (default is not None or not needed):
             return default
         try:
-            return _value(said, field)
+            return _value(typed, field)
         except ValueError as fault:
             prompt = f"{fault} {_shown(name, _SHORT)}: "
     raise _UnclearError
@@ -117,8 +117,8 @@ def _field(name: str, field: Mapping[str, Any], *, needed: bool) -> Any:
 def _choices(field: Mapping[str, Any]) -> list[str]:
     inner = as_dict(field.get("items")) if field.get("type") == "array" else field
     titled = as_list(inner.get("oneOf")) or as_list(inner.get("anyOf"))
-    found = as_list(inner.get("enum")) or [as_dict(one).get("const") for one in titled]
-    return [str(one) for one in found if one is not None]
+    values = as_list(inner.get("enum")) or [as_dict(one).get("const") for one in titled]
+    return [str(one) for one in values if one is not None]
 
 
 def _kind(field: Mapping[str, Any]) -> str:
@@ -127,34 +127,34 @@ def _kind(field: Mapping[str, Any]) -> str:
         return f"several of {choices}, with commas" if choices else "texts with commas"
     if choices:
         return f"one of {choices}"
-    words = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}
-    return words.get(str(field.get("type")), str(field.get("format") or "a text")[:40])
+    names = {"boolean": "y or n", "integer": "a whole number", "number": "a number"}
+    return names.get(str(field.get("type")), str(field.get("format") or "a text")[:40])
 
 
-def _value(said: str, field: Mapping[str, Any]) -> Any:
+def _value(typed: str, field: Mapping[str, Any]) -> Any:
     """Return what was typed as a value of the field. Raises ValueError with what to type."""
-    if not said:
+    if not typed:
         raise ValueError("Please type something.")
     kind, choices = field.get("type"), _choices(field)
     if kind == "array":
-        parts = [part.strip() for part in said.split(",") if part.strip()]
+        parts = [part.strip() for part in typed.split(",") if part.strip()]
         return [_chosen(part, choices) for part in parts]
     if kind == "boolean":
-        if said.lower() not in (*_YES, *_NO):
+        if typed.lower() not in (*_YES, *_NO):
             raise ValueError("Please type y or n.")
-        return said.lower() in _YES
+        return typed.lower() in _YES
     if kind in ("integer", "number"):
         try:
-            return int(said) if kind == "integer" else float(said)
+            return int(typed) if kind == "integer" else float(typed)
         except ValueError:
             raise ValueError("Please type a number.") from None
-    return _chosen(said, choices)
+    return _chosen(typed, choices)
 
 
-def _chosen(said: str, choices: list[str]) -> str:
-    if choices and said not in choices:
+def _chosen(typed: str, choices: list[str]) -> str:
+    if choices and typed not in choices:
         raise ValueError(f"Please type one of {_listed(choices)}.")
-    return said
+    return typed
 
 
 def _listed(choices: list[str]) -> str:

@@ -21,7 +21,7 @@ from ...models import keys
 from ...models.offline import ELSEWHERE, barred
 from . import permissions
 from .elicitation import Asking
-from .server import Server, exact
+from .server import Server, quote_ascii
 from .session import Progress, Session
 
 _EXIT = 9.0  # s
@@ -44,8 +44,8 @@ class Hub:
 
     def running(self, server: Server) -> bool:
         """Return whether a server runs."""
-        found = self._sessions.get(server.digest)
-        return found is not None and found.alive
+        session = self._sessions.get(server.digest)
+        return session is not None and session.alive
 
     def states(self) -> Iterator[tuple[Server, str]]:
         """Yield every server that was started, and how it is now."""
@@ -93,11 +93,11 @@ class Hub:
         return Listed(server, tools, session.about)
 
     def _session(self, server: Server) -> Session:
-        found = self._sessions.get(server.digest)
-        if found is None:
-            made = Session(server, dict(keys.secrets()))
-            found = self._sessions.setdefault(server.digest, made)
-        return found
+        session = self._sessions.get(server.digest)
+        if session is None:
+            new = Session(server, dict(keys.secrets()))
+            session = self._sessions.setdefault(server.digest, new)
+        return session
 
     def _outdated(self, server: Server) -> list[Session]:
         return [
@@ -115,9 +115,9 @@ class Hub:
     def _check(self, server: Server) -> None:
         if setting := barred():
             raise UsageError(
-                f"The MCP server {exact(server.name)} is not started. {ELSEWHERE.format(setting)}"
+                f"The MCP server {quote_ascii(server.name)} is not started. {ELSEWHERE.format(setting)}"
             )
-        permissions.check(server)
+        permissions.require_permission(server)
 
     async def _close_all(self) -> None:
         sessions = list(self._sessions.values())

@@ -33,22 +33,22 @@ _NOT_AT_THE_TOP = frozenset(
 )
 
 
-def cleaned(given: Any) -> dict[str, Any]:
+def clean_schema(schema: Any) -> dict[str, Any]:
     """Return the schema of an object."""
-    found = _schema(given, 0) if isinstance(given, Mapping) else {}
-    assert isinstance(found, dict)
-    top = {key: value for key, value in found.items() if key not in _NOT_AT_THE_TOP}
+    clean = _schema(schema, 0) if isinstance(schema, Mapping) else {}
+    assert isinstance(clean, dict)
+    top = {key: value for key, value in clean.items() if key not in _NOT_AT_THE_TOP}
     return {**top, "type": "object", "properties": top.get("properties", {})}
 
 
-def _schema(given: Any, depth: int) -> Any:
-    if isinstance(given, bool):
-        return given
-    if not isinstance(given, Mapping) or depth > _DEEPEST:
+def _schema(schema: Any, depth: int) -> Any:
+    if isinstance(schema, bool):
+        return schema
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
     return {
         seen(str(key)): _value(str(key), value, depth + 1)
-        for key, value in given.items()
+        for key, value in schema.items()
         if _fits(str(key), value)
     }
 

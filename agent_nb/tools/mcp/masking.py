@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"(?<=://)(?:[^\s/?#]*@)?([^\s?#]*)([?#]\S*)?")
 _NAMED = re.compile(r"(?<![\w.-])([\w.-]++)\s?[=:]\s*(?=\S)")
 
 
-def masked(server: Server, clean: Callable[[str], str] = str) -> Server:
+def mask_server(server: Server, clean: Callable[[str], str] = str) -> Server:
     """Return the entry with its secrets hidden; it can be shown, not started."""
     return msgspec.structs.replace(
         server,
@@ -38,10 +38,10 @@ def masked(server: Server, clean: Callable[[str], str] = str) -> Server:
     )
 
 
-def _arguments(given: Sequence[str], clean: Callable[[str], str]) -> Iterator[str]:
+def _arguments(arguments: Sequence[str], clean: Callable[[str], str]) -> Iterator[str]:
     """Yield arguments; what follows an option such as `--token` is hidden whole."""
     secret = False
-    for text in given:
+    for text in arguments:
         option = text.startswith("-")
         yield HIDDEN if secret and not option else _text(text, clean)
         secret = option and "=" not in text and bool(SECRET.search(text))

@@ -20,10 +20,10 @@ from ...errors import UsageError, did_you_mean
 from ..base import Tool
 from ..decorator import clean_name
 from . import permissions
-from .described import LARGEST, Offered, as_tool, offered
+from .described import LARGEST, ListedTool, as_tool, read_listed_tool
 from .hub import HUB
 from .references import Reference
-from .server import Server, exact
+from .server import Server, quote_ascii
 
 MOST = 128  # tools of one server in one run
 NAMED = 50  # tools that an error message names
@@ -51,14 +51,18 @@ async def open_references(
     """
     wanted = _wanted(references, folder)
     for one in wanted:
-        permissions.check(one.server)
+        permissions.require_permission(one.server)
     asleep = [one.server.name for one in wanted if not HUB.running(one.server)]
     if asleep:
         status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
-    found = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
+    servers = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
     known = [
-        {tool.name: offered(tool) for tool in listed.tools if len(tool.name) <= LONGEST_NAME}
-        for listed in found
+        {
+            tool.name: read_listed_tool(tool)
+            for tool in listed.tools
+            if len(tool.name) <= LONGEST_NAME
+        }
+        for listed in servers
     ]
     chosen = [
         (one.server, said)
@@ -84,29 +88,29 @@ async def open_references(
                 if server is one.server
             ],
         }
-        for one, listed, listing in zip(wanted, found, known, strict=True)
+        for one, listed, listing in zip(wanted, servers, known, strict=True)
     ]
     return tools, lists
 
 
 def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
-    found: dict[str, _Wanted] = {}
+    wanted: dict[str, _Wanted] = {}
     for reference in references:
         server = reference.found(folder)
-        one = found.setdefault(server.digest, _Wanted(server, [], whole=False))
+        one = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
         if reference.tool:
             one.tools.append(reference.tool)
         else:
             one.whole = True
-    return list(found.values())
+    return list(wanted.values())
 
 
-def _chosen(wanted: _Wanted, known: Mapping[str, Offered | None]) -> Iterator[Offered]:
+def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator[ListedTool]:
     """Yield the tools that are asked for; a tool without a value has too large a schema.
 
     Raises UsageError for a tool that is unknown or too large, and for too many of them.
     """
-    server = exact(wanted.server.name)
+    server = quote_ascii(wanted.server.name)
     if wanted.whole:
         usable = [said for said in known.values() if said is not None]
         if len(usable) > MOST:
@@ -123,16 +127,16 @@ def _chosen(wanted: _Wanted, known: Mapping[str, Offered | None]) -> Iterator[Of
             more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
             listed = f"{', '.join(shown[:NAMED])}{more}" if shown else "none"
             raise UsageError(
-                f"The MCP server {server} has no tool {exact(name)}.{hint} Tools: {listed}."
+                f"The MCP server {server} has no tool {quote_ascii(name)}.{hint} Tools: {listed}."
             )
-        if (said := known[own]) is None:
+        if (tool := known[own]) is None:
             raise UsageError(
-                f"The tool {exact(name)} of the MCP server {server} cannot be used: its schema is larger than {LARGEST:,} characters."
+                f"The tool {quote_ascii(name)} of the MCP server {server} cannot be used: its schema is larger than {LARGEST:,} characters."
             )
-        yield said
+        yield tool
 
 
-def _names(chosen: list[tuple[Server, Offered]], taken: Collection[str]) -> list[str]:
+def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> list[str]:
     """Return the names of the tools for the model, each different and none `taken`."""
     plain = [clean_name(said.name) for _, said in chosen]
     often = Counter(plain)
@@ -148,10 +152,10 @@ def _names(chosen: list[tuple[Server, Offered]], taken: Collection[str]) -> list
     return names
 
 
-def _record(tool: Tool, said: Offered) -> dict[str, Any]:
-    kept = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
-    if said.name != tool.name:
-        kept["tool"] = said.name
-    if said.destructive:
-        kept["destructive"] = True
-    return kept
+def _record(tool: Tool, listed: ListedTool) -> dict[str, Any]:
+    entry = {"name": tool.name, **msgspec.to_builtins(tool.spec)}
+    if listed.name != tool.name:
+        entry["tool"] = listed.name
+    if listed.destructive:
+        entry["destructive"] = True
+    return entry

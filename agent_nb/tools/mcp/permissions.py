@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import NotAllowed
 from ...host import trust
 from ...host.paths import tilde
-from .server import Server, exact
+from .server import Server, quote_ascii
 
 OPTION = "--trust-mcp"
 
@@ -23,32 +23,32 @@ def offer(server: Server) -> trust.Offer:
     return trust.Offer(
         "server",
         str(Path(server.file)),
-        f"starts the MCP server {exact(server.name)}: {'; '.join(server.described())}",
+        f"starts the MCP server {quote_ascii(server.name)}: {'; '.join(server.described())}",
         server.digest,
         server.name,
     )
 
 
-def allowed(server: Server) -> bool:
+def is_allowed(server: Server) -> bool:
     """Return whether the server may start."""
     return not server.file or trust.allowed(offer(server))
 
 
-def check(server: Server) -> None:
+def require_permission(server: Server) -> None:
     """Raise NotAllowed if the server may not start."""
-    if allowed(server):
+    if is_allowed(server):
         return
     raise NotAllowed(
-        f"The MCP server {exact(server.name)} of {tilde(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {trust.SERVERS}=1.",
+        f"The MCP server {quote_ascii(server.name)} of {tilde(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {trust.SERVERS}=1.",
         offer(server),
     )
 
 
-def allow(server: Server) -> bool:
+def allow_server(server: Server) -> bool:
     """Allow the entry; return False if that could not be saved and holds in this process only."""
     return trust.allow([offer(server)])
 
 
-def revoke(server: Server) -> bool:
+def revoke_permission(server: Server) -> bool:
     """Withdraw the permission; return whether there was one. Raises UsageError."""
     return trust.withdraw(offer(server))

@@ -26,22 +26,22 @@ _MOST = 1_000
 
 def add_recorded_tools(tools: Iterable[Tool], events: Iterable[Event]) -> list[Tool]:
     """Return the tools, and those of MCP servers that a run's events list under other names."""
-    found = {tool.name: tool for tool in tools}
+    known = {tool.name: tool for tool in tools}
     for tool in _tools(events):
-        if len(found) < _MOST:
-            found.setdefault(tool.name, tool)
-    return list(found.values())
+        if len(known) < _MOST:
+            known.setdefault(tool.name, tool)
+    return list(known.values())
 
 
 def _tools(events: Iterable[Event]) -> Iterator[Tool]:
     for event in events:
         if not isinstance(event, State) or event.kind != KIND or event.span:
             continue
-        for said in map(as_dict, as_list(as_dict(event.payload).get("tools"))):
-            name = said.get("name")
+        for entry in map(as_dict, as_list(as_dict(event.payload).get("tools"))):
+            name = entry.get("name")
             if isinstance(name, str) and name == clean_name(name):
                 spec = ToolSpec(
-                    name, str(said.get("description") or ""), as_dict(said.get("parameters"))
+                    name, str(entry.get("description") or ""), as_dict(entry.get("parameters"))
                 )
                 yield Tool(spec=spec, invoke=_never, validate=dict, effect="outside")
 

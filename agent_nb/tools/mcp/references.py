@@ -12,7 +12,7 @@ import msgspec
 
 from ...errors import UsageError
 from . import config_file
-from .server import Server, exact
+from .server import Server, quote_ascii
 
 PREFIX = "mcp:"
 
@@ -36,7 +36,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     def found(self, folder: str | os.PathLike[str]) -> Server:
         """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
-        return self.made or config_file.read(folder).server(self.server)
+        return self.made or config_file.read_servers(folder).server(self.server)
 
 
 def is_reference(text: str) -> bool:
@@ -49,6 +49,6 @@ def parse(text: str) -> Reference:
     server, slash, tool = text.removeprefix(PREFIX).partition("/")
     if not server or (slash and not tool):
         raise UsageError(
-            f"{exact(text)} names no server: write mcp:NAME for all tools of a server, or mcp:NAME/TOOL."
+            f"{quote_ascii(text)} names no server: write mcp:NAME for all tools of a server, or mcp:NAME/TOOL."
         )
     return Reference(server, tool)

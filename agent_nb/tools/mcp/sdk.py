@@ -16,13 +16,13 @@ INSTALL = "pip install 'jupyter-agent-nb[mcp]'"
 _LOGGERS = ("mcp", "client")
 
 
-def sdk() -> ModuleType:
+def import_sdk() -> ModuleType:
     """Return the SDK. Raises MissingExtra."""
-    found = library("mcp")
-    if found is None or not hasattr(found, "Client"):
+    module = library("mcp")
+    if module is None or not hasattr(module, "Client"):
         raise MissingExtra("What talks to MCP servers (mcp 2.3 or newer)", INSTALL)
     for name in _LOGGERS:  # else it prints tracebacks of a server's faulty lines into the cell
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-    return found
+    return module

@@ -64,8 +64,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def secrets(self) -> dict[str, str]:
         """The values of the entry that look like secrets, by name; of `Bearer X` also X."""
-        found = {**self.env, **self.headers}
-        secret = {name: value for name, value in found.items() if SECRET.search(name)}
+        values = {**self.env, **self.headers}
+        secret = {name: value for name, value in values.items() if SECRET.search(name)}
         ends = {
             f"{name} (end)": value.split()[-1] for name, value in secret.items() if value.strip()
         }
@@ -80,14 +80,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         own secrets are behind `${…}`, which is not filled in here.
         """
         lines = (
-            [f"address: {exact(self.url)}"]
+            [f"address: {quote_ascii(self.url)}"]
             if self.url
-            else [f"command: {' '.join(map(exact, (self.command, *self.args)))}"]
+            else [f"command: {' '.join(map(quote_ascii, (self.command, *self.args)))}"]
         )
         if self.cwd:
-            lines.append(f"folder: {exact(self.cwd)}")
+            lines.append(f"folder: {quote_ascii(self.cwd)}")
         for word, values in (("sets", self.env), ("sends the headers", self.headers)):
-            shown = (f"{exact(name)}={exact(value)}" for name, value in values.items())
+            shown = (f"{quote_ascii(name)}={quote_ascii(value)}" for name, value in values.items())
             if values:
                 lines.append(f"{word}: {', '.join(shown)}")
         if self.variables:
@@ -113,11 +113,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             headers={name: fill(value) for name, value in self.headers.items()},
         )
 
-    def _value(self, found: re.Match[str], environment: Mapping[str, str]) -> str:
-        value = environment.get(found[1]) or found[2]
+    def _value(self, variable: re.Match[str], environment: Mapping[str, str]) -> str:
+        value = environment.get(variable[1]) or variable[2]
         if value is None:
             raise UsageError(
-                f"The MCP server {self.name!r} needs the variable {found[1]}, which is not set. Set it before the kernel starts, or give a default: ${{{found[1]}:-…}}."
+                f"The MCP server {self.name!r} needs the variable {variable[1]}, which is not set. Set it before the kernel starts, or give a default: ${{{variable[1]}:-…}}."
             )
         return value
 
@@ -144,7 +144,7 @@ def mcp_server(
     request). `timeout`: seconds for one call. Written in code it needs no permission. Raises
     UsageError for wrong values.
     """
-    return checked(
+    return check_server(
         Server(
             name=name,
             command=command,
@@ -158,15 +158,15 @@ def mcp_server(
     )
 
 
-def checked(server: Server) -> Server:
+def check_server(server: Server) -> Server:
     """Return the server if it can be used. Raises UsageError."""
     wrong = _problem(server)
     if wrong:
-        raise UsageError(f"The MCP server {exact(server.name)} cannot be used: {wrong}.")
+        raise UsageError(f"The MCP server {quote_ascii(server.name)} cannot be used: {wrong}.")
     return server
 
 
-def exact(text: str) -> str:
+def quote_ascii(text: str) -> str:
     """Return a text in double quotes, with everything but printable ASCII escaped."""
     return json.dumps(text)
 

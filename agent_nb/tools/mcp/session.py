@@ -28,12 +28,12 @@ from ...wire.redact import Redaction
 from ...wire.text_limits import cut_end
 from ..base import Pictured
 from .content import value_of
-from .elicitation import Asking, answer
-from .masking import masked
-from .sdk import sdk
-from .server import Server, exact
+from .elicitation import Asking, answer_elicitation
+from .masking import mask_server
+from .sdk import import_sdk
+from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
-from .transport import Link, connected
+from .transport import Link, connect_server
 
 START = 60.0  # s, also to list the tools
 _END = 8.0  # s; the SDK asks, terminates and kills within it
@@ -74,15 +74,15 @@ class Session:
 
     async def tools(self) -> list[Any]:
         """Return the tools that the server lists now, as the SDK's values. Raises ToolError."""
-        found: list[Any] = []
+        tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await self._asked(partial(self._page, cursor), again=True)
-            found += page.tools
+            tools += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) >= _TOOLS:
+            if cursor is None or len(tools) >= _TOOLS:
                 break
-        return found[:_TOOLS]
+        return tools[:_TOOLS]
 
     async def _page(self, cursor: str | None) -> Any:
         try:
@@ -115,7 +115,7 @@ class Session:
             if self.alive:
                 return
             await self.close()
-            sdk()
+            import_sdk()
             server = self.server.expanded(os.environ)
             for secret in server.secrets.values():
                 keys.hide(secret)
@@ -157,9 +157,9 @@ class Session:
             return await request()
         except Exception as fault:  # the server's answer, a lost connection, an invalid result
             code = getattr(fault, "code", None)
-            said = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
-        if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in said)):
-            raise ToolError(self._said(said))
+            text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
+        if not (link.ended.is_set() or code == _CLOSED or (self.server.url and _LOST in text)):
+            raise ToolError(self._said(text))
         if self._link is link:  # no other call has started it again meanwhile
             await self.close()
         if again:
@@ -167,7 +167,7 @@ class Session:
         what = "closed the connection" if self.server.url else "ended"
         raise ToolError(
             self._said(
-                f"The MCP server {exact(self.server.name)} {what} during the call. The next call starts it again",
+                f"The MCP server {quote_ascii(self.server.name)} {what} during the call. The next call starts it again",
                 errors,
             )
         )
@@ -180,12 +180,12 @@ class Session:
         ready: asyncio.Future[None],
     ) -> None:
         """Hold the connection until it is closed or ends; tell `ready` how the start went."""
-        mcp, closing, link = sdk(), self._closing, self._link
+        mcp, closing, link = import_sdk(), self._closing, self._link
         why: BaseException = ConnectionError("it ended before it had answered")
         try:
             with scope:
                 async with mcp.Client(
-                    connected(server, errors, link),
+                    connect_server(server, errors, link),
                     client_info=mcp.Implementation(name="agent_nb", version=_version()),
                     elicitation_callback=self._elicit,
                 ) as client:
@@ -211,7 +211,7 @@ class Session:
         self.state = "failed"
         raise ToolError(
             self._said(
-                f"The MCP server {exact(self.server.name)} could not be started. {why}",
+                f"The MCP server {quote_ascii(self.server.name)} could not be started. {why}",
                 self._errors,
             )
         )
@@ -227,7 +227,7 @@ class Session:
     async def _elicit(self, _: Any, params: Any) -> Any:
         """Answer a question of the server: the user of its call is asked, else of the newest."""
         newest = self._asking[-1] if self._asking else None
-        return await answer(self.server.name, params, _asker.get() or newest)
+        return await answer_elicitation(self.server.name, params, _asker.get() or newest)
 
 
 async def _first(*events: asyncio.Event) -> None:
@@ -244,13 +244,13 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:
-        return f"It answered with the status {status}; is {exact(masked(server).url)} its address?"
+        return f"It answered with the status {status}; is {quote_ascii(mask_server(server).url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):
-        return f"The command {exact(server.command)} or its folder was not found"
+        return f"The command {quote_ascii(server.command)} or its folder was not found"
     if isinstance(fault, PermissionError):
-        return f"The command {exact(server.command)} may not be executed"
+        return f"The command {quote_ascii(server.command)} may not be executed"
     if getattr(fault, "code", None) == _CLOSED:
         return "It ended before it had answered"
     return f"{type(fault).__name__}: {fault}".rstrip(". ")

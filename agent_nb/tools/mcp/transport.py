@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from .sdk import sdk
+from .sdk import import_sdk
 from .server import Server
 from .stderr_tail import StderrTail
 
@@ -55,7 +55,7 @@ class Incoming:
 
 
 @asynccontextmanager
-async def connected(
+async def connect_server(
     server: Server, errors: StderrTail, link: Link
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Connect to a server whose entry is expanded; yield its streams. Raises what the SDK raises.
@@ -69,7 +69,7 @@ async def connected(
 
 
 def _process(server: Server, errors: StderrTail) -> Any:
-    mcp = sdk()
+    mcp = import_sdk()
     folder = Path(server.file).parent if server.file else Path(os.curdir)
     parameters = mcp.StdioServerParameters(
         command=server.command,
@@ -82,7 +82,7 @@ def _process(server: Server, errors: StderrTail) -> Any:
 
 @asynccontextmanager
 async def _over_http(server: Server, link: Link) -> AsyncIterator[tuple[Any, Any]]:
-    sdk()
+    import_sdk()
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 

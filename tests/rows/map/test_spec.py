@@ -34,7 +34,7 @@ def send(text: str) -> str:
     return text
 
 
-made_by_hand = resolve([double])["double"]
+made_by_hand = resolve_tools([double])["double"]
 
 
 class Desk:

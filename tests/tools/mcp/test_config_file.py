@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_nb import mcp_server
 from agent_nb.errors import UsageError
 from agent_nb.tools.mcp import config_file
-from agent_nb.tools.mcp.config_file import parse, read
+from agent_nb.tools.mcp.config_file import parse, read_servers
 
 PATH = Path("/project/.mcp.json")
 
@@ -127,16 +127,16 @@ def test_without_a_file_the_message_says_so(tmp_path):
         UsageError,
         match=r"neither this folder nor one above it has a file \.mcp\.json\. Write one, such as",
     ):
-        read(tmp_path).server("a")
+        read_servers(tmp_path).server("a")
 
 
 def test_the_nearest_file_counts_and_none_above_the_repository(tmp_path):
     (tmp_path / config_file.NAME).write_text('{"mcpServers": {"outer": {"command": "x"}}}')
     inner = tmp_path / "repository" / "notebooks"
     inner.mkdir(parents=True)
-    assert read(inner).servers
+    assert read_servers(inner).servers
     (tmp_path / "repository" / ".git").mkdir()
-    assert not read(inner).servers
+    assert not read_servers(inner).servers
 
 
 def test_what_decides_what_runs_is_in_the_digest():

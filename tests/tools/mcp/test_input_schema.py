@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_nb.host import plugins
 from agent_nb.models.messages import ToolSpec
 from agent_nb.tools.base import Tool
-from agent_nb.tools.mcp.input_schema import cleaned
+from agent_nb.tools.mcp.input_schema import clean_schema
 from agent_nb.tools.policy import Policy
 from agent_nb.wire.hidden_characters import seen
 
@@ -40,7 +40,7 @@ def test_a_usual_schema_stays_as_it_is():
         "additionalProperties": False,
         "$defs": {"one": {"anyOf": [{"type": "string"}, {"const": 1}]}},
     }
-    assert cleaned(usual) == usual
+    assert clean_schema(usual) == usual
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_a_usual_schema_stays_as_it_is():
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_dropped(given_, left):
-    assert cleaned(given_) == {"type": "object", "properties": {}, **left}
+    assert clean_schema(given_) == {"type": "object", "properties": {}, **left}
 
 
 def test_a_schema_that_is_too_deep_ends():
     deep = {}
     for _ in range(2_00):
         deep = {"type": "object", "properties": {"a": deep}}
-    assert len(json.dumps(cleaned(deep))) < 3_000
+    assert len(json.dumps(clean_schema(deep))) < 3_000
 
 
 @given(SCHEMAS)
 def test_every_dialect_and_a_policy_can_use_what_is_left(schema):
-    spec = ToolSpec("t", "does", cleaned(schema))
+    spec = ToolSpec("t", "does", clean_schema(schema))
     json.dumps(spec.parameters, allow_nan=False)
     for name in ("native", "xml", "section"):
         dialect = plugins.load("dialects", name)

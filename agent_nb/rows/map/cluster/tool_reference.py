@@ -26,7 +26,7 @@ from ....host.imports import theirs
 from ....record.packing import digest_value
 from ....tools.base import LIVES, Tool
 from ....tools.decorator import as_tool
-from ....tools.toolset import Toolset, installed
+from ....tools.toolset import Toolset, load_installed_tools
 
 INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
@@ -48,7 +48,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
         raise UsageError(
             f"Tools of MCP servers do not travel to workers ({names}). Leave them out, or map without client=."
         )
-    known = installed()
+    known = load_installed_tools()
     return tuple(_reference(tool, known.get(tool.name)) for tool in tools)
 
 
