@@ -47,7 +47,7 @@ class Approver:
         self.ask = ask
         self._standing = standing
         self._turn = asyncio.Lock()
-        self._kept: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
+        self._remembered: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
 
     async def decide(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
@@ -64,9 +64,9 @@ class Approver:
                 report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            whole = self._kept.get(_EVERYTHING)
+            whole = self._remembered.get(_EVERYTHING)
             counts = whole is not None and not (whole.allow and tool.each)
-            earlier = self._kept.get(mark_tool(tool)) if self._kept else None
+            earlier = self._remembered.get(mark_tool(tool)) if self._remembered else None
             remembered = earlier or (whole if counts else self._lasting(tool))
             decision = remembered or self.again(
                 tool, await self._put(tool, args, context, report, reason)
@@ -119,7 +119,7 @@ class Approver:
             remembered = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._kept[_EVERYTHING if about == "run" else mark_tool(tool)] = remembered
+            self._remembered[_EVERYTHING if about == "run" else mark_tool(tool)] = remembered
         return answer
 
 

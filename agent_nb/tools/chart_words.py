@@ -70,7 +70,7 @@ _LINE = re.compile(r"\n?^\[no picture of an? [^\n]*\]$", re.MULTILINE)
 
 
 def chart_words(value: Any) -> str:
-    """Return the words for a value that is a chart without a picture, "" for any other."""
+    """Describe a chart that has no picture in words; "" for any other value."""
     modules = [c.__module__ for c in type(value).__mro__ if isinstance(c.__module__, str)]
     charts = (c for c in _CHARTS if any(re.match(c.types, module) for module in modules))
     return _words(next(charts, None))

@@ -85,7 +85,7 @@ def preview_value(
     """Return the first rows of a table, items of a container or characters of a text, each cell at
     most 40 characters; "" for anything else.
 
-    `brief`: the floating-point numbers of a table are rounded (`plain_values.rounded`).
+    `brief`: the floating-point numbers of a table are rounded (`plain_values.round_float`).
     """
     count = max(0, min(rows, _ROWS))
     table = read_table(value)

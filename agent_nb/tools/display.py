@@ -43,7 +43,7 @@ _COMMENT = re.compile(
 
 
 def read_rich_bundle(value: Any) -> dict[str, Any] | None:
-    """Return the mime bundle of a rich object, else None; `pictures` knows its pictures."""
+    """Return the mime bundle of a rich object, else None; for its pictures see `pictures`."""
     kind = type(value)
     bundle: dict[str, Any] = {}
     if hasattr(kind, "_repr_mimebundle_"):

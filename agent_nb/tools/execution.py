@@ -1,7 +1,7 @@
 """Run one tool call: any kind of function, on the thread it belongs to, to an Outcome.
 
 Rules
-- `perform` raises only the cancellation that its caller asked for; whatever a tool raises becomes
+- `call_tool` raises only the cancellation that its caller asked for; whatever a tool raises becomes
   an Outcome.
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. With ToolEvents (seed 003), the generator itself marks the result.

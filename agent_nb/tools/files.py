@@ -1,7 +1,7 @@
 """Built-in tools `list`, `read` and `write`: the files of the notebook's folder.
 
 Rules
-- Only names that `paths.locate` accepts; hidden files and secrets are counted, not named.
+- Only names that `paths.locate_file` accepts; hidden files and secrets are counted, not named.
 - Output is bounded and says how to read on (`text_excerpt`).
 - `write` replaces a file atomically, so that a stopped call leaves either the old or the new file.
 """
@@ -104,7 +104,7 @@ tools = tuple(as_tool(function) for function in (list_, read, write))
 
 
 def _open(target: ConfinedPath, folder: bool = False) -> int:
-    """Return a descriptor of the file or folder at `place`.
+    """Return a descriptor of the file or folder at `target`.
 
     Raises ToolError that says what is there instead.
     """

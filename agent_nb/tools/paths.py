@@ -76,12 +76,12 @@ class ConfinedPath(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path, for display and `stat`; open it with `opened`."""
+        """The path, for display and `stat`; open it with `open_existing`."""
         return os.path.join(self.root, *self.parts)
 
 
 def locate_file(folder: str, name: str) -> ConfinedPath:
-    """Return the place of `name` below `folder`; it need not exist.
+    """Return the path of `name` below `folder`; it need not exist.
 
     Raises ToolError for a forbidden name.
     """
@@ -108,7 +108,7 @@ def is_private(part: str) -> bool:
 
 @contextmanager
 def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[int | None, str]]:
-    """Yield the open folder of `place` and the name in it, as `dir_fd` and path for `os` functions.
+    """Yield the open folder of `target` and the name in it: `dir_fd` and path for `os` functions.
 
     `create`: create missing folders. Raises OSError if a part is missing, is not a folder or became
     a link, ToolError if too many folders would be created.
@@ -130,7 +130,7 @@ def open_parent(target: ConfinedPath, create: bool = False) -> Iterator[tuple[in
 
 
 def check_new(target: ConfinedPath) -> None:
-    """Raise ToolError if a file at `place` needs more than `NEW` new folders."""
+    """Raise ToolError if a file at `target` needs more than `NEW` new folders."""
     above = (os.path.join(target.root, *target.parts[:n]) for n in range(1, len(target.parts)))
     missing = sum(not os.path.lexists(path) for path in above)
     if missing > NEW:
@@ -140,7 +140,7 @@ def check_new(target: ConfinedPath) -> None:
 
 
 def open_existing(target: ConfinedPath, folder: bool = False) -> int:
-    """Return a descriptor of the regular file (or the folder) at `place`, for reading.
+    """Open the regular file (or the folder) at `target` for reading; return its descriptor.
 
     Raises IsADirectoryError or NotADirectoryError for the wrong kind, ToolError for a device or
     pipe, else OSError.

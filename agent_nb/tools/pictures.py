@@ -44,38 +44,42 @@ class Figures:
         self, on_change: Callable[[int, Picture | None], None] = lambda index, picture: None
     ) -> None:
         """`on_change` is called with the index of each new picture, and with None after `clear`."""
-        self._found: dict[Any, Picture] = {}
+        self._pictures: dict[Any, Picture] = {}
         self._on_change = on_change
 
     @property
     def all(self) -> tuple[Picture, ...]:
         """The pictures so far."""
-        return tuple(self._found.values())
+        return tuple(self._pictures.values())
 
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return the words for it in the text of the result."""
         data = picture["data"]
         again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
-        if again and key not in self._found:
+        if again and key not in self._pictures:
             return caption(again, picture)
-        number = list(self._found).index(key) + 1 if key in self._found else len(self._found) + 1
+        number = (
+            list(self._pictures).index(key) + 1
+            if key in self._pictures
+            else len(self._pictures) + 1
+        )
         text = caption(number, picture)
         if number > MOST:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         small = bounded(picture)
         if small is None:
             return f"{text[:-1]}; not kept, it is too large]"
-        self._found[key or object()] = small
+        self._pictures[key or object()] = small
         self._on_change(number - 1, small)
         return text
 
     def has(self, key: str) -> bool:
         """Return whether a picture has this key."""
-        return key in self._found
+        return key in self._pictures
 
     def clear(self) -> None:
         """Forget the pictures."""
-        self._found.clear()
+        self._pictures.clear()
         self._on_change(0, None)
 
 

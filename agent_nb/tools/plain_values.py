@@ -127,7 +127,7 @@ _LIBRARY: dict[str, Callable[[Any], str]] = {
 
 
 def describe_builtin(value: Any, clean: Clean = keep_text) -> str:
-    """Return the size of an exact builtin, its item types or signature; "" of anything else."""
+    """Describe an exact builtin by its size, item types or signature; "" for anything else."""
     write = find_by_type(_NOTES, value)
     return write(value, clean) if write is not None else ""
 

@@ -34,7 +34,7 @@ def check_rules(
     namespace: Mapping[str, Any] | None = None,
     mentioned: Callable[[], Collection[str]] = tuple,
 ) -> Policy:
-    """Return the policy with remarks on rules that allow nothing.
+    """Check a policy's rules; return it with remarks on rules that allow nothing.
 
     `tools`: those of the run. `namespace`: functions that may be tools. `mentioned` returns names
     of tools that the notebook makes or uses. Raises UsageError for a rule that restricts nothing.
@@ -85,7 +85,7 @@ class _Known:
     def find(self, rule: Rule, name: str) -> str | None:
         """Return the tool that a name in a rule means, or None."""
         return next(
-            (tool for place in self.places() for tool in place if rule.names(tool, name)), None
+            (tool for names in self.places() for tool in names if rule.names(tool, name)), None
         )
 
     def tool(self, name: str) -> Tool | None:
@@ -102,8 +102,8 @@ class _Known:
         """Return the names that a glob matches."""
         return [
             tool
-            for place in self.places()
-            for tool in place
+            for names in self.places()
+            for tool in names
             if fnmatchcase(fold_name(tool), fold_name(glob))
         ]
 
@@ -115,7 +115,7 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
                 rule, [known.tool(n) for n in known.fitting(name)] if rule.args else [], name
             )
         elif (tool := known.find(rule, name)) is None:
-            names = {n for place in known.places() for n in place}
+            names = {n for group in known.places() for n in group}
             hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"

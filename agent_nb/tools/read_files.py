@@ -24,7 +24,7 @@ _STATE = "files read"
 
 
 def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
-    """Keep the digest of a file that is read, open at its start, in `ToolContext.state`."""
+    """Note the digest of a file that is read, open at its start, in `ToolContext.state`."""
     digests = state.setdefault(_STATE, {})
     name, digest = "/".join(path.parts), _hashed(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""

@@ -63,14 +63,14 @@ class _Search:
     def __init__(self, *, earlier: bool) -> None:
         self._earlier = earlier
         self._seen: set[int] = set()
-        self._kept: list[Any] = []  # so that no id is reused
+        self._seen_values: list[Any] = []  # so that no id is reused
 
     def of(self, value: Any) -> Iterator[str]:
         """Yield the variables that calling `value` uses."""
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
-        self._kept.append(value)
+        self._seen_values.append(value)
         if is_a(value, functools.partial):
             yield from self.of(value.func)
             yield from self._held("a bound argument", (*value.args, *value.keywords.values()))

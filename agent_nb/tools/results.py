@@ -48,7 +48,7 @@ _OURS = {
 
 
 def convert_update(value: Any) -> Update:
-    """Return any value that a tool reported or yielded as a clean Update."""
+    """Convert a value that a tool reported or yielded to a clean Update."""
     try:
         report = update(value)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -81,7 +81,7 @@ def convert_result(
     render: Callable[[Any], dict[str, Any]] | None = None,
     figures: pictures.Figures | None = None,
 ) -> Outcome:
-    """Return the outcome of a call that returned `value`. Never raises.
+    """Convert what a call returned to its outcome. Never raises.
 
     `figures`: the pictures that the call has shown; those of the value are added.
     """
@@ -160,7 +160,7 @@ def _bounded(value: Any, limit: int) -> Any:
 
 
 def convert_error(error: BaseException) -> Outcome:
-    """Return the outcome of a call that raised: a message, and a short traceback for people."""
+    """Convert what a call raised to its outcome: a message, and a short traceback for people."""
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
         return Outcome(
             "cancelled",

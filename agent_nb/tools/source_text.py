@@ -47,7 +47,7 @@ def _block(text: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def normalize_source(text: str) -> str:
-    """Return a source text in the form that counts."""
+    """Return a source text without comments and blank lines, in the form that digests count."""
     text = textwrap.dedent(text)
     tree = parse_source(text)
     lines = _without_comments(text)

@@ -119,7 +119,7 @@ def resolve_tools(
     for item in _split(items):
         known: Any = (namespace or {}).get(item) if isinstance(item, str) else item
         if is_a(known, Server):
-            late.append(Reference(known.name, made=known))
+            late.append(Reference(known.name, defined=known))
         elif isinstance(item, str) and is_reference(item):
             late.append(parse(item))
         elif isinstance(item, str):
@@ -163,7 +163,7 @@ def load_installed_tools() -> dict[str, Tool]:
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a namespace that can be tools, by the tool's name."""
+    """Return the values of a namespace that can be tools, by the name of the tool."""
     return {
         _name(name, value): value
         for name, value in list(namespace.items())

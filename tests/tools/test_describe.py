@@ -197,9 +197,9 @@ def test_previews(value: Any, shown: str) -> None:
 
 def test_a_set_is_described_alike_in_every_process() -> None:
     code = (
-        "from agent_nb.tools.describe import describe, preview;"
+        "from agent_nb.tools.describe import describe_variable, preview_value;"
         "v = {'a', 'b', 'c', 1, 2.5, (1,)}; w = set('abcdefg');"
-        "print(describe('v', v).as_text(), preview('v', v), preview('w', w))"
+        "print(describe_variable('v', v).as_text(), preview_value('v', v), preview_value('w', w))"
     )
     told = {
         subprocess.run(

@@ -606,13 +606,13 @@ def test_a_tool_that_never_returns_does_not_keep_the_interpreter_alive() -> None
 import anyio, threading
 from agent_nb.tools.runner import ToolRunner
 from agent_nb.tools.running_call import Job
-from agent_nb.tools.toolset import resolve
+from agent_nb.tools.toolset import resolve_tools
 class Report:
     def started(self, c): print("started")
     def update(self, c, n): pass
     def end(self, c, o): print(o.status)
 def stuck(): threading.Event().wait()
-anyio.run(ToolRunner(resolve([stuck]), timeout=0.05).run, [Job("1", "stuck", {})], Report())
+anyio.run(ToolRunner(resolve_tools([stuck]), timeout=0.05).run, [Job("1", "stuck", {})], Report())
 """
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

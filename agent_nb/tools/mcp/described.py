@@ -45,7 +45,7 @@ class ListedTool(msgspec.Struct, frozen=True):
 
 
 def read_listed_tool(tool: Any) -> ListedTool | None:
-    """Return what the SDK's value says, None if its schema is too large."""
+    """Read a tool that a server lists; return None if its schema is too large."""
     hints = tool.annotations
     schema = clean_schema(tool.input_schema)
     if len(dumps(schema)) > LARGEST:
@@ -84,7 +84,7 @@ def as_tool(server: Server, listed: ListedTool, name: str) -> Tool:
 
 
 def _about(server: Server, listed: ListedTool) -> str:
-    """Return the words beside a question about a call."""
+    """Return the text shown next to a question about a call."""
     lines = [f"The tool {quote_ascii(listed.name)} of the MCP server {quote_ascii(server.name)}."]
     if listed.destructive:
         lines.append("The server says that it may change or delete things for good.")

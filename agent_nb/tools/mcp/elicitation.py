@@ -48,7 +48,7 @@ async def _called(host: Host, function: Callable[[], Any]) -> Any:
 
 
 async def answer_elicitation(server: str, params: Any, asking: Asking | None) -> Any:
-    """Return the SDK's answer to a question of `server`; `asking`: of the call it belongs to."""
+    """Ask the user what `server` asks; return the SDK's answer. `asking`: of the server's call."""
     from mcp_types import ElicitResult
 
     import_sdk()

@@ -34,7 +34,7 @@ _NOT_AT_THE_TOP = frozenset(
 
 
 def clean_schema(schema: Any) -> dict[str, Any]:
-    """Return the schema of an object."""
+    """Return a server's schema as the schema of an object that models and dialects accept."""
     clean = _schema(schema, 0) if isinstance(schema, Mapping) else {}
     assert isinstance(clean, dict)
     top = {key: value for key, value in clean.items() if key not in _NOT_AT_THE_TOP}

@@ -65,13 +65,14 @@ async def open_references(
         for listed in servers
     ]
     chosen = [
-        (one.server, said)
+        (one.server, listed_tool)
         for one, tools in zip(wanted, known, strict=True)
-        for said in _chosen(one, tools)
+        for listed_tool in _chosen(one, tools)
     ]
     names = _names(chosen, taken)
     tools = [
-        as_tool(server, said, name) for (server, said), name in zip(chosen, names, strict=True)
+        as_tool(server, listed_tool, name)
+        for (server, listed_tool), name in zip(chosen, names, strict=True)
     ]
     lists = [
         {
@@ -83,8 +84,8 @@ async def open_references(
                 else {}
             ),
             "tools": [
-                _record(tool, said)
-                for (server, said), tool in zip(chosen, tools, strict=True)
+                _record(tool, listed_tool)
+                for (server, listed_tool), tool in zip(chosen, tools, strict=True)
                 if server is one.server
             ],
         }
@@ -96,7 +97,7 @@ async def open_references(
 def _wanted(references: Iterable[Reference], folder: str) -> list[_Wanted]:
     wanted: dict[str, _Wanted] = {}
     for reference in references:
-        server = reference.found(folder)
+        server = reference.find_server(folder)
         one = wanted.setdefault(server.digest, _Wanted(server, [], whole=False))
         if reference.tool:
             one.tools.append(reference.tool)
@@ -112,7 +113,7 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
     """
     server = quote_ascii(wanted.server.name)
     if wanted.whole:
-        usable = [said for said in known.values() if said is not None]
+        usable = [tool for tool in known.values() if tool is not None]
         if len(usable) > MOST:
             raise UsageError(
                 f"The MCP server {server} has {len(usable)} tools; {MOST} are the most for one run. Choose some: -t mcp:{wanted.server.name}/TOOL."
@@ -138,7 +139,7 @@ def _chosen(wanted: _Wanted, known: Mapping[str, ListedTool | None]) -> Iterator
 
 def _names(chosen: list[tuple[Server, ListedTool]], taken: Collection[str]) -> list[str]:
     """Return the names of the tools for the model, each different and none `taken`."""
-    plain = [clean_name(said.name) for _, said in chosen]
+    plain = [clean_name(tool.name) for _, tool in chosen]
     often = Counter(plain)
     names: list[str] = []
     for (server, _), name in zip(chosen, plain, strict=True):

@@ -45,7 +45,7 @@ def require_permission(server: Server) -> None:
 
 
 def allow_server(server: Server) -> bool:
-    """Allow the entry; return False if that could not be saved and holds in this process only."""
+    """Allow the server to start; return False if this holds in this process only."""
     return trust.allow([offer(server)])
 
 

@@ -18,11 +18,11 @@ PREFIX = "mcp:"
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """All tools of a server, or the one named `tool`. `made`: a server that was made in code."""
+    """All tools of a server, or the one named `tool`. `defined`: a server defined in code."""
 
     server: str
     tool: str = ""
-    made: Server | None = None
+    defined: Server | None = None
 
     @property
     def name(self) -> str:
@@ -31,12 +31,12 @@ class Reference(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from other references."""
-        return self.name, self.made.digest if self.made is not None else ""
+        """What distinguishes it from other references."""
+        return self.name, self.defined.digest if self.defined is not None else ""
 
-    def found(self, folder: str | os.PathLike[str]) -> Server:
+    def find_server(self, folder: str | os.PathLike[str]) -> Server:
         """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
-        return self.made or config_file.read_servers(folder).server(self.server)
+        return self.defined or config_file.read_servers(folder).server(self.server)
 
 
 def is_reference(text: str) -> bool:

@@ -17,7 +17,7 @@ _LOGGERS = ("mcp", "client")
 
 
 def import_sdk() -> ModuleType:
-    """Return the SDK. Raises MissingExtra."""
+    """Import the SDK and keep its loggers quiet. Raises MissingExtra."""
     module = library("mcp")
     if module is None or not hasattr(module, "Client"):
         raise MissingExtra("What talks to MCP servers (mcp 2.3 or newer)", INSTALL)

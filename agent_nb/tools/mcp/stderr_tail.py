@@ -23,7 +23,7 @@ class StderrTail:
 
     def __init__(self, redaction: Redaction) -> None:
         self._clean = redaction.stream()
-        self._said = ""
+        self._text = ""
         read, write = os.pipe()
         self.pipe: IO[str] = os.fdopen(write, "w", encoding="utf-8")
         self._ended = threading.Event()
@@ -38,7 +38,7 @@ class StderrTail:
     def text(self, wait: float = 0.0) -> str:
         """Return the last lines; wait for the end of the stream for `wait` seconds at most."""
         self._ended.wait(wait)
-        text = uncoloured(self._said).strip()
+        text = uncoloured(self._text).strip()
         return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
 
     def _read(self, read: int) -> None:
@@ -50,4 +50,4 @@ class StderrTail:
         self._ended.set()
 
     def _keep(self, text: str) -> None:
-        self._said = (self._said + text)[-2 * SHOWN :]
+        self._text = (self._text + text)[-2 * SHOWN :]
