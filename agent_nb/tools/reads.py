@@ -47,7 +47,7 @@ _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
 
 
-def reads(function: Any, *, earlier: bool = False) -> frozenset[str]:
+def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[str]:
     """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
@@ -113,28 +113,28 @@ class _Search:
         return held[0] if any(held) else True
 
     def _function(self, function: types.FunctionType) -> Iterator[str]:
-        cells = list(closure(function))
+        cells = list(list_closure(function))
         # a library's wrapper: only what it wraps can be from the notebook
         if function.__globals__.get("__name__") != MAIN:
             yield from (
                 name for _, held in cells if is_a(held, _FUNCTIONS) for name in self.of(held)
             )
             return
-        for name in names(function.__code__):
+        for name in find_global_names(function.__code__):
             yield from self._resolved(name, function.__globals__)
         for name, held in cells:
             yield from self._value(name, held)
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         yield from self._held("a default", defaults)
 
-    def _class(self, made: type) -> Iterator[str]:
-        if not _in_main(made):
+    def _class(self, class_: type) -> Iterator[str]:
+        if not _in_main(class_):
             return
-        for name, member in type.__dict__["__dict__"].__get__(made).items():
+        for name, member in type.__dict__["__dict__"].__get__(class_).items():
             if is_a(member, _FUNCTIONS):
                 yield from self.of(member)
             elif not name.startswith("_") and is_a(member, _MUTABLE):
-                yield f"{made.__name__}.{name}"
+                yield f"{class_.__name__}.{name}"
 
     def _resolved(self, name: str, space: Mapping[str, Any]) -> Iterator[str]:
         if name.startswith("__") and name.endswith("__"):
@@ -171,7 +171,7 @@ def is_a(value: Any, kinds: Any) -> bool:
 
 
 @functools.lru_cache(512)  # a replay asks for each tool, and equal code has the same names
-def names(code: types.CodeType) -> tuple[str, ...]:
+def find_global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the global names in a code object and in those inside it."""
     return tuple(_names(code))
 
@@ -186,10 +186,10 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield instruction.argval
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from names(constant)
+            yield from find_global_names(constant)
 
 
-def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def list_closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the assigned variables of a function's closure and their values."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
@@ -198,8 +198,8 @@ def closure(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _in_main(made: type) -> bool:
-    return bool(type.__dict__["__dict__"].__get__(made).get("__module__") == MAIN)
+def _in_main(class_: type) -> bool:
+    return bool(type.__dict__["__dict__"].__get__(class_).get("__module__") == MAIN)
 
 
 def _is_called(value: Any) -> bool:

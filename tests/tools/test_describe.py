@@ -326,7 +326,7 @@ def test_whether_a_value_was_imported_runs_no_code_of_it(tmp_path: Path) -> None
 
 def test_nothing_is_imported_for_it() -> None:
     code = (
-        "import sys, agent_nb.tools.describe as d; d.describe('x', 1); d.preview('x', [1]);"
+        "import sys, agent_nb.tools.describe as d; d.describe_variable('x', 1); d.preview_value('x', [1]);"
         "print([m for m in ('pandas', 'polars', 'numpy', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(
