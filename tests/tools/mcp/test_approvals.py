@@ -93,7 +93,7 @@ def test_a_rule_for_a_tool_of_ours_allows_none_of_a_server(ask, small, policy, t
     assert statuses(run) == ["denied"]
 
 
-def test_a_rule_that_restricts_nothing_is_an_error_once_the_tools_are_known(
+def test_a_rule_that_restricts_nothing_is_an_error_once_tools_are_known(
     ask, small, policy, tmp_path
 ):
     run = ask(
