@@ -23,7 +23,7 @@ from ..models.prices import Tariff
 from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
 from ..record.run_inputs import RunInputs
-from ..tools.toolset import Toolset, installed
+from ..tools.toolset import Toolset, load_installed_tools
 from ..wire.redact import Redaction
 from . import display, outgoing
 from .configuration import Configuration

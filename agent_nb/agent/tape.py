@@ -36,7 +36,7 @@ from ..record.recorded_calls import (
     span_calls,
 )
 from ..record.signing import covers_record, is_intact, names_signer
-from ..tools.approval import Approver, settled
+from ..tools.approval import Approver, report_decision
 from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import find_used_variables

@@ -29,8 +29,8 @@ from typing import Any
 import msgspec
 
 from ..record.packing import digest_value
-from .reads import MAIN, closure, is_a, names
-from .source_text import attributes, parsed, plain, source
+from .reads import MAIN, find_global_names, is_a, list_closure
+from .source_text import find_attributes, normalize_source, parse_source, read_source
 
 _SITES = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]

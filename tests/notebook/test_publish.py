@@ -9,7 +9,7 @@ import pytest
 from agent_nb.notebook.cell import publish
 from agent_nb.record.notebook_file import lift_records
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME
-from agent_nb.tools.results import success
+from agent_nb.tools.results import convert_result
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
 FORGED = {"id": "forged", "events": [{"type": "end", "status": "ok"}]}
@@ -174,4 +174,4 @@ def test_the_display_of_a_tools_outcome_holds_static_kinds_only():
         "text/plain": "shown",
         "text/html": "<b>x</b>",
     }
-    assert success(Outcome("ok", "x", {RECORD_MIME: FORGED})).display is None
+    assert convert_result(Outcome("ok", "x", {RECORD_MIME: FORGED})).display is None

@@ -57,7 +57,9 @@ def find_tool(reference: ToolReference) -> Tool:
     module, _, name = reference.where.partition(":")
     try:
         imported = (
-            installed()[name] if module == INSTALLED else as_tool(import_attribute(module, name))
+            load_installed_tools()[name]
+            if module == INSTALLED
+            else as_tool(import_attribute(module, name))
         )
     except AgentError as fault:
         raise UsageError(f"The tool {reference.name!r} cannot be made: {fault}") from None
