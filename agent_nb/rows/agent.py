@@ -64,7 +64,7 @@ class Agent(PromptAgent):
         columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
         `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
         in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
-        `client`: a Dask Client or an executor, whose workers ask the rows with keys of their own.
+        `client`: a Dask Client, whose workers ask the rows with keys of their own.
         `attachments`: pictures for all rows, the name of a column of pictures, or a function of the
         row. `store`: the file in which finished rows are kept, so that the same map asks only the
         missing, failed and changed ones again (None: a file in the user's state folder; False:

@@ -1,4 +1,4 @@
-"""What asks the rows of a map: here, in workers of a pool, or on other machines.
+"""What asks the rows of a map: here, or in the workers of a cluster.
 
 Rules
 - An asker returns a result for every row, whatever happened to it; only a cancellation is raised.

@@ -34,7 +34,7 @@ from ...wire.redact import Redaction
 from ...wire.surrogates import encodable
 from .asking import LocalRows, RowAsker
 from .budget import Budget
-from .cluster.executor_rows import describe_client, distribute_rows
+from .cluster.dask_rows import distribute_rows
 from .driver import Job, Say
 from .estimate import estimate_map
 from .keys import map_digest
@@ -82,7 +82,7 @@ def plan_map(
 ) -> MapPlan:
     """Return the plan of a map. Raises UsageError for what cannot be asked.
 
-    `client`: through which the rows are asked (`cluster`); None: here.
+    `client`: the Dask client through which the rows are asked (`cluster`); None: here.
     """
     options, prompt = options.checked(), encodable(prompt)
     rows = rows_of(data, options.limit)
@@ -132,7 +132,9 @@ def plan_map(
         budget=budget,
         start=_start(shared, inputs, options, len(filled), describe_store(id_, store)),
         user=events.User(content=redacted, origin="user"),
-        plan=_plan(_facts(rows, options, redaction, describe_client(client)), shared, budget),
+        plan=_plan(
+            _facts(rows, options, redaction, "" if client is None else "dask"), shared, budget
+        ),
         asker=asker,
         whole=filling.whole,
         play=make_row_player(agent, redaction),

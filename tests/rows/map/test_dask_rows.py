@@ -6,7 +6,6 @@ import pickle
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -188,11 +187,11 @@ def test_nothing_is_left_in_the_cluster(server, client):
             break
         time.sleep(0.05)
     assert not tasks
-    assert set(client.run(_seats).values()) == {0}
+    assert set(client.run(_open_agents).values()) == {0}
 
 
-def _seats():
-    from agent_nb.rows.map.cluster.executor_rows import worker
+def _open_agents():
+    from agent_nb.rows.map.cluster import worker
 
     return len(worker.process_worker()._agents)
 
@@ -305,10 +304,3 @@ def test_neither_agent_nor_secret_is_in_the_graph(server, client, monkeypatch):
         assert mine.encode() not in graph
         pickle.loads(graph)  # holds nothing that must stay here
     assert set(server.counts) == {"Say [redacted MINE]", "Say [redacted SOME_API_KEY]"}
-
-
-def test_a_pool_of_threads_of_the_client_is_an_executor(server, client):
-    with ThreadPoolExecutor(2) as pool:
-        assert len(agent().map_sync(WORDS[:3], "{{ text }}", store=False, client=pool)) == 3
-    frame = agent().map_sync(WORDS[:3], "{{ text }}", store=False, client=client.get_executor())
-    assert {row["_status"] for row in frame} == {"ok"}

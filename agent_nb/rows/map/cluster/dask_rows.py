@@ -24,18 +24,22 @@ import pkgutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ....agent.configuration import Configuration
+from ....errors import UsageError
 from ....host.version import __version__
-from ..asking import Answered
+from ....wire.redact import Redaction
+from ..asking import Answered, RowAsker
 from ..options import MapOptions
 from ..row import Row
 from . import worker
 from .sending import LOST, Sending, fault_of
 from .shares import Shares
+from .spec import spec_of
 from .worker_agent import stopped_result
 
 if TYPE_CHECKING:
@@ -58,6 +62,22 @@ def is_dask(client: object) -> bool:
     from distributed import Client
 
     return isinstance(client, Client)
+
+
+def distribute_rows(
+    agent: Configuration, client: Any, options: MapOptions, redaction: Redaction
+) -> Callable[[], RowAsker]:
+    """Return what makes the asker of one execution of a map through `client`.
+
+    Raises UsageError for what is not a Dask client, and for an agent that cannot travel.
+    """
+    spec = spec_of(agent, redaction)
+    if not is_dask(client):
+        raise UsageError(
+            f"client= is a {type(client).__name__}. Give a Dask Client (pip install 'jupyter-agent-nb[dask]')."
+            " Without client= the rows are asked here, concurrency= at once."
+        )
+    return lambda: DaskRows(client, Sending(spec, redaction, agent.output), options)
 
 
 def ask_here(message: bytes, topic: str) -> bytes:

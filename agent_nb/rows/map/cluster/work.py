@@ -23,8 +23,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One row to ask. `map`: names this execution of a map, `ticket` this attempt of the row.
 
     `rpm`: requests per minute of this worker (0: no limit); `issue` counts the changes of shares,
-    so that a late message changes nothing back. `alive`: a file of the machine `node` that is there
-    while the row is wanted, for workers that nothing else reaches.
+    so that a late message changes nothing back.
     """
 
     version: str = __version__
@@ -34,8 +33,6 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     row: Row
     rpm: int = 0
     issue: int = 0
-    alive: str = ""
-    node: str = ""
 
 
 class Returned(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,14 +1,14 @@
 """What runs in a worker: it asks the rows that it is sent, in one event loop for the process.
 
-Why one loop: a pool calls `ask_row` in many threads, but connections, the limiter of an endpoint
+Why one loop: Dask calls `ask_row` in many threads, but connections, the limiter of an endpoint
 and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as one.
 
 Rules
 - Keys come from the worker's own environment.
 - `ask_row` returns a result for every row and raises nothing. A row that is stopped is returned as
   interrupted.
-- The loop ends with the last map (`forget_map`). Where no one forgets, as in a pool of processes,
-  the `KEPT` latest maps without rows under way keep their connections.
+- The loop ends with the last map (`forget_map`). Where a client goes away without that, the `KEPT`
+  latest maps without rows under way keep their connections.
 """
 
 from __future__ import annotations

@@ -9,10 +9,8 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
-from pathlib import Path
 
 from ....agent import display
 from ....agent.assembly import make_basis
@@ -25,7 +23,6 @@ from .spec import Spec, agent_of
 from .work import Work
 
 Begun = Callable[[str], Awaitable[None]]
-POLL = 0.25  # s between two looks for the file of a row that is wanted
 
 
 class WorkerAgent:
@@ -48,7 +45,6 @@ class WorkerAgent:
         """Ask a row; `begun(ticket)` is awaited just before. Raises nothing."""
         task = asyncio.create_task(self._asked(work, begun))
         self._tasks[work.ticket] = task
-        watch = asyncio.create_task(_watched(work, task)) if work.alive else None
         try:
             return await task
         except asyncio.CancelledError:
@@ -57,12 +53,8 @@ class WorkerAgent:
             return Answered(failed_result(fault, position=work.row.position, key=work.row.key))
         finally:
             del self._tasks[work.ticket]
-            if watch is not None:
-                watch.cancel()
 
     async def _asked(self, work: Work, begun: Begun | None) -> Answered:
-        if not _wanted(work):
-            return Answered(stopped_result(work.row, 0))
         display.enter()
         rows = self._made()
         if work.issue > self._issue:
@@ -101,18 +93,6 @@ class WorkerAgent:
         fresh.enter_context(tightened(self._agent.choice.models, rpm=work.rpm))
         self._limits.close()  # after the new limit holds
         self._limits, self._issue = fresh, work.issue
-
-
-async def _watched(work: Work, task: asyncio.Task[Answered]) -> None:
-    """Cancel a row that is wanted no longer."""
-    while _wanted(work):
-        await asyncio.sleep(POLL)
-    task.cancel()
-
-
-def _wanted(work: Work) -> bool:
-    """Return whether a row is wanted, as far as this machine can see."""
-    return not work.alive or platform.node() != work.node or Path(work.alive).exists()
 
 
 def stopped_result(row: Row, attempts: int = 1) -> RowResult:
