@@ -69,6 +69,15 @@ def test_every_file_of_the_walks_is_there():
     assert not missing
 
 
+def test_each_term_of_the_glossary_has_a_class_in_the_file_it_names():
+    terms = re.findall(r"^\| ([a-z ]+) \| .+ \| `(\w+)` in `([\w/]+\.py)` \|$", PAGE, re.M)
+    assert 30 < len(terms) <= 60
+    assert len({term for term, _, _ in terms}) == len(terms)
+    for _, name, file in terms:
+        text = (CHECKOUT / "agent_nb" / file).read_text()
+        assert re.search(rf"^(class {name}\b|{name} = )", text, re.M), (name, file)
+
+
 def test_a_provider_is_one_file(added):
     added("models/echo.py")
     assert answer(Agent("echo/any")).answer == "You said: What time is it?"
