@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..record.figure_data import FIGURE_KEY, read_figure_data
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 from .clean_json import clean_value
 
 Picture = dict[str, Any]
@@ -45,7 +45,7 @@ def _picture(attachment: Any, hide: Hide | None) -> Picture:
     from ..models.images import image_block
     from ..wire.media import clean_attachment
 
-    attachment = plain(attachment)
+    attachment = plain_value(attachment)
     if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
         name = attachment.get("name")
         named = {"name": name} if isinstance(name, str) and name else {}

@@ -28,10 +28,10 @@ from ..events.log import EventLog
 from ..events.tool_events import meaning
 from ..tools.base import Outcome, Update
 from ..tools.values import Collector
-from ..wire.console import Console, report
+from ..wire.console import Console, read_progress
 from ..wire.media import clean_attachment
 from ..wire.redact import Redaction, Redactor
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from .attachments import kept_pictures
 from .clean_json import clean_value
 
@@ -52,7 +52,7 @@ class _Stream:
         """Return fraction and text of the redrawn line, if it has changed."""
         status = self.console.status
         changed, self.drawn = status != self.drawn, status
-        return report(status) if changed else (None, "")
+        return read_progress(status) if changed else (None, "")
 
 
 class _Voice:
@@ -173,12 +173,12 @@ class Batch:
             self._flush(call_id, voice, whole=True)
             data = self._redaction.value(voice.filtered(clean_value(news.data)))
             self._progress(
-                call_id, data=data, message=self._redaction.value(encodable(news.message))
+                call_id, data=data, message=self._redaction.value(replace_surrogates(news.message))
             )
             return
         if news.text:
-            voice.hear(encodable(news.text), printed=news.printed)
-        voice.note(news.fraction, self._redaction.value(encodable(news.message)))
+            voice.hear(replace_surrogates(news.text), printed=news.printed)
+        voice.note(news.fraction, self._redaction.value(replace_surrogates(news.message)))
         if voice.pending and self._clock() - voice.last >= 1 / RATE:
             self._flush(call_id, voice)
 
@@ -236,7 +236,7 @@ class Batch:
     def _result(self, call_id: str) -> None:
         outcome, voice = self.ended[call_id], self._voices.get(call_id)
         printed = (voice.printed.text if voice is not None else "") or self._redaction.value(
-            encodable(outcome.printed)
+            replace_surrogates(outcome.printed)
         )
         self._log.append(
             events.Result(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire.plain_values import plain
-from ..wire.surrogates import encodable
+from ..wire.plain_values import plain_value
+from ..wire.surrogates import replace_surrogates
 
 _DEEPEST = 200  # levels of nesting
 
@@ -20,11 +20,11 @@ def clean_value(value: Any) -> Any:
 
 def _cleaned(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, dict | list | tuple) and not depth:
         return "(nested too deeply to keep)"
     if isinstance(value, dict):
-        return {encodable(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
+        return {replace_surrogates(str(k)): _cleaned(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(v, depth - 1) for v in value]
-    return plain(value)
+    return plain_value(value)

@@ -23,8 +23,8 @@ from ..host.imports import verify
 from ..host.trust import Offer
 from ..models import offline
 from ..record.run_inputs import RunInputs
-from ..wire.json_text import canonical
-from ..wire.plain_values import plain
+from ..wire.json_text import encode_canonical
+from ..wire.plain_values import plain_value
 from ..wire.redact import Redaction
 from ..wire.unpicklable import Unpicklable
 from .attachments import pictures_of
@@ -72,9 +72,9 @@ class Configuration(Unpicklable):
         output: Any = None,
     ) -> None:
         verify()
-        model, approve, limits = plain((model, approve, limits))
+        model, approve, limits = plain_value((model, approve, limits))
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
-            plain((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
+            plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
         from ..tools.toolset import resolve_tools
 
@@ -230,7 +230,7 @@ class Configuration(Unpicklable):
 def _json_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings as they are recorded and sent. Raises UsageError if they are not JSON."""
     try:
-        canonical(settings)
+        encode_canonical(settings)
     except ValueError as error:
         raise UsageError(f"The settings are not JSON: {error}.") from None
     return dict(settings)

@@ -25,7 +25,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..tools.pictures import make_picture
-from ..wire.picture_size import named
+from ..wire.picture_size import describe_picture
 from ..wire.text_limits import cut_middle
 
 ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
@@ -66,7 +66,7 @@ class Expression(msgspec.Struct, frozen=True):
                 return (write or describe)(value)
             name = cut_middle(" ".join(self.text.split()), NAME, "…")
             pictures.append({**picture, "name": name})
-            return named(name, picture)
+            return describe_picture(name, picture)
         except Exception as fault:
             raise _failed(self.text, fault, "Nothing was sent to a model.") from fault
 

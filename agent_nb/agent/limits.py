@@ -17,7 +17,7 @@ from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
 from ..models.prices import dollars
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ def limits_from(values: Mapping[str, Any] | Limits | None) -> Limits:
     if isinstance(values, Limits):
         return values
     known = Limits.__struct_fields__
-    numbers: dict[str, Any] = plain(values or {})
+    numbers: dict[str, Any] = plain_value(values or {})
     for name, value in numbers.items():
         if name not in known:
             raise UsageError(unknown_name("limit named", name, known))

@@ -32,7 +32,7 @@ from ..events.log import EventLog
 from ..models.http.retry import Failures
 from ..models.messages import Request
 from ..models.offline import check_model
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from . import history as context
 from .bill import Bill
 from .call_ids import CallIds
@@ -128,7 +128,9 @@ class Loop:
             if self._resume is not None:
                 self._take_up(self._resume)
             else:
-                named = {"model": self._plan.redaction.value(encodable(name))} if name else {}
+                named = (
+                    {"model": self._plan.redaction.value(replace_surrogates(name))} if name else {}
+                )
                 self._log.append(events.RunStart(**{**self._plan.start, **named}))
                 self._log.append(self._user)
                 if (beside := self._plan.context.event(self._plan.redaction)) is not None:

@@ -12,7 +12,7 @@ from ..events import End, Event
 from ..events.log import EventLog
 from ..host import plugins
 from ..models import parts
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 from .turn import Turn
 
 
@@ -49,7 +49,7 @@ def _read(chunks: Iterable[str], dialect: Dialect) -> Iterator[Sequence[parts.Pa
     """Yield the parts of each chunk until the dialect stops reading."""
     parser = dialect.parser()
     for chunk in chunks:
-        yield parser.feed(plain(chunk))
+        yield parser.feed(plain_value(chunk))
         if parser.stopped:
             return
     yield parser.close()

@@ -27,7 +27,7 @@ import msgspec
 
 from ..errors import Cancelled
 from ..events import Approval, Call, Delta, Execute, Progress, Result, User
-from ..events.completion import LOST, missing
+from ..events.completion import LOST, list_missing_events
 from ..events.event_json import encode_event
 from ..events.log import EventLog
 from ..events.tool_events import is_tool_event, result_fields
@@ -38,7 +38,7 @@ from ..tools.chart_words import without_chart_words
 from ..tools.reads import find_used_variables
 from ..tools.runner import ToolRunner
 from ..tools.running_call import Job
-from ..wire.json_text import canonical
+from ..wire.json_text import encode_canonical
 from ..wire.redact import Redaction
 from . import result_pictures
 from .attachments import kept_pictures
@@ -129,7 +129,7 @@ class Player:
         """Play to the end or to the drift, and end the log. Exceptions of tools are results."""
         with self._scope:
             await self._play()
-        for event in missing(self._log, self._why or LOST):
+        for event in list_missing_events(self._log, self._why or LOST):
             self._log.append(event)
 
     async def _play(self) -> None:
@@ -186,7 +186,7 @@ class Player:
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
         if (call.seq, "args") in self._tape.cut or (call.seq, "raw_args") in self._tape.cut:
             return "Not run again: its arguments were too large to be recorded whole."
-        if _REDACTED.search(canonical(clean_value(args))):
+        if _REDACTED.search(encode_canonical(clean_value(args))):
             return "Not run again: its arguments hold something that was redacted."
         return ""
 
@@ -355,5 +355,5 @@ def _kinds(recorded: Any, fresh: Any) -> str:
 
 
 def _result_text(status: str, content: Any) -> str:
-    text = content if isinstance(content, str) else canonical(clean_value(content))
+    text = content if isinstance(content, str) else encode_canonical(clean_value(content))
     return text if status == "ok" else f"{status}: {text}"

@@ -23,7 +23,7 @@ from ..events import Error, Event, Result, User
 from ..models.base import Model
 from ..models.messages import Block, ImageBlock, Message, ResultBlock, TextBlock
 from ..models.picture_limits import GIVEN_SIDE, SIDE, Fitted, fitted
-from ..wire.picture_size import caption, size_words, unseen
+from ..wire.picture_size import describe_figure, describe_unsent, size_words
 
 NEWEST = 20
 BLIND = "a picture the model cannot see"
@@ -90,7 +90,7 @@ class Sight:
     def _picture(self, number: int, given: Mapping[str, Any], event: Event) -> dict[str, Any]:
         name = name_of(number, given)
         if self._blind:
-            return {**given, "data": "", WORDS: unseen(name, given, BLIND)}
+            return {**given, "data": "", WORDS: describe_unsent(name, given, BLIND)}
         data = str(given["data"])
         side = GIVEN_SIDE if isinstance(event, User) and not given.get("name") else SIDE
         found = self._fitted.get((data, side))
@@ -98,7 +98,7 @@ class Sight:
             found = self._fitted[data, side] = fitted(data, side)
         if not found.why:
             return {**given, "media_type": found.media_type, "data": found.data}
-        words = unseen(name, given, found.why)
+        words = describe_unsent(name, given, found.why)
         if words not in self._noted:
             self._noted.add(words)
             self._notes.append(f"The model did not get {_of(name, given, event)}. {found.advice}")
@@ -121,7 +121,9 @@ def name_of(number: int, attachment: Mapping[str, Any]) -> str:
 def left_out(attachments: Sequence[Mapping[str, Any]], why: str) -> tuple[dict[str, Any], ...]:
     """Return attachments as words."""
     return tuple(
-        {**a, "data": "", WORDS: unseen(name_of(n, a), a, why)} if a.get("data") else dict(a)
+        {**a, "data": "", WORDS: describe_unsent(name_of(n, a), a, why)}
+        if a.get("data")
+        else dict(a)
         for n, a in enumerate(attachments, 1)
     )
 
@@ -154,7 +156,7 @@ def captioned(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
         if words and there:
             content = content.replace(there, words, 1)
         elif words or not there:
-            content = f"{content}\n{words or caption(number, attachment)}"
+            content = f"{content}\n{words or describe_figure(number, attachment)}"
     return content
 
 

@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import AgentStopped, Cancelled, UsageError
 from ..events import End, Error, Event, RunStart, User
-from ..events.completion import ABANDONED, closed, missing
+from ..events.completion import ABANDONED, complete_log, list_missing_events
 from ..events.log import EventLog
 from ..tools.capture import mark_shown
 from . import display
@@ -182,7 +182,7 @@ class Stream(InProgress):
         try:
             await self._driver.run()
         finally:  # even if its event loop was shut down
-            for event in missing(self.log):
+            for event in list_missing_events(self.log):
                 self.log.append(event)
             if self._host is not None:
                 self._host.close()
@@ -211,7 +211,7 @@ class Stream(InProgress):
         """Return the end of a cell that was stopped; a run that goes on counts as abandoned."""
         if self.log.ended:
             return AgentStopped(by, self.run)
-        log = EventLog.of_events(closed(self.log, ABANDONED))
+        log = EventLog.of_events(complete_log(self.log, ABANDONED))
         return AgentStopped(by, Run(log, output=self.run.type))
 
     def _cancelled(self, by: str) -> None:

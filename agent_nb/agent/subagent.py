@@ -28,7 +28,7 @@ from ..events import Event
 from ..models.messages import ToolSpec
 from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 from .limits import Limits
 from .registry import below as under
 from .typed.typed_answer import found
@@ -71,7 +71,7 @@ def as_tool(agent: Delegate, name: str = "", description: str = "") -> Tool:
 
     Raises UsageError without a usable name.
     """
-    name, description = plain((name or agent.name, description))
+    name, description = plain_value((name or agent.name, description))
     if not name.strip():
         raise UsageError(
             "A sub-agent needs a name: Agent(…, name='researcher') or as_tool(name='researcher')."

@@ -42,7 +42,7 @@ from ..tools.policy import Policy
 from ..tools.reads import find_used_variables
 from ..tools.standing import mark_tool
 from ..tools.toolset import Toolset
-from ..wire.json_text import as_dict, as_list, canonical
+from ..wire.json_text import as_dict, as_list, encode_canonical
 from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 
@@ -248,7 +248,7 @@ def _same(recorded: dict[str, Any] | None, args: dict[str, Any]) -> bool:
 def _text(args: dict[str, Any]) -> str:
     """Return arguments as canonical JSON, "" if they are not JSON."""
     try:
-        return canonical(clean_value(args))
+        return encode_canonical(clean_value(args))
     except ValueError:
         return ""
 

@@ -26,7 +26,7 @@ from .. import events
 from ..events import RESEND, Event
 from ..events.text import APART, TYPED
 from ..models import parts
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from .call_ids import CallIds
 from .clean_json import clean_value
 from .text_block import Kind, TextBlock
@@ -135,7 +135,7 @@ class Turn:
             block = self._open = TextBlock(kind, block_id, part.block, held)
         if isinstance(part, parts.Thought):
             block.complete(part)
-        if text := block.add(encodable(part.text)):
+        if text := block.add(replace_surrogates(part.text)):
             out.append(events.Delta(block=block.id, of=kind, text=text, **self._where))
 
     def _answer(self, part: parts.Answer, out: list[Event]) -> None:
@@ -190,7 +190,11 @@ class Turn:
             block = self._new_call_block(part.index)
         out.append(
             events.Delta(
-                block=block, of="call", name=part.name, text=encodable(part.text), **self._where
+                block=block,
+                of="call",
+                name=part.name,
+                text=replace_surrogates(part.text),
+                **self._where,
             )
         )
 
@@ -215,9 +219,9 @@ class Turn:
         event = events.Call(
             call_id=call_id,
             synthetic=synthetic,
-            name=encodable(part.name),
+            name=replace_surrogates(part.name),
             args=clean_value(part.args),
-            raw_args=encodable(part.raw_args),
+            raw_args=replace_surrogates(part.raw_args),
             block=block,
             batch=self._batch,
             index=len(self.calls),
@@ -247,7 +251,7 @@ class Turn:
         event = events.Error(
             code=part.code,
             message=part.message,
-            raw=encodable(part.raw),
+            raw=replace_surrogates(part.raw),
             position=part.position,
             retryable=part.retryable,
             **self._where,

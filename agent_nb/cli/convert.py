@@ -12,7 +12,7 @@ from .terminal import JsonOutput, complain
 
 def convert(arguments: Arguments) -> int:
     """translate a run from one format into another, as it comes; losses are reported on stderr"""
-    from ..codecs.convert import command
+    from ..codecs.convert import convert_files
 
     source, target = arguments.source, arguments.output
     if (
@@ -25,7 +25,7 @@ def convert(arguments: Arguments) -> int:
         raise UsageError(
             f"{source} would be written over while it is read. Choose another file with -o."
         )
-    report = command(
+    report = convert_files(
         source,
         target,
         arguments.from_ or None,

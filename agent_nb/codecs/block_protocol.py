@@ -22,8 +22,8 @@ import msgspec
 from ..events import Call, Delta, Event, Respond, Think, User
 from .blocks import Blocks, OpenBlock
 from .call_matching import Correlator
-from .foreign_values import object_of, parsed, text_of
-from .passthrough import diff, restore
+from .foreign_values import object_of, parse_json, text_of
+from .passthrough import note_difference, restore_object
 from .run_builder import Obj, RunBuilder
 from .writing import Live, line_texts
 
@@ -61,7 +61,7 @@ class BlockReader:
         if form.of == "call":
             self._calls.call(name, text_of(obj, form.id))
         ts, where = self._place(obj)
-        note = {"start": diff(obj, {"type": form.start})}
+        note = {"start": note_difference(obj, {"type": form.start})}
         return [*out, self._blocks.start(of or form.of, key, note, name=name, ts=ts, where=where)]
 
     def delta(self, form: Form, obj: Obj) -> list[Event]:
@@ -82,7 +82,7 @@ class BlockReader:
         block = self._blocks.take(form.key(obj))
         if block is None:
             return self._run.unknown(obj)
-        return [self.complete(block, {"end": diff(obj, {"type": form.end})})]
+        return [self.complete(block, {"end": note_difference(obj, {"type": form.end})})]
 
     def cut_off(self) -> list[Event]:
         """Close the blocks that never got their end."""
@@ -96,7 +96,7 @@ class BlockReader:
         if block.of == "call":
             call = {
                 "call_id": self._calls.own(_wire_id(block)),
-                "args": object_of(parsed(block.text)),
+                "args": object_of(parse_json(block.text)),
                 "name": block.name,
                 "incomplete": incomplete,
                 "raw_args": block.text,
@@ -107,7 +107,7 @@ class BlockReader:
         return self._blocks.complete(block, cls, note, content=block.text, **extra, **fields)
 
     def _place(self, obj: Obj) -> tuple[float, Obj]:
-        where = self._run.place(obj)
+        where = self._run.envelope(obj)
         return where.pop("ts", 0.0), where
 
 
@@ -129,17 +129,17 @@ class BlockWriter:
         self._live.add(event)
         start = note.get("start")
         if isinstance(start, dict):
-            return [restore({"type": form.start}, start)]
-        return [restore({"type": form.delta, form.text: event.text}, note)]
+            return [restore_object({"type": form.start}, start)]
+        return [restore_object({"type": form.delta, form.text: event.text}, note)]
 
     def block(self, event: Think | Respond | Call | User, note: Obj) -> list[Obj]:
         """Write a stored block, or only its end if its deltas have been written."""
         form, start, end = self._forms[event.type], note.get("start"), note.get("end")
         out: list[Obj] = []
         if not self._live.take(event, str(note.get("block", ""))):
-            out = [restore({"type": form.start}, start)] if isinstance(start, dict) else []
+            out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
             out += [
-                restore({"type": form.delta, form.text: text}, n)
+                restore_object({"type": form.delta, form.text: text}, n)
                 for text, n in line_texts(event, note, {})
             ]
-        return [*out, restore({"type": form.end}, end)] if isinstance(end, dict) else out
+        return [*out, restore_object({"type": form.end}, end)] if isinstance(end, dict) else out

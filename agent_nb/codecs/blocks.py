@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..events import Call, Delta, Event, Respond, Think
 from ..events.chunks import encode_chunks
-from .passthrough import Shift, diff, same, shifted
+from .passthrough import Shift, is_same_json, note_difference, shift_note
 from .run_builder import RunBuilder
 
 E = TypeVar("E", bound=Event)
@@ -82,7 +82,7 @@ class OpenBlock:
         if not count:
             self.note = self.base = note
             self.since = 0
-        elif not same(note, shifted(self.base, shifts, count - self.first, self.since)):
+        elif not is_same_json(note, shift_note(self.base, shifts, count - self.first, self.since)):
             self.lines[str(count)] = self.base = note
             self.first, self.since = count, 0
         self.texts.append(text)
@@ -196,7 +196,7 @@ class Blocks:
         ts: float = 0.0,
     ) -> Delta:
         """Take a delta of an open block."""
-        note = diff(obj, drawn)
+        note = note_difference(obj, drawn)
         block.add(text, note, self._gap(block, ts), self._shifts)
         return self._delta(block, note, ts, text)
 
@@ -225,13 +225,17 @@ class Blocks:
     def _event(
         self, cls: type[E], block: OpenBlock, note: Mapping[str, Any] | None, **fields: Any
     ) -> E:
-        kept = {**block.note, **({"lines": block.lines} if block.lines else {}), **(note or {})}
+        full_note = {
+            **block.note,
+            **({"lines": block.lines} if block.lines else {}),
+            **(note or {}),
+        }
         chunks = encode_chunks(block.lengths)
         if "chunks" in cls.__struct_fields__:
             fields = {"block": block.id, "chunks": chunks, **fields}
         else:
-            kept.update(chunks=chunks, block=block.id)
-        return self._run.make(cls, kept, turn=block.turn, ts=block.ts, **block.where, **fields)
+            full_note.update(chunks=chunks, block=block.id)
+        return self._run.make(cls, full_note, turn=block.turn, ts=block.ts, **block.where, **fields)
 
     def _new(
         self,

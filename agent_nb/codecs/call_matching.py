@@ -48,17 +48,17 @@ class Correlator:
         self._ids: dict[str, str] = {}  # wire id of an open call -> our id
         # wire id of ended calls -> how many calls had it
         self._past: OrderedDict[str, int] = OrderedDict()
-        self._made = 0
+        self._count = 0
 
     def call(self, name: str, call_id: str = "") -> tuple[str, bool]:
         """Open a call; return its id and whether that is synthetic."""
-        given, call_id = call_id, self._unique(call_id) or self._make()
+        wire_id, call_id = call_id, self._unique(call_id) or self._make()
         if call_id not in self._names:
             self._names[call_id] = name
             self._open.setdefault(name, []).append(call_id)
-            if given:
-                self._ids[given] = call_id
-        return call_id, not given
+            if wire_id:
+                self._ids[wire_id] = call_id
+        return call_id, not wire_id
 
     def seen(self, call_id: str) -> Seen:
         """Return whether the call with a wire id is open, over, or unknown ("")."""
@@ -114,16 +114,16 @@ class Correlator:
         for known in (self._open, self._names, self._ids, self._past):
             known.clear()
 
-    def _unique(self, given: str) -> str:
+    def _unique(self, wire_id: str) -> str:
         """Return our id of an open call, or an unused one ("" for no wire id)."""
-        uses = self._past.get(given, 0)
-        return self._ids.get(given) or (f"{given}#{uses + 1}" if given and uses else given)
+        uses = self._past.get(wire_id, 0)
+        return self._ids.get(wire_id) or (f"{wire_id}#{uses + 1}" if wire_id and uses else wire_id)
 
     def _make(self) -> str:
-        self._made += 1
-        while f"{self._prefix}call-{self._made}" in self._names:
-            self._made += 1
-        return f"{self._prefix}call-{self._made}"
+        self._count += 1
+        while f"{self._prefix}call-{self._count}" in self._names:
+            self._count += 1
+        return f"{self._prefix}call-{self._count}"
 
     def _forget(self, call_id: str) -> None:
         name = self._names.pop(call_id, None)
@@ -132,9 +132,9 @@ class Correlator:
         self._open[name].remove(call_id)
         if not self._open[name]:
             del self._open[name]
-        given = next((wire for wire, own in self._ids.items() if own == call_id), "")
-        if given:
-            del self._ids[given]
-            self._past[given] = self._past.get(given, 0) + 1
+        wire_id = next((wire for wire, own in self._ids.items() if own == call_id), "")
+        if wire_id:
+            del self._ids[wire_id]
+            self._past[wire_id] = self._past.get(wire_id, 0) + 1
             if len(self._past) > REMEMBERED:
                 self._past.popitem(last=False)

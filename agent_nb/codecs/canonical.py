@@ -22,9 +22,9 @@ from ..wire.json_text import dumps, loads
 from ..wire.lines import LIMIT
 from .base import Codec
 from .contract import Options
-from .framing import Framing, Item, Unframer, sse
+from .framing import Framing, Item, Unframer, frame_sse
 from .losses import Losses
-from .stream_decoder import NOT_AN_OBJECT, handed
+from .stream_decoder import NOT_AN_OBJECT, accept_object
 
 _lines: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _encode = msgspec.json.Encoder().encode
@@ -57,7 +57,7 @@ class CanonicalDecoder:
 
     def read(self, obj: Any) -> list[Event]:
         """Return the event of a decoded object."""
-        return self._items(handed(obj, self.losses))
+        return self._items(accept_object(obj, self.losses))
 
     def tick(self, now: float) -> list[Event]:
         """Return nothing: no event waits for another."""
@@ -138,7 +138,9 @@ class CanonicalEncoder:
 
     def feed(self, event: Event) -> list[str]:
         """Return the line or frame of one event; a frame's id is the event's `seq`."""
-        return [sse(encode_event(event).decode(), number=str(event.seq) if event.seq else None)]
+        return [
+            frame_sse(encode_event(event).decode(), number=str(event.seq) if event.seq else None)
+        ]
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the object of one event; nothing is ever held back."""

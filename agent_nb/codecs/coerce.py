@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Event
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")
@@ -64,8 +64,8 @@ class Pieces:
 
     def feed(self, item: Any) -> list[Piece]:
         """Return the pieces of one item. Raises UsageError if its type is unknown."""
-        found = piece_of(item)
-        return self._text(found) if isinstance(found, bytes) else [found]
+        piece = piece_of(item)
+        return self._text(piece) if isinstance(piece, bytes) else [piece]
 
     def close(self) -> list[Piece]:
         """Return the text that is still held."""
@@ -141,17 +141,17 @@ def piece_of(item: Any) -> Piece:
         getattr(item, "event", None), str | None
     ):
         return _sse(item)
-    found = _object(item)
-    if not isinstance(found, Mapping):
+    obj = _object(item)
+    if not isinstance(obj, Mapping):
         hint = f"{adapter_of(type(item))} Known: {KNOWN}.".lstrip()
         raise UsageError(f"A {type(item).__name__} cannot be read as an event. {hint}")
-    return found
+    return obj
 
 
 def _plain_event(event: Event) -> Event:
     """Return an event whose texts and numbers are built-in ones."""
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    return msgspec.structs.replace(event, **plain(fields))
+    return msgspec.structs.replace(event, **plain_value(fields))
 
 
 def adapter_of(kind: type | None) -> str:
@@ -199,17 +199,17 @@ def _object(item: Any) -> Any:
         return None
 
 
-def _with_defaults(whole: Any, given: Any) -> Any:
-    """Return the `given` fields of a model, with the defaults of the `whole` that are not None.
+def _with_defaults(whole: Any, partial: Any) -> Any:
+    """Return the `partial` fields of a model, with the defaults of the `whole` that are not None.
 
     The type of an event is often such a default.
     """
-    if isinstance(whole, dict) and isinstance(given, dict):
+    if isinstance(whole, dict) and isinstance(partial, dict):
         return {
-            k: _with_defaults(v, given[k]) if k in given else v
+            k: _with_defaults(v, partial[k]) if k in partial else v
             for k, v in whole.items()
-            if k in given or v is not None
+            if k in partial or v is not None
         }
-    if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
-        return [_with_defaults(v, g) for v, g in zip(whole, given, strict=True)]
-    return given
+    if isinstance(whole, list) and isinstance(partial, list) and len(whole) == len(partial):
+        return [_with_defaults(v, g) for v, g in zip(whole, partial, strict=True)]
+    return partial

@@ -30,11 +30,11 @@ from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
 from .contract import Encoder
-from .detect import named
+from .detect import load_codec
 from .foreign_stream import ForeignStream
 from .framing import Framing
 from .losses import Losses
-from .sources import is_live, items
+from .sources import is_live, read_items
 
 Source = str | bytes | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[Any]
 
@@ -50,7 +50,7 @@ def decode(
     missing file or an unclear format, WireError with `strict`.
     """
     stream, numberer = ForeignStream(codec, strict=strict), Numberer()
-    numbered = map(numberer.feed, _events(stream, items(source)))
+    numbered = map(numberer.feed, _events(stream, read_items(source)))
     events = [event for event in numbered if event.type != "delta"]
     _finish(stream, losses)
     return events
@@ -65,7 +65,7 @@ def logs(
     """
     stream = ForeignStream(codec)
     runs: dict[str, list[Event]] = {}
-    for event in _settled(stream, _events(stream, items(source))):
+    for event in _settled(stream, _events(stream, read_items(source))):
         runs.setdefault(event.run, []).append(event)
     _finish(stream, losses)
     return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
@@ -93,7 +93,7 @@ def encode(
     format's own; `conversation`: the id of the session where the format has one. Raises UsageError
     on an unknown codec, WireError with `strict` when something has no place in the format.
     """
-    target, form = named(codec)
+    target, form = load_codec(codec)
     encoder = target.encoder(strict=strict, framing=framing, form=form, conversation=conversation)
     texts = [text for event in events for text in encoder.feed(event)]
     texts += encoder.close()
@@ -135,10 +135,10 @@ def convert(
     `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; what was
     written until then stays written.
     """
-    stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
+    stream, (target, form) = ForeignStream(from_, strict=strict), load_codec(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
-    events = _events(stream, _flushing(items(reader), writer), clock)
+    events = _events(stream, _flushing(read_items(reader), writer), clock)
     read = written = 0
     for event in _translated(stream, target.name, events):
         if event.type != "delta":
@@ -151,7 +151,7 @@ def convert(
     return Report(stream.known_codec.name, to, read, written, stream.losses, encoder.losses)
 
 
-def command(
+def convert_files(
     source: str,
     target: str,
     from_: str | None,
@@ -176,10 +176,10 @@ def command(
 
 
 def _events(
-    stream: ForeignStream, found: Iterable[Any], clock: Callable[[], float] | None = None
+    stream: ForeignStream, items: Iterable[Any], clock: Callable[[], float] | None = None
 ) -> Iterator[Event]:
     """Yield the events of a stream; with a `clock`, what waits comes out in time."""
-    for item in found:
+    for item in items:
         yield from stream.feed(item)
         if clock is not None:
             yield from stream.tick(clock())
@@ -203,9 +203,9 @@ def _translated(stream: ForeignStream, target: str, events: Iterator[Event]) -> 
     first = next(events, None)
     if first is None:
         return
-    found = chain([first], events)
+    all_events = chain([first], events)
     own = stream.known_codec.name == target
-    yield from map(numberer.feed, found if own else _settled(stream, found))
+    yield from map(numberer.feed, all_events if own else _settled(stream, all_events))
 
 
 def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
@@ -216,9 +216,9 @@ def _write(texts: list[str], encoder: Encoder, writer: IO[str]) -> int:
     return len(texts)
 
 
-def _flushing(found: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
+def _flushing(items: Iterator[Any], writer: IO[str]) -> Iterator[Any]:
     """Yield the items; flush what became of one before waiting for the next."""
-    for item in found:
+    for item in items:
         yield item
         writer.flush()
 

@@ -34,7 +34,7 @@ def share_of(value: Any) -> float | None:
     return float(value) if sound else None
 
 
-def parsed(text: Any) -> Any:
+def parse_json(text: Any) -> Any:
     """Return the JSON value of a text, or None."""
     if not isinstance(text, str):
         return None
@@ -51,7 +51,7 @@ def arguments_of(value: Any) -> tuple[dict[str, Any], str]:
     """
     if isinstance(value, dict):
         return value, "" if _is_sorted(value) else dumps(value)
-    return object_of(parsed(value)), value if isinstance(value, str) else ""
+    return object_of(parse_json(value)), value if isinstance(value, str) else ""
 
 
 def _is_sorted(value: Any) -> bool:

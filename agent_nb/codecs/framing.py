@@ -186,16 +186,16 @@ class _Array(_Core):
 _CORES: dict[str, Callable[[Losses], _Core]] = {"ndjson": _Lines, "sse": _Frames, "array": _Array}
 
 
-def frame(item: Item, framing: Framing) -> str:
+def frame_item(item: Item, framing: Framing) -> str:
     """Write one item: a JSON line without its newline, or an SSE frame with its blank line."""
     if item.event == RAW:
-        return sse(str(item.obj))
+        return frame_sse(str(item.obj))
     if framing == "ndjson":
         return dumps(item.obj)
-    return sse(dumps(item.obj), item.event, item.id)
+    return frame_sse(dumps(item.obj), item.event, item.id)
 
 
-def sse(data: str, event: str = "", number: str | None = None) -> str:
+def frame_sse(data: str, event: str = "", number: str | None = None) -> str:
     """Write one SSE frame. Raises ValueError if the event name or the id has a line break."""
     if _UNSAFE.search(event) or (number and _UNSAFE.search(number)):
         raise ValueError("an SSE event name or id cannot hold a line break")

@@ -33,14 +33,14 @@ class Losses:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
-        self._found: dict[str, Loss] = {}
+        self._losses: dict[str, Loss] = {}
 
     def add(
         self, what: str, reason: str, *, detail: bool = False, raw: str = "", position: int = 0
     ) -> None:
         """Count one loss. Raises WireError in strict mode unless it is a detail."""
-        before = self._found.get(what)
-        self._found[what] = Loss(what, reason, before.count + 1 if before else 1, detail)
+        before = self._losses.get(what)
+        self._losses[what] = Loss(what, reason, before.count + 1 if before else 1, detail)
         if self.strict and not detail:
             raise WireError(
                 f"{what}: {reason}. Leave strict mode to go on without it.",
@@ -51,13 +51,13 @@ class Losses:
     def update(self, other: Losses) -> None:
         """Add what another stream lost."""
         for loss in other:
-            before = self._found.get(loss.what)
-            self._found[loss.what] = msgspec.structs.replace(
+            before = self._losses.get(loss.what)
+            self._losses[loss.what] = msgspec.structs.replace(
                 loss, count=loss.count + (before.count if before else 0)
             )
 
     def __iter__(self) -> Iterator[Loss]:
-        return iter(self._found.values())
+        return iter(self._losses.values())
 
     def __bool__(self) -> bool:
         return any(not loss.detail for loss in self)

@@ -22,17 +22,17 @@ Shift = Callable[[Any, int, int], Any]
 _encode = msgspec.json.Encoder().encode
 
 
-def same(a: Any, b: Any) -> bool:
+def is_same_json(a: Any, b: Any) -> bool:
     """Return whether two JSON values are written alike."""
     if type(a) is not type(b) or a != b:
         return False
     return not isinstance(a, dict | list) or _encode(a) == _encode(b)
 
 
-def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
+def note_difference(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
     """Return the note that, with `drawn`, restores `obj`; {} if they are equal."""
     note: dict[str, Any] = {}
-    fields = {k: v for k, v in obj.items() if k not in drawn or not same(v, drawn[k])}
+    fields = {k: v for k, v in obj.items() if k not in drawn or not is_same_json(v, drawn[k])}
     absent = [k for k in drawn if k not in obj]
     if fields:
         note["fields"] = fields
@@ -41,7 +41,7 @@ def diff(obj: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
     return note
 
 
-def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
+def restore_object(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object whose difference from `drawn` is `note`. Malformed notes are ignored."""
     obj = dict(drawn)
     absent, fields = note.get("absent"), note.get("fields")
@@ -50,7 +50,7 @@ def restore(drawn: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]
     return {**obj, **fields} if isinstance(fields, dict) else obj
 
 
-def shifted(
+def shift_note(
     note: Mapping[str, Any], shifts: Mapping[str, Shift], lines: int, ms: int
 ) -> dict[str, Any]:
     """Return the note expected `lines` lines and `ms` milliseconds after a line with `note`.
@@ -75,15 +75,15 @@ def line_notes(
     The first note counts on until `note["lines"]` has one for a line, which then counts on. `gaps`
     are the milliseconds before each line.
     """
-    given = note.get("lines")
-    own = given if isinstance(given, dict) else {}
+    listed = note.get("lines")
+    own = listed if isinstance(listed, dict) else {}
     base, lines, ms = note, 0, 0
     for number, gap in enumerate(gaps):
         lines, ms = lines + 1, ms + gap
         mark = own.get(str(number))
         if not number or isinstance(mark, dict):
             base, lines, ms = mark if isinstance(mark, dict) else note, 0, 0
-        yield shifted(base, shifts, lines, ms)
+        yield shift_note(base, shifts, lines, ms)
 
 
 def count_on(value: Any, lines: int, _ms: int) -> Any:

@@ -82,7 +82,7 @@ def is_derived(event: Event, codec: str) -> bool:
     return note is not None and bool(note.get("derived"))
 
 
-def foreign(event: Event, codec: str) -> bool:
+def has_foreign_fields(event: Event, codec: str) -> bool:
     """Return whether an event has fields, unknown or of another format, that `codec` drops."""
     notes = [
         (key, value) for key, value in (event.extra or {}).items() if key not in (codec, PRINTED)

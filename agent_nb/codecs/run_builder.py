@@ -16,7 +16,7 @@ import msgspec
 from ..events import Call, Event, Extension, Respond, Result, Think
 from .call_matching import Match
 from .foreign_values import text_of
-from .passthrough import diff
+from .passthrough import note_difference
 
 E = TypeVar("E", bound=Event)
 H = TypeVar("H")
@@ -27,17 +27,17 @@ _MODEL = (Think, Respond, Call)
 class RunBuilder:
     """One run being read.
 
-    `draw` returns the line of an event, `place` the envelope fields of a line (ts, path, span).
+    `draw` returns the line of an event, `envelope` the envelope fields of a line (ts, path, span).
     """
 
     def __init__(
         self,
         codec: str,
         draw: Callable[[Any], Obj],
-        place: Callable[[Obj], Obj] = lambda _: {},
+        envelope: Callable[[Obj], Obj] = lambda _: {},
     ) -> None:
         self.codec = codec
-        self.place = place
+        self.envelope = envelope
         self.run = ""
         self.turn = 0
         self.start = 0.0  # the first known time
@@ -68,10 +68,10 @@ class RunBuilder:
         **fields: Any,
     ) -> E:
         """Return the event of a line; its note also holds what its fields do not say of `obj`."""
-        event = self.make(cls, **{**self.place(obj), **fields})
+        event = self.make(cls, **{**self.envelope(obj), **fields})
         drawn = (draw or self._draw)(event)
         return msgspec.structs.replace(
-            event, extra={self.codec: {**(note or {}), **diff(obj, drawn)}}
+            event, extra={self.codec: {**(note or {}), **note_difference(obj, drawn)}}
         )
 
     def derived(self, cls: type[E], **fields: Any) -> E:
@@ -87,11 +87,11 @@ class RunBuilder:
         payload = {k: v for k, v in obj.items() if k != "type"}
         return [self.extension(obj, text_of(obj, "type"), payload)]
 
-    def implicit_call(self, match: Match, given: str, **fields: Any) -> list[Event]:
-        """Return the call that a line implies, if it was not seen; `given`: its id on the wire."""
+    def implicit_call(self, match: Match, wire_id: str, **fields: Any) -> list[Event]:
+        """Return the call that a line implies, if it was not seen; `wire_id` is its own id."""
         if not match.implicit:
             return []
-        return [self.derived(Call, call_id=match.call_id, synthetic=not given, **fields)]
+        return [self.derived(Call, call_id=match.call_id, synthetic=not wire_id, **fields)]
 
     def see_time(self, ts: float) -> None:
         """Note a time (epoch seconds, 0 for none)."""

@@ -4,7 +4,7 @@ Rules
 - The functions that classify a source are pure: they open and read nothing.
 - A source's name contains no folder, no password and no query.
 - Files and bytes may be gzipped.
-- `items` reads at once what does not wait for the network; the rest is read by `watch`.
+- `read_items` reads at once what does not wait for the network; the rest is read by `watch`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def name_of(source: Any) -> str:
     return {"text": "a text", "file": "a file"}.get(kind, "a stream")
 
 
-def items(source: Any) -> Iterator[Any]:
+def read_items(source: Any) -> Iterator[Any]:
     """Yield the items of a source: chunks of a file, the items of an iterable.
 
     Raises UsageError if it is a missing file, or can only be read asynchronously.
@@ -103,7 +103,7 @@ def items(source: Any) -> Iterator[Any]:
     elif kind == "path":
         yield from read_unzipped(_file(Path(source).expanduser()))
     elif kind == "file":
-        yield from read_unzipped(read(source))
+        yield from read_unzipped(read_chunks(source))
     elif kind == "items":
         yield from source
     else:
@@ -116,14 +116,14 @@ def items(source: Any) -> Iterator[Any]:
 def _file(path: Path) -> Iterator[Any]:
     try:
         with path.open("rb") as file:
-            yield from read(file)
+            yield from read_chunks(file)
     except OSError as fault:
         raise UsageError(
             f"{path}: {fault.strerror or fault}. A text to decode begins with {{ or data:."
         ) from fault
 
 
-def read(file: Any) -> Iterator[Any]:
+def read_chunks(file: Any) -> Iterator[Any]:
     """Yield the chunks of an open file as soon as they are there, so that a pipe is read live."""
     read = getattr(file, "read1", None) or file.read
     while chunk := read(CHUNK):

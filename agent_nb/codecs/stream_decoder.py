@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import Event
-from ..wire.json_text import dumps, nearest
+from ..wire.json_text import dumps, nearest_json
 from .contract import Reader
 from .framing import Item, Unframer
 from .losses import Losses
@@ -33,7 +33,7 @@ class StreamDecoder:
 
     def read(self, obj: Any) -> list[Event]:
         """See Decoder."""
-        return self._read(handed(obj, self.losses))
+        return self._read(accept_object(obj, self.losses))
 
     def tick(self, now: float) -> list[Event]:
         """See Decoder."""
@@ -61,15 +61,15 @@ class StreamDecoder:
     def _count_frame(self, item: Item) -> None:
         """Count a frame's name and id as lost; a name that the object repeats is a detail."""
         if item.event not in ("", "message"):
-            said = item.event in (item.obj.get("type"), item.obj.get("kind"))
-            self.losses.add("frame name", _FRAME_NAME, detail=said)
+            is_named = item.event in (item.obj.get("type"), item.obj.get("kind"))
+            self.losses.add("frame name", _FRAME_NAME, detail=is_named)
         if item.id is not None:
             self.losses.add("frame id", _FRAME_ID, detail=True)
 
 
-def handed(obj: Any, losses: Losses) -> list[Item]:
+def accept_object(obj: Any, losses: Losses) -> list[Item]:
     """Return an object that a program passed as an item; count what of it is not JSON."""
-    value, changed = nearest(obj)
+    value, changed = nearest_json(obj)
     if changed and value is None:
         losses.add("malformed line", TOO_DEEP)
         return []

@@ -10,9 +10,9 @@ import msgspec
 from ..events import TYPES, Delta, Event, Extension, Node, Unknown
 from ..events.text import Texts
 from .contract import Writer
-from .framing import Framing, Item, frame
+from .framing import Framing, Item, frame_item
 from .losses import Losses
-from .provenance import foreign, is_derived, note_of
+from .provenance import has_foreign_fields, is_derived, note_of
 from .stream_decoder import TOO_DEEP
 
 #: Fields that every reader makes anew; their loss is a detail.
@@ -54,11 +54,11 @@ class StreamEncoder:
 
     def feed(self, event: Event) -> list[str]:
         """See Encoder."""
-        return [frame(item, self.framing) for item in self.items(event)]
+        return [frame_item(item, self.framing) for item in self.items(event)]
 
     def close(self) -> list[str]:
         """See Encoder."""
-        return [frame(item, self.framing) for item in self.items(None)]
+        return [frame_item(item, self.framing) for item in self.items(None)]
 
     def items(self, event: Event | None) -> list[Item]:
         """See Encoder."""
@@ -94,7 +94,7 @@ class StreamEncoder:
                 self.losses.add(f"envelope.{field}", _NO_ENVELOPE, detail=True)
         if anew and not can.replies:
             self.losses.add(f"{kind}.reply", _NO_REPLY)
-        if event.extra and foreign(event, can.name):
+        if event.extra and has_foreign_fields(event, can.name):
             self.losses.add("extra", _FOREIGN)
 
 

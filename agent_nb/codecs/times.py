@@ -13,7 +13,7 @@ from typing import Any
 _LATEST = 253402300799.0  # the last second of the year 9999
 
 
-def epoch(value: Any) -> float:
+def read_epoch(value: Any) -> float:
     """Return an ISO 8601 text or epoch milliseconds as epoch seconds."""
     if isinstance(value, str):
         try:
@@ -30,7 +30,7 @@ def _sound(seconds: float) -> float:
     return round(seconds, 3) if math.isfinite(seconds) and 0 <= seconds <= _LATEST else 0.0
 
 
-def iso(seconds: float) -> str:
+def format_iso(seconds: float) -> str:
     """Return epoch seconds as `2026-01-31T12:00:00.000Z`, clamped to the valid range."""
     seconds = min(max(seconds, 0.0), _LATEST) if math.isfinite(seconds) else 0.0
     return (
@@ -41,11 +41,15 @@ def iso(seconds: float) -> str:
 
 
 def later_iso(value: Any, _lines: int, ms: int) -> Any:
-    """Shift an ISO time by `ms` milliseconds; a text that `iso` does not write stays as it is."""
-    at = epoch(value)
-    return iso(at + ms / 1000) if at and isinstance(value, str) and iso(at) == value else value
+    """Shift an ISO time by `ms` milliseconds; other texts than `format_iso` writes stay."""
+    at = read_epoch(value)
+    return (
+        format_iso(at + ms / 1000)
+        if at and isinstance(value, str) and format_iso(at) == value
+        else value
+    )
 
 
-def later(value: Any, lines: int, ms: int) -> Any:
+def shift_time(value: Any, lines: int, ms: int) -> Any:
     """Shift epoch milliseconds or an ISO time."""
     return value + ms if type(value) is int else later_iso(value, lines, ms)

@@ -20,10 +20,15 @@ PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "tot
 
 def counts_of(usage: Mapping[str, Any], names: Mapping[str, str]) -> Counts:
     """Return the counts in `usage`; `names` maps our fields, and `total`, to its own."""
-    found = {field: _count(usage.get(name)) for field, name in names.items()}
-    total, given, cached = found.pop("total", 0), found.pop("input", 0), found.get("cached", 0)
+    counts = {field: _count(usage.get(name)) for field, name in names.items()}
+    total, total_input, cached = (
+        counts.pop("total", 0),
+        counts.pop("input", 0),
+        counts.get("cached", 0),
+    )
     return Counts(
-        input=whole_input(given, cached, output=found.get("output", 0), total=total), **found
+        input=whole_input(total_input, cached, output=counts.get("output", 0), total=total),
+        **counts,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..events import Call, Delta, Event, Respond, Think, User
 from ..events.chunks import decode_chunks
 from ..wire.json_text import dumps
-from .passthrough import Shift, line_notes, restore
+from .passthrough import Shift, line_notes, restore_object
 
 Block = Think | Respond | Call
 
@@ -29,7 +29,7 @@ def text_of_block(event: Block) -> str:
     return event.raw_args if isinstance(event, Call) else event.content
 
 
-def pieces(event: Block) -> list[tuple[str, int]]:
+def split_block(event: Block) -> list[tuple[str, int]]:
     """Return (text, milliseconds before it) for each delta of a block, or for the whole text."""
     text, at, out = text_of_block(event), 0, []
     try:
@@ -48,7 +48,7 @@ def noted_pieces(
     event: Block, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (text, note of its line) for each delta of an imported block."""
-    parts = pieces(event)
+    parts = split_block(event)
     return zip(
         (text for text, _ in parts),
         line_notes(note, shifts, (gap for _, gap in parts)),
@@ -72,7 +72,11 @@ def imported_line(
 ) -> list[dict[str, Any]]:
     """Write an imported event as its line came; nothing if it had none."""
     drawn = draw.get(type(event))
-    return [restore(drawn(event), note)] if drawn is not None and not note.get("derived") else []
+    return (
+        [restore_object(drawn(event), note)]
+        if drawn is not None and not note.get("derived")
+        else []
+    )
 
 
 def restore_block(
@@ -88,7 +92,7 @@ def restore_block(
     """
     if live.take(event):
         return []
-    return [restore(draw(text), n) for text, n in noted_pieces(event, note, shifts)]
+    return [restore_object(draw(text), n) for text, n in noted_pieces(event, note, shifts)]
 
 
 class Live:

@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from ..models.parts import Close, Part, Text, Thought
-from ..wire.scanner import Markers, hold
+from ..wire.scanner import Markers, find_marker_start
 from ..wire.tags import TagReader
 from .base import Parser
 from .fences import Fences
@@ -252,7 +252,7 @@ class MarkerParser:
             self._pos = end + len(self._closing)
             self._end_thought()
             return
-        self._pos = len(buf) if self._final else hold(buf, pos, self._closing)
+        self._pos = len(buf) if self._final else find_marker_start(buf, pos, self._closing)
         self._say(buf[pos : self._pos])
         if self._final:
             self._shut(incomplete=True)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from . import grammar, render
 from .base import Parser
 from .markers import ThoughtTags
@@ -95,7 +95,7 @@ class Section(TextDialect):
 
 
 def _disarmed(text: str) -> str:
-    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", encodable(text)))
+    return _FORGED.sub(r"[\\", _MARKER.sub(r"§\\", replace_surrogates(text)))
 
 
 def _line(result: ResultBlock) -> str:

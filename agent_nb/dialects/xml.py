@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from . import grammar, render
 from .base import Parser
 from .markers import ThoughtTags
@@ -67,10 +67,10 @@ class Xml(TextDialect):
         """Write a step: `<think>`, the text, then the batch."""
         pieces = []
         if thoughts:
-            inside = encodable(thoughts).replace("</think>", r"<\/think>")
+            inside = replace_surrogates(thoughts).replace("</think>", r"<\/think>")
             pieces.append(f"<think>{inside}</think>")
         if text:
-            pieces.append(encodable(text))
+            pieces.append(replace_surrogates(text))
         if calls:
             pieces.append(
                 f"<execute>\n{render.json_text([render.call_value(c) for c in calls])}\n</execute>"

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 
 from ..models.parts import Call, End, Execute, Fault
-from ..wire.scanner import hold
+from ..wire.scanner import find_marker_start
 from .call_assembly import cut_calls
 from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
@@ -133,7 +133,13 @@ class XmlParser(MarkerParser):
         buf = self._buf
         last = self._start - self._size + PROSE + len(self._closing) if self._prose else len(buf)
         end = buf.find(self._closing, self._pos, last)
-        stop = end if end >= 0 else len(buf) if self._final else hold(buf, self._pos, self._closing)
+        stop = (
+            end
+            if end >= 0
+            else len(buf)
+            if self._final
+            else find_marker_start(buf, self._pos, self._closing)
+        )
         if self._prose and (self._length(stop) > PROSE or (end < 0 and self._final)):
             self._not_meant()
         elif end >= 0:

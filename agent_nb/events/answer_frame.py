@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .field_order import arranged, ordered
+from .field_order import order_fields, order_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,10 @@ def answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a plain JSON value as a frame; `order`: of its fields (`field_order`)."""
     import pandas as pd
 
-    document = arranged(document, order)
+    document = order_fields(document, order)
     rows = document if isinstance(document, list) else [document]
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return pd.DataFrame(rows, columns=ordered(dict.fromkeys(k for r in rows for k in r), order))
+        return pd.DataFrame(
+            rows, columns=order_names(dict.fromkeys(k for r in rows for k in r), order)
+        )
     return pd.DataFrame({COLUMN: rows})

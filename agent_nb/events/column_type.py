@@ -37,6 +37,6 @@ class Column(msgspec.Struct, frozen=True):
     doc: str = ""
 
 
-def whole(text: str) -> str:
+def replace_half_characters(text: str) -> str:
     """Return a text without halves of characters, which a record may hold and a column cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

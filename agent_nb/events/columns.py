@@ -32,7 +32,7 @@ from .column_type import Column, Table
 from .event_columns import EVENT_COLUMNS, PLACES
 from .rows import CallRow, RunRow, TurnRow
 
-__all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose"]
+__all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose_columns"]
 
 
 def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, ...]:
@@ -151,7 +151,7 @@ PRESETS: dict[str, tuple[Column, ...]] = {
 }  # fmt: skip
 
 
-def choose(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
+def choose_columns(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
     """Return the columns for None (EVENTS), a preset's name, or a list of names and Columns.
 
     Raises UsageError for an unknown name, and for columns of different tables in one list.

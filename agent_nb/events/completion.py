@@ -5,7 +5,7 @@ on. A record is valid only if each call has a result and each run an end.
 
 Rules
 - `seq` counts from 1 in each run; events that have a number keep it. Deltas have none.
-- A run of our own (`missing`, `closed`) ends as interrupted: a result for each open call,
+- A run of our own (`complete_log`) ends as interrupted: a result for each open call,
   `interrupt`, `end`.
 - A run read from another format (`Settler`) ends as its last events suggest. An error or an
   interrupt counts most, then a question that waits for its answer (`awaiting`): nothing went on
@@ -50,13 +50,13 @@ _CUT = "The stream ended before its result came."
 # Runs of our own.
 
 
-def closed(log: Sequence[Event], detail: str = LOST) -> list[Event]:
-    """Return the events of a run and those that it lacks; see `missing`."""
-    found = list(log)
-    return [*found, *missing(found, detail)]
+def complete_log(log: Sequence[Event], detail: str = LOST) -> list[Event]:
+    """Return the events of a run and those that it lacks; see `list_missing_events`."""
+    events = list(log)
+    return [*events, *list_missing_events(events, detail)]
 
 
-def missing(log: Sequence[Event], detail: str = LOST) -> list[Event]:
+def list_missing_events(log: Sequence[Event], detail: str = LOST) -> list[Event]:
     """Return what a run lacks to a valid end: a result for each open call, `interrupt` and `end`.
 
     `detail` says why it did not end itself; any other than LOST counts as the user's wish. A run
@@ -64,14 +64,14 @@ def missing(log: Sequence[Event], detail: str = LOST) -> list[Event]:
     """
     if not len(log) or (isinstance(log[-1], End) and not log[-1].span):
         return []
-    place: dict[str, Any] = {"ts": log[-1].ts, "run": log[0].run}
+    position: dict[str, Any] = {"ts": log[-1].ts, "run": log[0].run}
     answered = {e.call_id for e in log if isinstance(e, Result)}
     calls = [e for e in log if isinstance(e, Call) and e.call_id not in answered]
     reason = "lost" if detail == LOST else "user"
     added = [
-        *(_cancelled(call, _UNFINISHED, **place) for call in calls),
-        Interrupt(reason="user", detail=detail, turn=log[-1].turn, **place),
-        End(status="interrupted", finish_reason=reason, **place),
+        *(_cancelled(call, _UNFINISHED, **position) for call in calls),
+        Interrupt(reason="user", detail=detail, turn=log[-1].turn, **position),
+        End(status="interrupted", finish_reason=reason, **position),
     ]
     return [msgspec.structs.replace(e, seq=n) for n, e in enumerate(added, len(log) + 1)]
 
@@ -151,18 +151,18 @@ class Settler:
         status = run.stopped or ("awaiting" if waits else None)
         status = status or ("ok" if self._may_lack_end and run.whole else "interrupted")
         status = "interrupted" if broken else status
-        place: dict[str, Any] = {
+        position: dict[str, Any] = {
             "run": last.run,
             "ts": last.ts,
             "turn": last.turn,
             "origin": "imported",
             "extra": self._note,
         }
-        said: list[Event] = []
+        reasons: list[Event] = []
         if why is not None and status == "interrupted":
             known = not broken and isinstance(last, Interrupt)
-            said = [] if known else [msgspec.structs.replace(why, **place)]
-        return [*self._results(run), *said, End(status=status, **place)]
+            reasons = [] if known else [msgspec.structs.replace(why, **position)]
+        return [*self._results(run), *reasons, End(status=status, **position)]
 
     def _results(self, run: _Run) -> list[Event]:
         out: list[Event] = [
@@ -196,8 +196,8 @@ class _Run:
     @property
     def whole(self) -> bool:
         """Whether nothing shows that more was to come."""
-        said = isinstance(self.word, Respond) and not self.word.incomplete
-        return said and not (self.calls or self._nodes or self._numbered)
+        answered = isinstance(self.word, Respond) and not self.word.incomplete
+        return answered and not (self.calls or self._nodes or self._numbered)
 
     def see(self, event: Event) -> None:
         """Note a call, a result, an answer, or a possible reason for the end."""

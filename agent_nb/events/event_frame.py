@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from .column_type import whole
+from .column_type import replace_half_characters
 from .columns import PRESETS
 
 
@@ -43,7 +43,9 @@ def text_array(values: Any) -> Any:
     try:
         return pd.array(values, dtype=TEXT)
     except UnicodeEncodeError:
-        return pd.array([whole(v) if isinstance(v, str) else v for v in values], dtype=TEXT)
+        return pd.array(
+            [replace_half_characters(v) if isinstance(v, str) else v for v in values], dtype=TEXT
+        )
 
 
 KINDS = {c.name: c.kind for listed in PRESETS.values() for c in listed}
@@ -142,8 +144,8 @@ class EventFrame(pd.DataFrame):
             return []
         numeric, time = pd.api.types.is_numeric_dtype, pd.api.types.is_timedelta64_dtype
         return [
-            place
-            for place, dtype in enumerate(self.dtypes, 1)
+            number
+            for number, dtype in enumerate(self.dtypes, 1)
             if not numeric(dtype) and not time(dtype)
         ]
 
@@ -157,15 +159,17 @@ class EventFrame(pd.DataFrame):
 
     def _formatters(self) -> dict[Any, Any]:
         """Return formatters for columns that pandas prints at length: whole numbers and times."""
-        found: dict[Any, Any] = {}
+        formatters: dict[Any, Any] = {}
         for name in self.columns:
             if isinstance(self[name].dtype, pd.DatetimeTZDtype):
-                found[name] = lambda time: "" if pd.isna(time) else time.isoformat(" ", "seconds")
+                formatters[name] = lambda time: (
+                    "" if pd.isna(time) else time.isoformat(" ", "seconds")
+                )
             elif pd.api.types.is_timedelta64_dtype(self[name].dtype):
-                found[name] = lambda time: "" if pd.isna(time) else str(time)
+                formatters[name] = lambda time: "" if pd.isna(time) else str(time)
             elif _whole(name, self[name]):
-                found[name] = lambda number: "" if pd.isna(number) else f"{number:.0f}"
-        return found
+                formatters[name] = lambda number: "" if pd.isna(number) else f"{number:.0f}"
+        return formatters
 
 
 def as_json(value: Any) -> Any:

@@ -35,18 +35,18 @@ def fields_of(schema: Any) -> list[str]:
     return _distinct(_names(schema, _DEEPEST))
 
 
-def ordered(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
+def order_names(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
     """Return names in the order of their type."""
-    place = {name: number for number, name in enumerate(order)}
-    return sorted(names, key=lambda name: place.get(name, len(place)))
+    number_of = {name: number for number, name in enumerate(order)}
+    return sorted(names, key=lambda name: number_of.get(name, len(number_of)))
 
 
-def arranged(value: Any, order: tuple[str, ...], depth: int = _DEEPEST) -> Any:
+def order_fields(value: Any, order: tuple[str, ...], depth: int = _DEEPEST) -> Any:
     """Return a JSON value with the fields of its objects, `depth` levels deep, in order."""
     if isinstance(value, list) and depth:
-        return [arranged(item, order, depth - 1) for item in value]
+        return [order_fields(item, order, depth - 1) for item in value]
     if isinstance(value, Mapping) and depth:
-        return {k: arranged(value[k], order, depth - 1) for k in ordered(value, order)}
+        return {k: order_fields(value[k], order, depth - 1) for k in order_names(value, order)}
     return value
 
 

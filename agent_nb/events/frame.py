@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .column_type import Column, Getter, whole
-from .columns import CALLS, EVENTS, RUNS, TURNS, choose
+from .column_type import Column, Getter, replace_half_characters
+from .columns import CALLS, EVENTS, RUNS, TURNS, choose_columns
 from .event_frame import TEXT, EventFrame, as_json, text_array
 from .rows import NOWHERE, Places, call_rows, run_rows, turn_rows
 from .types import Event, Unknown
@@ -52,13 +52,13 @@ def to_frame(
 ) -> EventFrame:
     """Return a typed frame of the events of one run or many.
 
-    `columns`: see `columns.choose`. `places` maps a run id to the cell and notebook in which the
-    run was recorded. Raises UsageError for unknown columns.
+    `columns`: see `columns.choose_columns`. `places` maps a run id to the cell and notebook in
+    which the run was recorded. Raises UsageError for unknown columns.
     """
-    chosen = choose(columns)
-    found = events if isinstance(events, list) else list(events)
+    chosen = choose_columns(columns)
+    listed = events if isinstance(events, list) else list(events)
     table = chosen[0].table if chosen else "events"
-    build = _Build(_ROWS[table](found, places or {}), places or {})
+    build = _Build(_ROWS[table](listed, places or {}), places or {})
     return EventFrame({c.name: build.column(c) for c in chosen}, copy=False)
 
 
@@ -136,11 +136,11 @@ class _Build:
 
     def categories(self, codes: Any, values: Iterable[Any]) -> Any:
         """Return a categorical of `values`; empty texts are missing."""
-        names = ["" if v is None else whole(str(v)) for v in values]
-        kept = list(dict.fromkeys(n for n in names if n))
-        place = {name: i for i, name in enumerate(kept)}
-        lookup = np.array([*(place.get(n, -1) for n in names), -1], np.int32)
-        return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(kept, dtype=TEXT))
+        names = ["" if v is None else replace_half_characters(str(v)) for v in values]
+        categories = list(dict.fromkeys(n for n in names if n))
+        code_of = {name: i for i, name in enumerate(categories)}
+        lookup = np.array([*(code_of.get(n, -1) for n in names), -1], np.int32)
+        return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 
 
 def _values(getter: Getter, rows: list[Any]) -> list[Any]:

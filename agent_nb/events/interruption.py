@@ -8,5 +8,7 @@ _OLDER = "limit reached: "
 
 def limit_in(detail: str) -> str:
     """Return the limit named in the detail of an interrupt ("30 turns"), or ""."""
-    said = next((detail.removeprefix(head) for head in (AT, _OLDER) if detail.startswith(head)), "")
-    return said.partition(" (")[0].replace(" model turns", " turns")
+    limit = next(
+        (detail.removeprefix(head) for head in (AT, _OLDER) if detail.startswith(head)), ""
+    )
+    return limit.partition(" (")[0].replace(" model turns", " turns")

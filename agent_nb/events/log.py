@@ -191,11 +191,11 @@ class EventLog(Sequence[Event]):
     @classmethod
     def of_events(cls, events: Iterable[Event]) -> EventLog:
         """Return a log of recorded events. Events without `seq` are numbered; gaps are closed."""
-        given = list(events)
-        log = cls(given[0].run if given else "")
+        listed = list(events)
+        log = cls(listed[0].run if listed else "")
         log._events = [
             event if event.seq == seq else msgspec.structs.replace(event, seq=seq)
-            for seq, event in enumerate(given, 1)
+            for seq, event in enumerate(listed, 1)
         ]
         return log
 

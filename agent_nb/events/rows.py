@@ -40,8 +40,8 @@ class _Models:
         if isinstance(event, e.RunStart):
             self._known[event.run, event.span] = event.model
         elif isinstance(event, e.State) and event.kind == "model":
-            said = event.payload if isinstance(event.payload, dict) else {}
-            self._known[event.run, event.span] = str(said.get("model") or "")
+            payload = event.payload if isinstance(event.payload, dict) else {}
+            self._known[event.run, event.span] = str(payload.get("model") or "")
 
     def of(self, event: e.Event) -> str:
         """Return the model of an event, or ""."""
@@ -54,10 +54,10 @@ class CallRow:
     `seconds` counts from the run's start; `waited` and `duration` are in seconds.
     """
 
-    def __init__(self, call: e.Call, place: Place, began: float, model: str = "") -> None:
+    def __init__(self, call: e.Call, origin: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.seq, self.ts = (
             call.run,
-            place,
+            origin,
             call.turn,
             call.seq,
             call.ts,
@@ -118,10 +118,10 @@ class TurnRow:
     `seconds` counts from the run's start.
     """
 
-    def __init__(self, event: e.Event, place: Place, began: float, model: str = "") -> None:
+    def __init__(self, event: e.Event, origin: Place, began: float, model: str = "") -> None:
         self.run, (self.cell, self.notebook), self.turn, self.ts, self.duration = (
             event.run,
-            place,
+            origin,
             event.turn,
             event.ts,
             0.0,
@@ -129,7 +129,7 @@ class TurnRow:
         self.seconds, self.model = since(began, event.ts), model
         self.requests = self.calls = self.failed = 0
         self.thought = ""
-        self.said = Answer()
+        self.reply = Answer()
         self.tokens_in: int | None = None
         self.tokens_out: int | None = None
         self.tokens_cached: int | None = None
@@ -142,12 +142,12 @@ class TurnRow:
     @property
     def text(self) -> str:
         """The text of the turn, as written."""
-        return self.said.text
+        return self.reply.text
 
     def add(self, event: e.Event) -> None:
         """Add an event of the turn."""
         self.duration = max(self.duration, event.ts - self.ts)
-        self.said.add(event)
+        self.reply.add(event)
         if handler := _TURN.get(type(event)):
             handler(self, event)  # type: ignore[operator]  # the table pairs each type with its handler
 
@@ -191,10 +191,10 @@ _TURN = {
 class RunRow:
     """One run; `answer` equals `Run.answer`."""
 
-    def __init__(self, event: e.Event, place: Place) -> None:
+    def __init__(self, event: e.Event, origin: Place) -> None:
         self.run, (self.cell, self.notebook), self.ts, self.duration = (
             event.run,
-            place,
+            origin,
             event.ts,
             0.0,
         )
@@ -205,16 +205,16 @@ class RunRow:
         self.cost: float | None = None
         self.tools: list[str] = []
         self.settings: dict[str, Any] | None = None
-        self.said = Answer()
+        self.reply = Answer()
 
     @property
     def answer(self) -> str:
         """The answer so far."""
-        return self.said.text.strip()
+        return self.reply.text.strip()
 
     def add(self, event: e.Event) -> None:
         """Add an event of the run."""
-        self.said.add(event)
+        self.reply.add(event)
         self.events += 1
         self.turns = max(self.turns, event.turn)
         self.duration = max(self.duration, event.ts - self.ts)

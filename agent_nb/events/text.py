@@ -91,7 +91,7 @@ class Texts:
         if _apart(event):
             return "begin"
         again = event.turn == self._turn
-        how = repeats(event)
+        how = read_repetition(event)
         if how:
             return "begin" if not again or (how == "instead" and self._parted) else how
         message = message_of(event)
@@ -110,9 +110,9 @@ class Answer:
         self._span = span
         self._texts = Texts()
         self._turn = -1
-        self._said: list[list[str]] = []  # the blocks of each text of the turn
+        self._blocks: list[list[str]] = []  # the blocks of each text of the turn
         self._before = ""  # the answer of the turns before
-        self._told = ""
+        self._reply = ""
 
     def add(self, event: Event) -> None:
         """Add the next event of the run."""
@@ -121,29 +121,33 @@ class Answer:
             or (event.parent if isinstance(event, Node) else event.span) != self._span
         ):
             return
-        self._told = reply_of(event) or self._told
+        self._reply = reply_of(event) or self._reply
         step = self._texts.add(event)
         if isinstance(event, Respond):
             self._take(event, step)
 
     def _take(self, event: Respond, step: Step) -> None:
         if event.turn != self._turn:
-            self._before, self._said, self._turn = self._turn_text() or self._before, [], event.turn
-        if repeats(event) == "instead" or typed(event):
-            self._said = [[event.content]]
-        elif step == "go_on" and self._said:
-            self._said[-1].append(event.content)
+            self._before, self._blocks, self._turn = (
+                self._turn_text() or self._before,
+                [],
+                event.turn,
+            )
+        if read_repetition(event) == "instead" or read_answer_type(event):
+            self._blocks = [[event.content]]
+        elif step == "go_on" and self._blocks:
+            self._blocks[-1].append(event.content)
         else:
-            self._said.append([event.content])
+            self._blocks.append([event.content])
         self.last = event.content
 
     @property
     def text(self) -> str:
         """The answer so far; "" if there is none."""
-        return self._told or self._turn_text() or self._before
+        return self._reply or self._turn_text() or self._before
 
     def _turn_text(self) -> str:
-        texts = [text for blocks in self._said if (text := "".join(blocks)).strip()]
+        texts = [text for blocks in self._blocks if (text := "".join(blocks)).strip()]
         return texts[0] if len(texts) == 1 else "\n\n".join(t.strip() for t in texts)
 
 
@@ -155,10 +159,10 @@ def answer_text(events: Iterable[Event]) -> str:
     return answer.text.strip()
 
 
-def typed(event: Event) -> str:
+def read_answer_type(event: Event) -> str:
     """Return the name of the type of which a block of text is canonical JSON, "" for any other."""
-    found = event.extra.get(TYPED) if isinstance(event, Respond) and event.extra else ""
-    return found if isinstance(found, str) else ""
+    name = event.extra.get(TYPED) if isinstance(event, Respond) and event.extra else ""
+    return name if isinstance(name, str) else ""
 
 
 def _apart(event: Event) -> bool:
@@ -177,7 +181,7 @@ def parts(event: Event) -> bool:
     return isinstance(event, _PARTING) or (isinstance(event, Extension) and event.name == RESEND)
 
 
-def repeats(event: Event) -> Literal["", "go_on", "instead"]:
+def read_repetition(event: Event) -> Literal["", "go_on", "instead"]:
     """Return how a block from a foreign protocol's reply repeats the text before it.
 
     "go_on": it is the rest of that text, "instead": all of it, "": neither.
@@ -193,13 +197,13 @@ def reply_of(event: Event) -> str:
     """Return the answer in the end event of an imported run, or ""."""
     if not isinstance(event, End):
         return ""
-    found = (
+    replies = (
         fields[key]
         for fields in _fields(event)
         for key in _REPLIES
         if isinstance(fields.get(key), str)
     )
-    return next((text for text in found if text.strip()), "")
+    return next((text for text in replies if text.strip()), "")
 
 
 def message_of(event: Event) -> str:

@@ -64,13 +64,13 @@ def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a Progress from a progress event of seed 003."""
     data = event.get("data")
-    found = meaning(data)
-    said = {"message": found.message} if found.message else {}
-    if found.text or isinstance(data, str):
-        return {"text": found.text, **said}
-    if found.fraction is not None and isinstance(data, Mapping) and "percent" in data:
-        return {"fraction": found.fraction, **said}
-    return said if said and not found.rest else {"data": data}
+    progress = meaning(data)
+    message = {"message": progress.message} if progress.message else {}
+    if progress.text or isinstance(data, str):
+        return {"text": progress.text, **message}
+    if progress.fraction is not None and isinstance(data, Mapping) and "percent" in data:
+        return {"fraction": progress.fraction, **message}
+    return message if message and not progress.rest else {"data": data}
 
 
 def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +92,11 @@ def meaning(data: Any) -> Meaning:
         (found for read in _SHAPES if (found := read(data)) is not None), ("", None, frozenset())
     )
     message = data.get("message")
-    said = message if isinstance(message, str) else ""
-    rest = {k: v for k, v in data.items() if k not in known and not (said and k == "message")}
-    return Meaning(text, fraction, said, rest)
+    message_text = message if isinstance(message, str) else ""
+    rest = {
+        k: v for k, v in data.items() if k not in known and not (message_text and k == "message")
+    }
+    return Meaning(text, fraction, message_text, rest)
 
 
 Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fields they came from
@@ -102,9 +104,9 @@ Found = tuple[str, float | None, frozenset[str]]  # text, fraction, and the fiel
 
 def _chunk(data: Mapping[str, Any]) -> Found | None:
     content = data.get("content")
-    told = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
+    is_chunk = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
     known = frozenset({"subtype", "stream", "content"})
-    return (content, None, known) if told and isinstance(content, str) else None
+    return (content, None, known) if is_chunk and isinstance(content, str) else None
 
 
 def _percent(data: Mapping[str, Any]) -> Found | None:

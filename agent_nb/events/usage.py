@@ -13,24 +13,24 @@ answer, `reasoning` how many of them were thoughts. This file imports nothing of
 from __future__ import annotations
 
 
-def whole_input(given: int, cached: int, *, output: int = 0, total: int = 0) -> int:
+def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -> int:
     """Return the input tokens of a usage object that may exclude those read from a cache.
 
     They are excluded if there are more cached than input tokens, or if only both together add up to
     `total` (0: unknown).
     """
-    apart = cached > given or (cached > 0 and total == given + cached + output)
-    return given + cached if apart else given
+    apart = cached > counted or (cached > 0 and total == counted + cached + output)
+    return counted + cached if apart else counted
 
 
-def whole_output(given: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
+def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
     """Return the output and reasoning tokens of a usage object that may exclude thoughts (xAI,
     Gemini) or not even name them (Gemini).
 
-    They are excluded if `whole` (the input) and `given` leave exactly them to `total`, or, where
+    They are excluded if `whole` (the input) and `counted` leave exactly them to `total`, or, where
     none are named, leave anything to it (0: unknown).
     """
-    apart = total - whole - given
+    apart = total - whole - counted
     if apart > 0 and reasoning in (0, apart):
-        return given + apart, apart
-    return given, reasoning
+        return counted + apart, apart
+    return counted, reasoning

@@ -30,7 +30,7 @@ from ..errors import UsageError, WireError
 from ..models import keys
 from ..models.http.client import is_loopback
 from ..models.offline import check_address
-from ..wire.compression import Decompressor, decoded
+from ..wire.compression import Decompressor, decompress_body
 from . import tokens
 
 ANSWER = 1 << 20
@@ -156,7 +156,7 @@ async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         raise UsageError(f"{response.url.host}: {error}") from None
     try:
         async with aclosing(
-            decoded(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
+            decompress_body(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
         ) as pieces:
             async for piece in pieces:
                 yield piece

@@ -17,9 +17,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ..codecs.sources import kind_of, read
+from ..codecs.sources import kind_of, read_chunks
 from ..errors import UsageError
-from ..wire.compression import FileDecompressor, decoded, read_unzipped
+from ..wire.compression import FileDecompressor, decompress_body, read_unzipped
 
 PAUSE = 0.2  # seconds between two looks at a file that is being written
 _END: Any = object()
@@ -57,7 +57,7 @@ def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIter
         found: AsyncIterable[Any] = source
         return found
     if kind == "file":
-        return _each(read_unzipped(read(source)))
+        return _each(read_unzipped(read_chunks(source)))
     if kind == "items":
         return _each(source)
     raise UsageError(
@@ -73,7 +73,7 @@ def _response(source: Any) -> AsyncIterable[bytes]:
     if not hasattr(source, "aiter_raw") or getattr(source, "is_stream_consumed", False):
         found: AsyncIterable[bytes] = source.aiter_bytes()
         return found
-    return decoded(source.aiter_raw(), source.headers.get("content-encoding", ""))
+    return decompress_body(source.aiter_raw(), source.headers.get("content-encoding", ""))
 
 
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
@@ -93,7 +93,7 @@ async def _file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[b
             raise UsageError(f"{path}: {fault.strerror or fault}.") from None
         unzipped = FileDecompressor()
         while True:
-            async for chunk in _each(read(file)):
+            async for chunk in _each(read_chunks(file)):
                 for piece in unzipped.feed(chunk):
                     yield piece
             if done is None or done():

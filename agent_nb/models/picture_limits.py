@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ..wire.media import media_type
-from ..wire.picture_size import pixels
+from ..wire.picture_size import measure_picture
 
 SIDE = 1024  # pixels of the longer side
 GIVEN_SIDE = 2048  # of a picture that the user attached: the details may be the question
@@ -53,7 +53,7 @@ def fitted(data: str, side: int = SIDE, most: int = MOST) -> Fitted:
         raw = base64.b64decode(data)
     except (binascii.Error, ValueError):
         return Fitted(why=BROKEN, advice=ADVICE[BROKEN])
-    kind, size = media_type(raw), pixels(raw)
+    kind, size = media_type(raw), measure_picture(raw)
     if not kind:
         return Fitted(why=BROKEN, advice=ADVICE[BROKEN])
     if size is not None and max(size) <= side and len(raw) <= most:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..wire.plain_values import plain
+from ..wire.plain_values import plain_value
 
 
 class ScriptedCall(
@@ -76,7 +76,7 @@ def turn_of(value: Any, where: str) -> Turn:
     """Read one turn. Raises UsageError that begins with `where`."""
     if isinstance(value, Turn):
         return value
-    value = plain(value)
+    value = plain_value(value)
     try:
         return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
     except msgspec.ValidationError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..events.text import content_text
 from ..models.keys import secrets
-from ..wire.console import escaped
+from ..wire.console import escape_unprintable
 from ..wire.redact import redact_text
 from ..wire.text_limits import cut_end
 
@@ -29,7 +29,7 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
 
     `hidden`: the values to redact, by name (None: the keys known now).
     """
-    return escaped(redact_text(text, secrets(hidden)))
+    return escape_unprintable(redact_text(text, secrets(hidden)))
 
 
 def printable_value(value: Any) -> str:

@@ -26,7 +26,7 @@ from .. import events as e
 from ..errors import UsageError
 from ..events import Event
 from ..events.text import content_text
-from ..wire.text_limits import fit
+from ..wire.text_limits import fit_text
 from .normalize import normalize_value
 from .pictures import compare_all_pictures
 from .recorded_calls import call_args, count_equal, list_calls
@@ -261,7 +261,7 @@ def _lines(change: Change) -> Iterator[str]:
 def _plain(text: str) -> str:
     """Return a line that is safe for a terminal, bounded."""
     line = "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in text)
-    return fit(line, _COLUMNS)
+    return fit_text(line, _COLUMNS)
 
 
 def _pretty(value: object) -> str:

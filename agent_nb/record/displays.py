@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..wire.json_text import canonical
+from ..wire.json_text import encode_canonical
 from .figure_data import SameText
 
 _NAMES = {
@@ -77,7 +77,7 @@ def list_uncompared_kinds(recorded: Mapping[str, Any], fresh: Mapping[str, Any])
 def _normal(kind: str, content: Any) -> str:
     text = "".join(content) if isinstance(content, list) and kind in _NAMES else content
     if not isinstance(text, str):
-        text = canonical(content)
+        text = encode_canonical(content)
     if kind in _MARKUP:
         parts = _CODE.split(_UNSEEN.sub("", text))
         # every second part is code

@@ -15,7 +15,7 @@ import msgspec
 from .. import events
 from ..events import Call, Delta, Event, Respond, Think
 from ..events.chunks import encode_chunks
-from ..events.completion import closed
+from ..events.completion import complete_log
 from ..events.event_json import decode_event
 from ..events.log import EventLog
 from .journal import Header, is_being_written, list_journals
@@ -54,7 +54,7 @@ def recover_log(path: str | Path) -> EventLog:
     Raises OSError.
     """
     _, logged = read_journal(Path(path))
-    return EventLog.of_events(closed(fold_deltas(logged)))
+    return EventLog.of_events(complete_log(fold_deltas(logged)))
 
 
 def read_journal(path: Path) -> tuple[Header, list[Event]]:

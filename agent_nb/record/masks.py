@@ -29,8 +29,8 @@ from typing import Any
 
 import msgspec
 
-from ..wire.console import settled
-from ..wire.json_text import canonical
+from ..wire.console import render_screen
+from ..wire.json_text import encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
@@ -191,7 +191,7 @@ class _Comparison:
     def _plain(self, text: str) -> tuple[str, list[Masked]]:
         """Return a text with what is masked alike on both sides, and what that was."""
         masked: list[Masked] = []
-        text = settled(text) if "\r" in text else text
+        text = render_screen(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
         for name, pattern, plain in self._patterns:
             text = _replaced(text, name, pattern, plain, masked)
@@ -280,7 +280,7 @@ def _is_number(value: Any) -> bool:
 
 def _canonical(value: Any) -> str:
     try:
-        return canonical(value)
+        return encode_canonical(value)
     except (ValueError, RecursionError):
         return str(value)
 

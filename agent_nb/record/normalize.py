@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..wire.console import settled
-from ..wire.json_text import canonical
+from ..wire.console import render_screen
+from ..wire.json_text import encode_canonical
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),
@@ -32,7 +32,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def normalize_text(text: str) -> str:
     """Return the normal form of a text."""
-    text = settled(text) if "\r" in text else text
+    text = render_screen(text) if "\r" in text else text
     for pattern, plain in _RULES:
         text = pattern.sub(plain, text)
     return text.strip()
@@ -43,6 +43,6 @@ def normalize_value(value: Any) -> str:
     if isinstance(value, str):
         return normalize_text(value)
     try:
-        return normalize_text(canonical(value))
+        return normalize_text(encode_canonical(value))
     except (ValueError, RecursionError):
         return normalize_text(str(value))

@@ -14,7 +14,7 @@ Rules
 - `unpack` undoes `pack`, except that integral floats become integers, -0.0 becomes 0, and values
   that are not JSON become text.
 - Home folders in texts become the reader's.
-- `canonical` is what hashes are made of: sorted keys, no spaces, numbers as above.
+- `encode_canonical` is what hashes are made of: sorted keys, no spaces, numbers as above.
 - A hostile value neither raises nor unfolds without bound: what is too deep, too large or missing
   becomes words.
 """
@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.json_text import SAFE, canonical, dumps
+from ..wire.json_text import SAFE, dumps, encode_canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place
@@ -60,14 +60,14 @@ def hash_text(text: str, like: str = EXACT) -> str:
 def payload_key(packed: Any, like: str = EXACT) -> str:
     """Return the key of a packed payload in the scheme of the key `like`; "" if not JSON."""
     try:
-        return hash_text(canonical(packed), like)
+        return hash_text(encode_canonical(packed), like)
     except (ValueError, RecursionError):
         return ""
 
 
 def digest_value(value: Any, length: int = 16) -> str:
     """Return the first `length` hexadecimal digits of the SHA-256 of a value's canonical text."""
-    return hash_text(canonical(value)).removeprefix(EXACT)[:length]
+    return hash_text(encode_canonical(value)).removeprefix(EXACT)[:length]
 
 
 class Home:
@@ -154,7 +154,7 @@ class Packer:
         with suppress(msgspec.MsgspecError, TypeError, ValueError, RecursionError):
             if 2 * len(dumps(packed)) < self._large:  # only numbers make the texts differ
                 return False
-        return len(canonical(packed)) > self._large
+        return len(encode_canonical(packed)) > self._large
 
     def pack_pictures(self, pictures: Iterable[Any]) -> list[Any]:
         """Return the packed form of attachments: the base64 of each picture is a payload."""

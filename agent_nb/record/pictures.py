@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.picture_size import pixels
+from ..wire.picture_size import measure_picture
 from .figure_data import FIGURE_KEY, SameText, compare_figure_data, read_figure_data
 
 PICTURE_TYPES = ("image/png", "image/jpeg")
@@ -113,7 +113,7 @@ def _compare_pixels(recorded: str, fresh: str, *, tiles: bool) -> Comparison:
         return Comparison(unseen="pictures are compared with Pillow: pip install pillow")
     try:
         files = [base64.b64decode(one) for one in (recorded, fresh)]
-        sizes = [width * height for width, height in filter(None, map(pixels, files))]
+        sizes = [width * height for width, height in filter(None, map(measure_picture, files))]
         if max(sizes, default=0) > LARGEST:
             return _too_large(max(sizes))
         old, new = (Image.open(io.BytesIO(file), formats=FORMATS) for file in files)

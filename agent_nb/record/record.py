@@ -24,10 +24,10 @@ import msgspec
 
 from .. import events
 from ..events import Event
-from ..events.completion import closed
+from ..events.completion import complete_log
 from ..events.log import EventLog
-from ..wire.json_text import as_list, canonical
-from ..wire.surrogates import encodable
+from ..wire.json_text import as_list, encode_canonical
+from ..wire.surrogates import replace_surrogates
 from .packed_events import in_written_order, pack_event, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, find_needed_keys, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
@@ -107,7 +107,9 @@ def run_record(
     """
     packer = Packer(home_at(_home(home)))
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
-    packed = [pack_event(event, place, run, packer) for place, event in enumerate(closed(log), 1)]
+    packed = [
+        pack_event(event, place, run, packer) for place, event in enumerate(complete_log(log), 1)
+    ]
     cuts = shorten_events(packed, packer.payloads, cap)
     needed = find_needed_keys(packed, packer.payloads) if packer.payloads else ()
     record = RecordFields(
@@ -141,7 +143,7 @@ def hash_and_text(record: Record) -> tuple[str, str]:
     named = record.get("hash")
     like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
     try:
-        text = canonical({k: v for k, v in record.items() if k not in OUTSIDE})
+        text = encode_canonical({k: v for k, v in record.items() if k not in OUTSIDE})
         return SCHEME + hash_text(text, like), text
     except (ValueError, RecursionError):
         return "", ""
@@ -163,10 +165,10 @@ def events_of(
     if not isinstance(record, Mapping):
         return []
     unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
-    run = encodable(str(record.get("id", "")))
+    run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
     unpacked = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
-    return closed(in_written_order(unpacked))
+    return complete_log(in_written_order(unpacked))
 
 
 def log_of(

@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
-from ..wire.json_text import canonical
+from ..wire.json_text import encode_canonical
 from .inner_records import read_inner_records
 from .packing import digest_value
 from .record import Record, events_of
@@ -159,6 +159,6 @@ def digest_calls(record: Record) -> tuple[str, bool]:
 def _text(call: RecordedCall) -> str:
     """Return agents, name and arguments as canonical text, "" if they have none."""
     try:
-        return canonical([call.agents, call.name, call.args])
+        return encode_canonical([call.agents, call.name, call.args])
     except (ValueError, RecursionError):
         return ""

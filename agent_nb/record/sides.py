@@ -11,7 +11,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from ..wire.text_limits import fit
+from ..wire.text_limits import fit_text
 
 AROUND = 2
 LONGEST = 40
@@ -80,7 +80,7 @@ def format_sides(recorded: str, now: str, width: int = 50) -> str:
     rows = [("", "recorded", "now"), *(_shifted(row, width) for row in align_lines(recorded, now))]
     column = min(width, max(len(row[1]) for row in rows))
     return "\n".join(
-        f"{mark or ' '} {fit(old, width):<{column}} | {fit(new, width)}".rstrip()
+        f"{mark or ' '} {fit_text(old, width):<{column}} | {fit_text(new, width)}".rstrip()
         for mark, old, new in rows
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.json_text import canonical, dumps
+from ..wire.json_text import dumps, encode_canonical
 from .packing import find_payload_keys
 
 CAP = 4 << 20  # bytes of JSON
@@ -76,7 +76,7 @@ class Cut(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 def measure_json(value: Any) -> int:
     """Return the bytes of a value's canonical JSON."""
-    return len(canonical(value).encode("utf-8", "replace"))
+    return len(encode_canonical(value).encode("utf-8", "replace"))
 
 
 def shorten_events(packed: list[dict[str, Any]], payloads: dict[str, Any], cap: int) -> list[Cut]:

@@ -30,7 +30,7 @@ from ..record.ipynb import cell_id
 from ..record.notebook_file import group_records
 from ..record.record import RECORD_MIME
 from ..record.signers import Signer
-from ..wire.json_text import nearest
+from ..wire.json_text import nearest_json
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
 
@@ -124,7 +124,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
             if msg_type == "execute_request" and self._cell is not None:
                 name = cell_id(self._cell)
                 # half a character in a record of the file cannot be sent
-                listed = nearest(self._records.get(name, []))[0] or []
+                listed = nearest_json(self._records.get(name, []))[0] or []
                 sent = {
                     **self._sent,
                     SENT: listed,

@@ -22,7 +22,7 @@ from ..events.event_json import to_builtins
 from ..record.inner_records import ROWS_KIND, read_inner_records
 from ..record.record import Record, events_of
 from ..rows.map.known_rows.recorded import COUNTS
-from ..wire.json_text import as_dict, as_list, canonical
+from ..wire.json_text import as_dict, as_list, encode_canonical
 
 FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
 _DROPPED = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})
@@ -45,7 +45,7 @@ def _plain(record: Record) -> str:
     events = [to_builtins(event) for event in log]
     names = _Names(str(record.get("id", "")), events)
     rows = read_inner_records(log)
-    return canonical(
+    return encode_canonical(
         [
             *(record.get(name) for name in FIELDS),
             [_event(event, names) for event in (_of_map(events) if rows else events)],

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from ..codecs.base import Codec
 from ..codecs.contract import Encoder
-from ..codecs.framing import RAW, Framing, Item, sse, sse_safe
+from ..codecs.framing import RAW, Framing, Item, frame_sse, sse_safe
 from ..events import Extension
 from ..events.event_json import encode_event
 from ..events.position import START, Position
@@ -105,7 +105,7 @@ class Frames:
     def _gap(self, gap: Gap) -> bytes:
         fields = {"run": gap.run, "reason": gap.reason, "after": gap.after, "missed": gap.missed}
         if self._framing == "sse":
-            return sse(dumps(fields), "gap").encode()
+            return frame_sse(dumps(fields), "gap").encode()
         if self._encoder is None:
             return (
                 encode_event(Extension(run=gap.run, namespace="hub", name="gap", payload=fields))
@@ -121,5 +121,5 @@ def _is_internal(item: Item) -> bool:
 
 def _frame(item: Item, number: str | None) -> str:
     if item.event == RAW:
-        return sse(str(item.obj))
-    return sse(dumps(item.obj), item.event if sse_safe(item.event) else "", number)
+        return frame_sse(str(item.obj))
+    return frame_sse(dumps(item.obj), item.event if sse_safe(item.event) else "", number)

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from ..wire.media import base64_without_text
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from .values import convert_to_json, short_repr
 
 LARGEST = 4_000_000
@@ -68,7 +68,7 @@ def _kept(content: Any) -> Any:
     if isinstance(content, bytes):
         return base64.b64encode(content).decode() if len(content) <= LARGEST else None
     if isinstance(content, str):
-        return encodable(content) if len(content) <= LARGEST else None
+        return replace_surrogates(content) if len(content) <= LARGEST else None
     return convert_to_json(content)
 
 

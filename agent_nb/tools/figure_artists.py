@@ -33,7 +33,7 @@ from ..record.figure_data import (
     FigureData,
     Numbers,
 )
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from ..wire.text_limits import cut_end
 
 MOST = 1_000
@@ -391,7 +391,7 @@ def _get(artist: Any, name: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return cut_end(encodable(str(value)), _LONGEST)
+    return cut_end(replace_surrogates(str(value)), _LONGEST)
 
 
 def _joined(values: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import ToolError, did_you_mean
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool
@@ -91,7 +91,7 @@ def write(file: str, content: str, *, context: ToolContext) -> str:
         content: The whole new text of the file.
     """
     target = locate_file(context.folder, file)
-    data = encodable(content).encode()
+    data = replace_surrogates(content).encode()
     try:
         existed = _replace(target, data)
     except OSError as error:
@@ -155,7 +155,7 @@ def _link(name: str, folder: str) -> str:
 
 def _shown(name: str) -> str:
     """Return a file name with control characters escaped."""
-    return encodable("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
+    return replace_surrogates("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name))
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,7 +8,7 @@ Rules: the card shows every character of the code; what would stay unseen is ref
 
 from __future__ import annotations
 
-from ..wire.hidden_characters import HIDDEN, name
+from ..wire.hidden_characters import HIDDEN, name_character
 
 NAME = "add_cell"  # of the tool
 LONGEST = 20_000  # characters of a cell; a card shows that many
@@ -23,5 +23,5 @@ def find_code_fault(code: str) -> str:
             f"The cell has {len(code):,} characters; the limit is {LONGEST:,}. Offer several cells."
         )
     if (hidden := HIDDEN.search(code.replace("\r\n", "\n"))) is not None:
-        return f"The code holds the hidden character {name(hidden)}. Write it as an escape in a string, or leave it out."
+        return f"The code holds the hidden character {name_character(hidden)}. Write it as an escape in a string, or leave it out."
     return ""

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..models.picture_limits import GIVEN_SIDE, fitted
 from ..record.figure_data import FIGURE_KEY
-from ..wire.media import attachment, clean_attachment
-from ..wire.picture_size import caption
+from ..wire.media import clean_attachment, make_attachment
+from ..wire.picture_size import describe_figure
 from . import display
 from .figure_artists import figure_data
 
@@ -57,13 +57,13 @@ class Figures:
         data = picture["data"]
         again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
         if again and key not in self._pictures:
-            return caption(again, picture)
+            return describe_figure(again, picture)
         number = (
             list(self._pictures).index(key) + 1
             if key in self._pictures
             else len(self._pictures) + 1
         )
-        text = caption(number, picture)
+        text = describe_figure(number, picture)
         if number > MOST:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         small = bounded(picture)
@@ -105,7 +105,7 @@ def picture(source: Any) -> Picture | None:
 def make_picture(source: Any) -> Picture | None:
     """Return bytes, a figure or an image as an attachment; None if it is neither."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return attachment(bytes(source))
+        return make_attachment(bytes(source))
     kind = type(source)
     if hasattr(kind, "savefig"):
         return with_figure_data(_of(display.draw_figure(source)), source)
@@ -128,7 +128,7 @@ def _of(image: Any) -> Picture | None:
         image = image[0] if image else None
     if isinstance(image, str):
         return clean_attachment({"data": image})
-    return attachment(image) if isinstance(image, bytes) else None
+    return make_attachment(image) if isinstance(image, bytes) else None
 
 
 def _is_axes(kind: type) -> bool:

@@ -23,7 +23,7 @@ import msgspec
 
 from ..errors import Cancelled, ToolError
 from ..wire.json_text import dumps
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
 from .chart_words import chart_words
@@ -58,10 +58,10 @@ def convert_update(value: Any) -> Update:
         report.fraction if report.fraction is None or math.isfinite(report.fraction) else None
     )
     return Update(
-        text=encodable(report.text),
+        text=replace_surrogates(report.text),
         fraction=fraction,
         data=data,
-        message=encodable(report.message),
+        message=replace_surrogates(report.message),
         printed=report.printed,
         picture=_announced(report.picture),
     )
@@ -130,14 +130,16 @@ def _described(
     if pictures.is_bundle(value) and (picture := pictures.of_bundle(value)) is not None:
         plain = value.get("text/plain")
         lines = [figures.add(picture), *([plain] if isinstance(plain, str) and plain else [])]
-        return clip_text(encodable("\n".join(lines)), limit), None
+        return clip_text(replace_surrogates("\n".join(lines)), limit), None
     value = pictures.taken_out(value, figures)
     rich = display.read_rich_bundle(value)
     if rich and (picture := pictures.of_bundle(rich)) is not None:
         return figures.add(picture), None
     if rich is not None or display.is_tabular(value):
         chart = chart_words(value)
-        text = "\n".join(filter(None, [clip_text(encodable(_compact(value)), limit), chart]))
+        text = "\n".join(
+            filter(None, [clip_text(replace_surrogates(_compact(value)), limit), chart])
+        )
         return text, {"text/plain": text, **(rich or {})}
     chart, content = chart_words(value), _bounded(value, limit)
     return f"{content}\n{chart}" if chart else content, None
@@ -182,7 +184,7 @@ def trace(error: BaseException) -> str:
         tb = tb.tb_next
     try:
         report = traceback.TracebackException(type(error), error, tb, limit=-_FRAMES, compact=True)
-        text = encodable("".join(report.format()))
+        text = replace_surrogates("".join(report.format()))
     except Exception:  # the text of the error itself raises
         text = message_of(error)
     text = _CELL.sub('"<notebook cell>"', text)

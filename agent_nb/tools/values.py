@@ -29,7 +29,7 @@ import msgspec
 
 from ..errors import ToolError
 from ..wire.console import Console
-from ..wire.surrogates import encodable
+from ..wire.surrogates import replace_surrogates
 from ..wire.text_limits import LEFT_OUT, cut_middle
 
 LIMIT = 20_000  # characters of a result that the model reads
@@ -97,7 +97,7 @@ class Collector:
 def short_repr(value: Any, limit: int = LIMIT) -> str:
     """Return the repr of `value` without addresses, bounded; never raises."""
     try:
-        return clip_text(encodable(_ADDRESS.sub("", repr(value))), limit)
+        return clip_text(replace_surrogates(_ADDRESS.sub("", repr(value))), limit)
     except Exception as error:  # of a foreign repr
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
 
@@ -105,12 +105,12 @@ def short_repr(value: Any, limit: int = LIMIT) -> str:
 def message_of(error: BaseException) -> str:
     """Return type and message of an error in a few lines; of a ToolError only the message."""
     try:
-        text = encodable(str(error))
+        text = replace_surrogates(str(error))
     except Exception:  # the text of the error itself raises
         text = ""
     if isinstance(error, BaseExceptionGroup):
         text = "; ".join([text, *(message_of(e) for e in error.exceptions[:5])])
-    notes = [encodable(str(n)) for n in getattr(error, "__notes__", ())]
+    notes = [replace_surrogates(str(n)) for n in getattr(error, "__notes__", ())]
     kind = [] if isinstance(error, ToolError) and text else [type(error).__name__]
     return clip_text("\n".join([": ".join([*kind, *filter(None, [text])]), *notes]), _LONGEST_ERROR)
 
@@ -169,7 +169,7 @@ class _Plainer:
 
 
 def _key(key: Any) -> str:
-    return encodable(key) if isinstance(key, str) else str(convert_to_json(key, 100))
+    return replace_surrogates(key) if isinstance(key, str) else str(convert_to_json(key, 100))
 
 
 def _fields(value: Any) -> Mapping[Any, Any] | None:
@@ -220,12 +220,12 @@ def _bytes(value: bytes | bytearray) -> str:
 _SCALARS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (enum.Enum, lambda v: convert_to_json(v.value)),
     ((bool, type(None)), lambda v: v),
-    (str, lambda v: encodable(str(v))),
+    (str, lambda v: replace_surrogates(str(v))),
     (int, _integer),
     (float, _float),
     ((bytes, bytearray), _bytes),
     (memoryview, lambda v: _bytes(v.tobytes())),
     (_TIMES, lambda v: v.isoformat()),
-    (_TEXTUAL, lambda v: encodable(str(v))),
+    (_TEXTUAL, lambda v: replace_surrogates(str(v))),
     (BaseException, message_of),
 )

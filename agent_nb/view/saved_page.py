@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from ..events import Event
-from ..events.completion import closed
+from ..events.completion import complete_log
 from ..record.record import LIVE_KEY, METADATA_KEY
 from .bundle import forms
 from .cards.base import Context, Thoughts
@@ -54,7 +54,9 @@ def saved_forms(
 ) -> dict[str, str]:
     """Return the forms of a run's page in a file that is saved now, from its events so far."""
     if fate == "gone":
-        events = [e for e in closed(list(events)) if e.span or e.type not in ("interrupt", "end")]
+        events = [
+            e for e in complete_log(list(events)) if e.span or e.type not in ("interrupt", "end")
+        ]
     context = Context(thoughts=thoughts, alive=fate == "going on")
     said = {
         "going on": recovery.words("Saved while the run went on. If it has ended since"),

@@ -16,7 +16,7 @@ from html import escape
 from typing import Any
 
 from ..events import Event
-from ..wire.text_limits import fit
+from ..wire.text_limits import fit_text
 from .waterfall import Row, Segment, rows
 
 WIDTH = 48  # characters of a bar
@@ -126,7 +126,7 @@ def _html_row(row: Row, total: float) -> str:
 
 def _label(row: Row) -> str:
     label = "  " * min(row.level, 4) + " ".join(row.label.split())
-    return fit(label, LABEL)
+    return fit_text(label, LABEL)
 
 
 def _seconds(row: Row) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..events.field_order import arranged
+from ..events.field_order import order_fields
 from ..wire.json_text import lenient_loads
 from .format import clip, plural
 from .nodes import Code, Json, Node, Prose, Row, T, Table
@@ -32,7 +32,7 @@ def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]
         return (code(text),)
     try:
         value = lenient_loads(text)
-        return (_caption(name, value), *_nodes(arranged(value, order)))
+        return (_caption(name, value), *_nodes(order_fields(value, order)))
     except (ValueError, RecursionError):  # a record that was changed or cut
         return (code(text),)
 

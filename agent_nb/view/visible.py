@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from ..wire.hidden_characters import HIDDEN, name
+from ..wire.hidden_characters import HIDDEN, name_character
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -24,7 +24,7 @@ def visible(text: str) -> str:
     """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
     if text.isascii() and text.isprintable():
         return text
-    return HIDDEN.sub(lambda found: f"⟨{name(found)}⟩", text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda found: f"⟨{name_character(found)}⟩", text.replace("\r\n", "\n"))
 
 
 def output(text: str) -> str:

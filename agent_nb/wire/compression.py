@@ -9,8 +9,8 @@ Rules
 - `feed` is lazy and yields at most `PIECE` bytes at a time, so its caller can stop between two
   pieces.
 - An uncompressed body passes unchanged. `close` raises WireError if the data broke off.
-- `decoded` reads an asynchronous source this way and yields to the event loop between two pieces,
-  so a stop or time limit takes effect.
+- `decompress_body` reads an asynchronous source this way and yields to the event loop between two
+  pieces, so a stop or time limit takes effect.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def read_unzipped(chunks: Iterable[Any]) -> Iterator[Any]:
         yield rest
 
 
-async def decoded(
+async def decompress_body(
     source: AsyncGenerator[bytes, None], encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
     """Yield the body of `source`, decompressed by `encoding`, and close it. Raises WireError."""

@@ -43,7 +43,7 @@ class Console:
         self._line = ""  # text since the line began or since the last carriage return
         self._before = ""  # the text on it before that
         self._drawn = False
-        self._given = ""  # the part returned before it was redrawn
+        self._returned = ""  # the part returned before it was redrawn
         self._taken = 0  # characters already returned
         self._stood = 0  # characters at the last `open`
 
@@ -82,7 +82,9 @@ class Console:
     @property
     def status(self) -> str:
         """The line being redrawn, else the last bar, else ""."""
-        unfinished = next((bar for bar in self._bars if report(bar)[0] not in (None, 1.0)), "")
+        unfinished = next(
+            (bar for bar in self._bars if read_progress(bar)[0] not in (None, 1.0)), ""
+        )
         return unfinished or (self._shown.strip() if self._drawn else "") or self._last
 
     @property
@@ -118,7 +120,7 @@ class Console:
             # redrawn without moving up: the bars above are finished
             self._bars.clear()
         if not self._drawn:
-            self._given = self._line[: self._taken]
+            self._returned = self._line[: self._taken]
         self._drawn, self._before, self._line = True, self._shown, ""
         return ""
 
@@ -134,7 +136,7 @@ class Console:
             self._bars.append(line)
         else:
             self._bars.clear()
-        if self._drawn and report(line)[0] is not None:
+        if self._drawn and read_progress(line)[0] is not None:
             self._last = line
         self._begin()
         return left
@@ -148,15 +150,15 @@ class Console:
         """Return the final line, without the part already returned."""
         line = self._shown
         if self._is_over_bars:
-            return "\n" if self._given else ""
+            return "\n" if self._returned else ""
         if not self._drawn:
             return f"{line[self._taken :]}\n"
-        if self._given:
-            return "\n" if line == self._given else f"\n{line.rstrip()}\n"
+        if self._returned:
+            return "\n" if line == self._returned else f"\n{line.rstrip()}\n"
         return f"{line.rstrip()}\n" if line.strip() or not line else ""
 
 
-def settled(text: str) -> str:
+def render_screen(text: str) -> str:
     """Return the lines that printed text leaves on the screen."""
     console = Console()
     return console.feed(text) + console.rest
@@ -167,9 +169,9 @@ def is_bar(line: str) -> bool:
     return bool(_METER.search(line))
 
 
-def report(line: str) -> tuple[float | None, str]:
+def read_progress(line: str) -> tuple[float | None, str]:
     """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
-    line = uncoloured(line)
+    line = strip_ansi(line)
     meter = _METER.search(line)
     rates = (
         [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
@@ -179,16 +181,16 @@ def report(line: str) -> tuple[float | None, str]:
     line = _METER.sub("", line)
     percent = _PERCENT.search(line)
     parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
-    said = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
-    message = " · ".join(part for part in (*said, ", ".join(rates)) if part)
+    texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
+    message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
     return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
 
 
-def uncoloured(text: str) -> str:
+def strip_ansi(text: str) -> str:
     """Return `text` without terminal sequences, such as those for colours."""
     return _ANSI.sub("", text)
 
 
-def escaped(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Return `text` with every unprintable character but line ends and tabs escaped."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

@@ -6,7 +6,7 @@ _TURNED = 0x0112  # the tag of the orientation
 _UPRIGHT = 1
 
 
-def orientation(tiff: bytes) -> int:
+def read_orientation(tiff: bytes) -> int:
     """Return how Exif data turn a picture (2 to 8), 0 if they do not."""
     if tiff[:2] not in (b"II", b"MM"):
         return 0
@@ -23,7 +23,7 @@ def orientation(tiff: bytes) -> int:
     return 0
 
 
-def only(turned: int) -> bytes:
+def encode_orientation(turned: int) -> bytes:
     """Return Exif data that say nothing but the orientation."""
     tag = b"".join(
         n.to_bytes(size, "little") for n, size in ((_TURNED, 2), (3, 2), (1, 4), (turned, 4))

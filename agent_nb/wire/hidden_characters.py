@@ -17,7 +17,7 @@ HIDDEN = re.compile(
 )
 
 
-def seen(text: str) -> str:
+def strip_hidden(text: str) -> str:
     """Return `text` without characters that people cannot see, line ends and tabs left in."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
 
@@ -26,7 +26,7 @@ def escape_hidden(text: str) -> str:
     """Return text for a terminal, hidden characters as `\\x1b` and the like."""
     if text.isascii() and text.isprintable():
         return text
-    return HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text.replace("\r\n", "\n"))
 
 
 def escape_line(text: str) -> str:
@@ -39,7 +39,7 @@ def escape_json(text: str) -> str:
 
     Valid JSON holds them in its strings only, line ends aside.
     """
-    return HIDDEN.sub(lambda found: _json_escape(found[0]), text)
+    return HIDDEN.sub(lambda match: _json_escape(match[0]), text)
 
 
 def _json_escape(character: str) -> str:
@@ -48,6 +48,6 @@ def _json_escape(character: str) -> str:
     )
 
 
-def name(match: re.Match[str]) -> str:
+def name_character(match: re.Match[str]) -> str:
     """Return the code point of a hidden character, as U+202E."""
     return f"U+{ord(match.group()):04X}"

@@ -31,8 +31,8 @@ def without_text(data: bytes) -> bytes:
 
 def _kept(data: bytes) -> Iterator[bytes]:
     at = len(START)
-    while found := _MARKER.match(data, at):
-        kind, begin = found[1][0], found.end()
+    while marker := _MARKER.match(data, at):
+        kind, begin = marker[1][0], marker.end()
         if kind == END:
             yield b"\xff\xd9"
             return
@@ -44,7 +44,7 @@ def _kept(data: bytes) -> Iterator[bytes]:
             after = _AFTER.search(data, end)
             end = after.start() if after else len(data)
         if _draws(kind, content):
-            yield data[found.start() : end]
+            yield data[marker.start() : end]
         elif turned := _orientation(kind, content):
             yield _only(turned)
         at = end
@@ -64,10 +64,10 @@ def _draws(kind: int, content: bytes) -> bool:
 def _orientation(kind: int, content: bytes) -> int:
     """Return how an Exif segment turns the picture (2 to 8), 0 if it does not."""
     here = kind == 0xE1 and content.startswith(_EXIF)
-    return exif.orientation(content[len(_EXIF) :]) if here else 0
+    return exif.read_orientation(content[len(_EXIF) :]) if here else 0
 
 
 def _only(turned: int) -> bytes:
     """Return an Exif segment that says nothing but the orientation."""
-    content = _EXIF + exif.only(turned)
+    content = _EXIF + exif.encode_orientation(turned)
     return b"\xff\xe1" + (len(content) + 2).to_bytes(2) + content

@@ -2,8 +2,8 @@
 
 Rules
 - `loads` and `dumps` are strict and fast; `lenient_loads` also reads what providers really send.
-- `nearest` never raises: a JSON value is returned as an equal one of built-in types, anything else
-  as the nearest JSON value, and the caller learns which. Values nested too deeply become null.
+- `nearest_json` never raises: a JSON value is returned as an equal one of built-in types, anything
+  else as the nearest JSON value, and the caller learns which. Values nested too deeply become null.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from .plain_values import plain
-from .surrogates import encodable
+from .plain_values import plain_value
+from .surrogates import replace_surrogates
 
 SAFE = 2**53 - 1  # larger integers are not exact in every JSON reader
 _DEEPEST = 400  # levels of a value that has a canonical text
@@ -51,7 +51,7 @@ def lenient_loads(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def canonical(value: Any) -> str:
+def encode_canonical(value: Any) -> str:
     """Return the canonical text of a JSON value. Raises ValueError for any other value."""
     return _canonical_text(_canonical_numbers(value, _DEEPEST))
 
@@ -85,7 +85,7 @@ def _double(value: int) -> float:
         raise ValueError("the number is too large for JSON") from None
 
 
-def nearest(value: Any) -> tuple[Any, bool]:
+def nearest_json(value: Any) -> tuple[Any, bool]:
     """Return `value` as the nearest JSON value, and whether it had to be changed.
 
     An object handed over by a program may hold what JSON text cannot: lone surrogates, NaN, dates,
@@ -112,11 +112,11 @@ def _nearest(value: Any) -> Any:
         return {_nearest(str(k)): _nearest(v) for k, v in value.items()}
     if isinstance(value, list | tuple | Set):
         return [_nearest(v) for v in value]
-    value = plain(value)
+    value = plain_value(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        return encodable(value)
+        return replace_surrogates(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     try:

@@ -52,7 +52,7 @@ class Pattern(msgspec.Struct, frozen=True):
     least: int
     chars: str = r"A-Za-z0-9_\-"
     mixed: bool = False
-    kept: bool = False  # the start is not part of the secret
+    keeps_start: bool = False  # the start is not part of the secret
 
 
 _ALNUM = "A-Za-z0-9"
@@ -77,7 +77,12 @@ PATTERNS = (
     Pattern("package token", ("pypi-", "npm_"), 30),
     Pattern("SendGrid key", ("SG.",), 20, r"A-Za-z0-9_\-."),
     Pattern(
-        "token", ("Bearer ", "bearer ", "Basic "), 16, r"A-Za-z0-9_\-.~+/=", mixed=True, kept=True
+        "token",
+        ("Bearer ", "bearer ", "Basic "),
+        16,
+        r"A-Za-z0-9_\-.~+/=",
+        mixed=True,
+        keeps_start=True,
     ),
 )
 
@@ -89,11 +94,11 @@ def environment_secrets(env: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=8)  # each cell asks several times, and the environment seldom changes
 def _secrets_among(variables: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    found = {name: value for name, value in variables if _is_secret(name, value)}
+    secrets = {name: value for name, value in variables if _is_secret(name, value)}
     for name, value in variables:
-        if given := _password(value):
-            found |= {f"password in {name}": given, f"password of {name}": unquote(given)}
-    return {name: value for name, value in found.items() if len(value) >= SHORTEST}
+        if password := _password(value):
+            secrets |= {f"password in {name}": password, f"password of {name}": unquote(password)}
+    return {name: value for name, value in secrets.items() if len(value) >= SHORTEST}
 
 
 def _password(address: str) -> str:
@@ -118,19 +123,19 @@ def _is_secret(name: str, value: str) -> bool:
 
 @cache
 def _last_word(name: str) -> str:
-    words = [w for w in re.split(r"[^A-Z0-9]+", name.upper()) if w and not w.isdigit()]
-    return words[-1] if words else ""
+    parts = [w for w in re.split(r"[^A-Z0-9]+", name.upper()) if w and not w.isdigit()]
+    return parts[-1] if parts else ""
 
 
-def written(value: str) -> set[str]:
+def list_written_forms(value: str) -> set[str]:
     """Return how a value is written as plain text, HTML, Python literal, JSON and JSON in JSON."""
     # whether repr escapes a quote depends on the text around it
     parts = [repr(part)[1:-1] for part in value.split("'")]
-    found = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}
+    forms = {value, escape(value), escape(value, quote=False), "'".join(parts), "\\'".join(parts)}
     for _ in range(2):
-        found |= {
+        forms |= {
             json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-            for text in found
+            for text in forms
             for ascii_only in (True, False)
         }
-    return found
+    return forms

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from .key_forms import PATTERNS, SHORTEST, Pattern, written
+from .key_forms import PATTERNS, SHORTEST, Pattern, list_written_forms
 
 LONGEST = 4096  # characters of a key that a stream holds back
 # In JSON, the letter or digit that ends an escape does not belong to the word after it.
@@ -49,7 +49,7 @@ class KeySearch:
         values: dict[str, str] = {}
         for name, value in secrets:
             if len(value) >= SHORTEST:
-                values |= dict.fromkeys(written(value), name)
+                values |= dict.fromkeys(list_written_forms(value), name)
         self._values = sorted(values.items(), key=lambda item: -len(item[0]))
         starts = {start for pattern in PATTERNS for start in pattern.starts}
         self._forms: dict[str, list[tuple[str, Pattern, Callable[[str, int], Any]]]] = {}
@@ -69,11 +69,11 @@ class KeySearch:
         while candidate := self.alert(text, pos):
             at = candidate.start()
             form = self._form(text, at, final=final) if _boundary(text, at) else None
-            found = _longer(form, self._value(text, at, final=final))
-            if found is None and text[at] == "\\" and not final and _cut_escape(text, at):
-                found = _MAYBE
-            if found is not None:
-                return at, found
+            key = _longer(form, self._value(text, at, final=final))
+            if key is None and text[at] == "\\" and not final and _cut_escape(text, at):
+                key = _MAYBE
+            if key is not None:
+                return at, key
             pos = at + 1
         return -1, _MAYBE
 
@@ -100,9 +100,9 @@ class KeySearch:
         return maybe
 
     def _label(self, key: str, pattern: Pattern, start: str) -> str:
-        secret = key.removeprefix(start) if pattern.kept else key
+        secret = key.removeprefix(start) if pattern.keeps_start else key
         name = next((n for v, n in self._values if v == secret), pattern.name)
-        return f"{start if pattern.kept else ''}[redacted {name}]"
+        return f"{start if pattern.keeps_start else ''}[redacted {name}]"
 
 
 def _longer(one: Found | None, other: Found | None) -> Found | None:
@@ -147,25 +147,25 @@ def _boundary_before(length: int) -> str:
     return rf"(?:(?<![A-Za-z0-9]{seen})|(?<=\\[bfnrt]{seen})|(?<=\\u[0-9a-fA-F]{{4}}{seen}))"
 
 
-def _beginnings(words: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
+def _beginnings(texts: Iterable[str], before: Callable[[int], str] = lambda _: "") -> list[str]:
     """Return patterns that find a word of two or more characters, or its start at the text's end.
 
     `before(n)` must hold n characters back; it is checked late, because looking behind is slow.
     """
     tree: dict[str, Any] = {}
-    for word in words:
+    for word in texts:
         node = tree
         for char in word:
             node = node.setdefault(char, {})
         node[_WHOLE] = {}
-    found = []
+    patterns = []
     for first, below in sorted(tree.items()):
         seconds = [
             rf"\Z{before(1)}",
             *(f"{re.escape(c)}{before(2)}{_branches(node)}" for c, node in sorted(below.items())),
         ]
-        found.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
-    return found
+        patterns.append(f"{re.escape(first)}(?:{'|'.join(seconds)})")
+    return patterns
 
 
 def _branches(node: dict[str, Any]) -> str:

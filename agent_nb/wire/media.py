@@ -35,7 +35,7 @@ def media_type(data: bytes) -> str:
     return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), "")
 
 
-def attachment(data: bytes) -> dict[str, str] | None:
+def make_attachment(data: bytes) -> dict[str, str] | None:
     """Return a picture, without its text, as an attachment; None if it is none of the four kinds.
 
     An attachment is an object with `media_type` and base64 `data`.
@@ -46,13 +46,13 @@ def attachment(data: bytes) -> dict[str, str] | None:
     return {"media_type": kind, "data": base64.b64encode(without_text(data)).decode("ascii")}
 
 
-def clean_attachment(given: Any) -> dict[str, str] | None:
-    """Return an attachment from anywhere as `attachment` makes it; None if it is no picture."""
-    data = given.get("data") if isinstance(given, Mapping) else None
+def clean_attachment(value: Any) -> dict[str, str] | None:
+    """Return an attachment from anywhere like `make_attachment`; None for any other value."""
+    data = value.get("data") if isinstance(value, Mapping) else None
     try:
         if not isinstance(data, str):
             return None
-        return attachment(base64.b64decode("".join(data.split()), validate=True))
+        return make_attachment(base64.b64decode("".join(data.split()), validate=True))
     except (binascii.Error, ValueError):
         return None
 
@@ -64,16 +64,16 @@ def without_text(data: bytes) -> bytes:
 
 
 def _png(data: bytes) -> bytes:
-    kept, at = [PNG], len(PNG)
+    chunks, at = [PNG], len(PNG)
     while at + 12 <= len(data):
         size, name = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
         end = at + 12 + size
         if name in DRAWN:
-            kept.append(data[at:end])
+            chunks.append(data[at:end])
         if name == b"IEND":
             break
         at = end
-    return b"".join(kept)
+    return b"".join(chunks)
 
 
 _CLEANERS: dict[str, Callable[[bytes], bytes]] = {

@@ -25,7 +25,7 @@ _NO_SIZE = frozenset({0xC4, 0xC8, 0xCC})  # JPEG markers in the range of frames 
 _ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length
 
 
-def pixels(data: bytes) -> Size | None:
+def measure_picture(data: bytes) -> Size | None:
     """Return width and height of a PNG, JPEG, GIF or WebP; None if they cannot be read."""
     for signature, read in _READERS.items():
         if data.startswith(signature):
@@ -90,7 +90,7 @@ def size_of(attachment: Mapping[str, Any]) -> Size | None:
         return None
     try:
         head = base64.b64decode(data[:_HEAD])
-        return pixels(base64.b64decode(data) if head.startswith(_JPEG) else head)
+        return measure_picture(base64.b64decode(data) if head.startswith(_JPEG) else head)
     except (binascii.Error, ValueError):
         return None
 
@@ -101,12 +101,12 @@ def size_words(attachment: Mapping[str, Any]) -> str:
     return f"{size[0]}×{size[1]}" if size else ""
 
 
-def caption(number: int, attachment: Mapping[str, Any]) -> str:
+def describe_figure(number: int, attachment: Mapping[str, Any]) -> str:
     """Return the words that stand for picture `number` of a result in its text."""
-    return named(f"figure {number}", attachment)
+    return describe_picture(f"figure {number}", attachment)
 
 
-def named(name: str, attachment: Mapping[str, Any]) -> str:
+def describe_picture(name: str, attachment: Mapping[str, Any]) -> str:
     """Return the words that stand for a picture of this name."""
     size = size_words(attachment)
     return f"[{name}: {size} pixels]" if size else f"[{name}]"
@@ -117,7 +117,7 @@ def without_captions(text: str) -> str:
     return _CAPTIONS.sub("", text)
 
 
-def unseen(name: str, attachment: Mapping[str, Any], why: str) -> str:
+def describe_unsent(name: str, attachment: Mapping[str, Any], why: str) -> str:
     """Return the words that stand for a picture that is not sent, such as `[a picture the model
     cannot see: figure 1, 700×300]`.
     """

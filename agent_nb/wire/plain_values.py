@@ -2,7 +2,7 @@
 
 Why: callers hand over what they have, and such values pass for texts and numbers until they are
 written as JSON, joined (a `Markup` escapes what is added to it) or compared. So each door where
-outside values enter calls `plain`, once.
+outside values enter calls `plain_value`, once.
 
 Rules
 - Texts, numbers, mappings, lists, tuples and NumPy's scalars become built-in, at any depth.
@@ -18,14 +18,14 @@ _EXACT = frozenset({str, int, float, bool, bytes, type(None)})
 _DATES = ("datetime64", "timedelta64")  # Python has no equal of all of them
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return `value` with built-in texts, numbers, dicts, lists and tuples."""
     if isinstance(value, Mapping):
-        return {plain_scalar(key): plain(inner) for key, inner in value.items()}
+        return {plain_scalar(key): plain_value(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [plain(inner) for inner in value]
+        return [plain_value(inner) for inner in value]
     if isinstance(value, tuple):
-        return tuple(plain(inner) for inner in value)
+        return tuple(plain_value(inner) for inner in value)
     return plain_scalar(value)
 
 
@@ -49,5 +49,5 @@ def _python_of(scalar: Any) -> Any:
     """Return the value in Python of a NumPy scalar; a date of NumPy stays."""
     if type(scalar).__name__ in _DATES:
         return scalar
-    found = scalar.item()
-    return float(found) if type(found) is type(scalar) else found  # a long double
+    value = scalar.item()
+    return float(value) if type(value) is type(scalar) else value  # a long double

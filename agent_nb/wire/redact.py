@@ -91,18 +91,18 @@ class Redactor(Unpicklable):
         self._held, self._size, self._grows = [], 0, None
         out: list[str] = []
         while pos < len(text):
-            begin, found = self._search.find(text, pos, final=final)
+            begin, key = self._search.find(text, pos, final=final)
             out.append(text[pos : begin if begin >= 0 else len(text)])
             if begin < 0:
                 break
-            if found.end < 0:
-                self._held, self._size, self._grows = [text[begin:]], len(text) - begin, found.chars
+            if key.end < 0:
+                self._held, self._size, self._grows = [text[begin:]], len(text) - begin, key.chars
                 text = text[:begin]
                 break
-            out.append(found.label)
-            pos = found.end
+            out.append(key.label)
+            pos = key.end
             if pos == len(text) and not final:
-                self._swallows = found.chars
+                self._swallows = key.chars
         self._last = text[-CONTEXT:]
         return "".join(out)
 
@@ -166,9 +166,9 @@ class Redaction(Unpicklable):
         """
         return redact_value(value, self._secrets, opaque=OPAQUE)
 
-    def fields(self, said: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:
+    def fields(self, fields: Mapping[str, Any], payloads: Container[str]) -> dict[str, Any]:
         """Return the redacted fields of a part or event; `payloads` names a provider's objects."""
         return {
             name: (self.payload if name in payloads else self.value)(value)
-            for name, value in said.items()
+            for name, value in fields.items()
         }

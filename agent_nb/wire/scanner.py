@@ -19,13 +19,13 @@ from collections.abc import Iterable
 class Markers:
     """A set of markers.
 
-    `pattern` finds a complete marker. `words` are the texts whose beginnings are held back, a whole
+    `pattern` finds a complete marker. `texts` are those whose beginnings are held back, a whole
     word included, as the pattern may need to see what follows it. `fold` ignores the case of ASCII
-    letters in the words.
+    letters in the texts.
     """
 
-    def __init__(self, pattern: str, words: Iterable[str], *, fold: bool = False) -> None:
-        known = [w.lower() if fold else w for w in words]
+    def __init__(self, pattern: str, texts: Iterable[str], *, fold: bool = False) -> None:
+        known = [w.lower() if fold else w for w in texts]
         self.search = re.compile(pattern).search
         self.match = re.compile(pattern).match
         self.sigils = "".join(sorted({w[0] for w in known}))
@@ -43,7 +43,7 @@ class Markers:
         return at if tail in self._beginnings else len(text)
 
 
-def hold(text: str, start: int, marker: str) -> int:
+def find_marker_start(text: str, start: int, marker: str) -> int:
     """Return where the text after `start` may begin `marker`, or the length of the text."""
     at = text.rfind(marker[0], max(start, len(text) - len(marker) + 1))
     return at if at >= 0 and marker.startswith(text[at:]) else len(text)

@@ -44,7 +44,7 @@ class Halves:
         return rest
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return `text`, as a built-in one, with lone surrogates replaced by U+FFFD."""
     text = text if type(text) is str else str.__str__(text)
     return text if text.isascii() else _LONE.sub("\ufffd", text)

@@ -48,15 +48,15 @@ class TagReader:
                 return self._wait(text, start)
             self._quote = ""
         pos = start + self._done
-        while found := _ATTRIBUTE(text, pos):
-            value = next(v for v in found.groups()[1:] if v is not None)
-            self.attributes[found[1]] = unescape(value, _QUOTES)
-            pos = found.end()
+        while match := _ATTRIBUTE(text, pos):
+            value = next(v for v in match.groups()[1:] if v is not None)
+            self.attributes[match[1]] = unescape(value, _QUOTES)
+            pos = match.end()
         self._done = pos - start
-        if found := _END(text, pos):
-            self.closed = bool(found[1])
-            return found.end() if found.end() - start <= LIMIT else -1
-        if found := _OPEN_VALUE(text, pos):
+        if match := _END(text, pos):
+            self.closed = bool(match[1])
+            return match.end() if match.end() - start <= LIMIT else -1
+        if match := _OPEN_VALUE(text, pos):
             self._quote = text[text.index("=", pos) + 1 :].lstrip()[0]
             return self._wait(text, start)
         return self._wait(text, start) if _UNFINISHED(text, pos) else -1

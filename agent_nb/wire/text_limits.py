@@ -26,6 +26,6 @@ def cut_middle(text: str, limit: int, mark: str = LEFT_OUT, *, tail: int | None 
     return f"{text[: limit - tail]}\n{missing}\n{text[len(text) - tail :]}"
 
 
-def fit(text: str, width: int) -> str:
+def fit_text(text: str, width: int) -> str:
     """Return `text` in at most `width` characters; the last one is `…` if the text is cut."""
     return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -25,11 +25,11 @@ class Unpicklable:
         )
 
     def __copy__(self) -> Self:
-        made = self.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        copy = self.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
 
     def __deepcopy__(self, known: dict[int, Any]) -> Self:
-        made = known[id(self)] = self.__new__(type(self))
-        made.__dict__.update(deepcopy(self.__dict__, known))
-        return made
+        copy = known[id(self)] = self.__new__(type(self))
+        copy.__dict__.update(deepcopy(self.__dict__, known))
+        return copy

@@ -27,7 +27,7 @@ def without_text(data: bytes) -> bytes:
 
 def _kept(data: bytes) -> Iterator[bytes]:
     chunks = list(_chunks(data))
-    turned = next((exif.orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0)
+    turned = next((exif.read_orientation(_tiff(c)) for name, c in chunks if name == b"EXIF"), 0)
     for name, content in chunks:
         if name == b"VP8X":
             flags = content[0] & ~(_EXIF | _XMP) | (_EXIF if turned else 0) if content else 0
@@ -38,7 +38,7 @@ def _kept(data: bytes) -> Iterator[bytes]:
         elif name in _DRAWN:
             yield _chunk(name, content)
     if turned:
-        yield _chunk(b"EXIF", exif.only(turned))
+        yield _chunk(b"EXIF", exif.encode_orientation(turned))
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agent_nb.agent.typed.output_type import InvalidOutput, NotJson, OutputType, type_name
 from agent_nb.errors import UsageError
-from agent_nb.wire.json_text import canonical
+from agent_nb.wire.json_text import encode_canonical
 
 CASES = pytest.mark.parametrize("name", TYPES)
 JSON = st.recursive(
@@ -50,7 +50,7 @@ def test_a_valid_answer_has_the_value_of_the_type(name: str) -> None:
 def test_the_recorded_text_is_canonical_and_validates_to_an_equal_value(name: str) -> None:
     output, good, value, _ = typed(name)
     text = output.validate(good).text
-    assert canonical(json.loads(text)) == text
+    assert encode_canonical(json.loads(text)) == text
     again = output.validate(json.loads(text))
     assert (again.text, again.value) == (text, value)
 

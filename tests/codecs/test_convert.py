@@ -12,7 +12,7 @@ import types
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.codecs.convert import command, convert, decode, encode, logs
+from agent_nb.codecs.convert import convert, convert_files, decode, encode, logs
 from agent_nb.codecs.losses import Losses
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events.log import EventLog
@@ -256,7 +256,7 @@ class _Null(io.StringIO):
 def test_the_command_translates_files(tmp_path):
     source, target = tmp_path / "a.ndjson", tmp_path / "b.sse"
     source.write_text(TEXT)
-    report = command(str(source), str(target), None, "agent-event")
+    report = convert_files(str(source), str(target), None, "agent-event")
     assert target.read_text().endswith('data: {"type":"final"}\n\n')
     assert "cogency -> agent-event: 3 events, 2 written" in str(report)
     assert "user: the client knows what was asked" in str(report)
@@ -264,13 +264,13 @@ def test_the_command_translates_files(tmp_path):
 
 def test_the_command_refuses_a_file_it_cannot_open(tmp_path):
     with pytest.raises(UsageError, match="No such file"):
-        command(str(tmp_path / "none"), "-", None, "loom")
+        convert_files(str(tmp_path / "none"), "-", None, "loom")
 
 
 def test_the_command_keeps_standard_output_open(tmp_path, capsys):
     source = tmp_path / "a.ndjson"
     source.write_text(TEXT)
-    command(str(source), "-", "cogency", "cogency")
+    convert_files(str(source), "-", "cogency", "cogency")
     print("still there")
     assert capsys.readouterr().out.endswith("still there\n")
 

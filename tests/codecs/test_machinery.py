@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from agent_nb import events as ev
 from agent_nb.codecs.call_matching import Correlator
-from agent_nb.codecs.framing import sse
+from agent_nb.codecs.framing import frame_sse
 from agent_nb.codecs.losses import Losses
-from agent_nb.codecs.passthrough import diff, line_notes, restore
-from agent_nb.codecs.times import epoch, iso, later_iso
-from agent_nb.codecs.writing import pieces
+from agent_nb.codecs.passthrough import line_notes, note_difference, restore_object
+from agent_nb.codecs.times import format_iso, later_iso, read_epoch
+from agent_nb.codecs.writing import split_block
 from agent_nb.errors import WireError
 from agent_nb.events.completion import Numberer, Settler
 
@@ -30,20 +30,20 @@ OBJECT = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), JSON, max_size=4
 @given(OBJECT, OBJECT)
 @settings(max_examples=200, deadline=None)
 def test_an_object_is_restored_from_any_drawing_and_its_difference(obj, drawn):
-    assert json.dumps(restore(drawn, diff(obj, drawn)), sort_keys=True) == json.dumps(
-        obj, sort_keys=True
-    )
+    assert json.dumps(
+        restore_object(drawn, note_difference(obj, drawn)), sort_keys=True
+    ) == json.dumps(obj, sort_keys=True)
 
 
 @pytest.mark.parametrize(
     ("a", "b"), [(1, 1.0), (1, True), (0, False), ({"x": 1}, {"x": 1.0}), ([1], [True])]
 )
 def test_numbers_and_booleans_that_are_equal_in_python_are_told_apart(a, b):
-    assert diff({"k": a}, {"k": b}) == {"fields": {"k": a}}
+    assert note_difference({"k": a}, {"k": b}) == {"fields": {"k": a}}
 
 
 def test_a_note_of_another_form_is_ignored():
-    assert restore({"a": 1}, {"fields": 5, "absent": "a"}) == {"a": 1}
+    assert restore_object({"a": 1}, {"fields": 5, "absent": "a"}) == {"a": 1}
 
 
 def test_notes_of_lines_count_on_until_one_has_its_own():
@@ -147,24 +147,24 @@ def test_numbers_count_in_each_run_and_deltas_have_none():
     "text", ["2026-01-31T12:00:00.123Z", "1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.000Z"]
 )
 def test_the_times_of_javascript_come_back_as_they_were(text):
-    assert iso(epoch(text)) == text
+    assert format_iso(read_epoch(text)) == text
 
 
 @pytest.mark.parametrize("value", ["T", "", None, True, -5, 1e30, float("nan"), [], "2026-13-01"])
 def test_what_is_no_time_is_zero(value):
-    assert epoch(value) == 0.0
+    assert read_epoch(value) == 0.0
     assert later_iso(value, 1, 5) is value
 
 
 def test_a_block_whose_chunks_do_not_fit_its_text_is_one_piece():
-    assert pieces(ev.Respond(content="edited", chunks="CA")) == [("edited", 0)]
-    assert pieces(ev.Respond(content="ab", chunks="!!")) == [("ab", 0)]
-    assert pieces(ev.Respond(content="ab", chunks="BABK")) == [("a", 0), ("b", 10)]
+    assert split_block(ev.Respond(content="edited", chunks="CA")) == [("edited", 0)]
+    assert split_block(ev.Respond(content="ab", chunks="!!")) == [("ab", 0)]
+    assert split_block(ev.Respond(content="ab", chunks="BABK")) == [("a", 0), ("b", 10)]
 
 
 def test_a_line_break_in_an_event_name_is_refused():
     with pytest.raises(ValueError, match="line break"):
-        sse("{}", "a\ndata: x")
+        frame_sse("{}", "a\ndata: x")
 
 
 def test_ids_that_wrap_far_ahead_never_lose_a_frame(tool):

@@ -10,7 +10,7 @@ import pytest
 
 from agent_nb.codecs.convert import decode, encode, logs
 from agent_nb.errors import WireError
-from agent_nb.wire.json_text import nearest
+from agent_nb.wire.json_text import nearest_json
 
 SHAPES = {
     "canonical": lambda v: {"type": "state", "payload": v},
@@ -53,12 +53,12 @@ ODD = {
 @pytest.mark.parametrize("case", ODD)
 def test_the_nearest_json_value_takes_the_place(case):
     value, wanted = ODD[case]
-    assert nearest(value) == (wanted, True)
+    assert nearest_json(value) == (wanted, True)
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, 10**30, "é\u2028", [], {"a": [{"b": None}]}])
 def test_json_stays_as_it_is(value):
-    found, changed = nearest(value)
+    found, changed = nearest_json(value)
     assert (found, type(found)) == (value, type(value))
     assert not changed
 

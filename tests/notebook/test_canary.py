@@ -38,7 +38,7 @@ from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.files.export import PAGES, export
 from agent_nb.record.record import run_record
 from agent_nb.server.hub import Hub
-from agent_nb.wire.key_forms import written
+from agent_nb.wire.key_forms import list_written_forms
 from agent_nb.wire.media import PNG
 
 KEYS = {
@@ -212,7 +212,7 @@ def seen_of(run):
 
 def pieces(key):
     """Return the key in all ways in which it could be read, and its pieces."""
-    return [*written(key), *(key[n : n + 12] for n in range(len(key) - 11))]
+    return [*list_written_forms(key), *(key[n : n + 12] for n in range(len(key) - 11))]
 
 
 # What the user writes.

@@ -15,7 +15,7 @@ from agent_nb.record.packing import (
     find_payload_keys,
     payload_key,
 )
-from agent_nb.wire.json_text import canonical
+from agent_nb.wire.json_text import encode_canonical
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(max_size=8) | st.sampled_from(["$int", "$payload", "$literal", "$raw", "$float"])
@@ -58,13 +58,15 @@ def test_integral_floats_are_written_as_javascript_writes_them():
 
 
 def test_canonical_text_is_the_same_after_javascript_rewrote_the_numbers():
-    assert canonical({"b": 1.0, "a": 1e17}) == canonical({"a": 100000000000000000, "b": 1})
+    assert encode_canonical({"b": 1.0, "a": 1e17}) == encode_canonical(
+        {"a": 100000000000000000, "b": 1}
+    )
 
 
 @pytest.mark.parametrize("value", [{1, 2}, 10**400, -(10**400), float("nan")])
 def test_canonical_text_refuses_other_values(value):
     with pytest.raises(ValueError):
-        canonical({"x": value})
+        encode_canonical({"x": value})
 
 
 @given(st.lists(st.sampled_from(["/home/ann", "/", "a", "⌂", "~", "=", "\\", " "])).map("".join))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_nb import decode, encode
 from agent_nb import events as e
-from agent_nb.events.completion import closed
+from agent_nb.events.completion import complete_log
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import find_records
@@ -27,7 +27,7 @@ from agent_nb.record.record import events_of, log_of, record_hash, run_record
 from agent_nb.record.signing import is_intact, sign_record, signed_by
 from agent_nb.record.verify import check_metadata, check_record, secrets_in
 from agent_nb.view.state.fold import RunView
-from agent_nb.wire.json_text import canonical
+from agent_nb.wire.json_text import encode_canonical
 
 TEXT = st.text(max_size=20)
 JSON = st.recursive(
@@ -137,10 +137,10 @@ def test_a_record_of_a_later_version_is_read():
 def test_a_run_without_end_is_closed_as_interrupted(new_log):
     open_log = new_log(end=False)[:6]
     assert open_log[-1].type == "execute"
-    *_, result, interrupt, end = closed(open_log)
+    *_, result, interrupt, end = complete_log(open_log)
     assert (result.type, result.call_id, result.status) == ("result", "call_1_1", "cancelled")
     assert (interrupt.type, end.status) == ("interrupt", "interrupted")
-    assert [x.seq for x in closed(open_log)] == list(range(1, 10))
+    assert [x.seq for x in complete_log(open_log)] == list(range(1, 10))
 
 
 def test_arguments_are_not_stored_twice(log):
@@ -476,7 +476,7 @@ def older(record):
     """Return a record as older releases made it: hashes without a mark, lone surrogates as "?"."""
 
     def name(packed):
-        return hashlib.sha256(canonical(packed).encode("utf-8", "replace")).hexdigest()
+        return hashlib.sha256(encode_canonical(packed).encode("utf-8", "replace")).hexdigest()
 
     text = json.dumps(record)
     for key, packed in record.get("payloads", {}).items():

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_nb.errors import WireError
-from agent_nb.wire.compression import PIECE, Decompressor, decoded, read_unzipped
+from agent_nb.wire.compression import PIECE, Decompressor, decompress_body, read_unzipped
 
 TEXT = "".join(f"data: {n} é🙂\n\n" for n in range(40)).encode()
 BODIES = {
@@ -76,7 +76,7 @@ def test_a_stop_ends_an_expansion():
     async def main():
         seen = 0
         with anyio.CancelScope() as scope:
-            async for _ in decoded(source(), "deflate"):
+            async for _ in decompress_body(source(), "deflate"):
                 seen += 1
                 if seen == 3:
                     scope.cancel()

@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from agent_nb.wire.json_text import canonical, dumps, lenient_loads, loads, partial_args
+from agent_nb.wire.json_text import dumps, encode_canonical, lenient_loads, loads, partial_args
 
 
 def test_strict_reading_refuses_what_lenient_reading_takes():
@@ -24,7 +24,7 @@ def test_lenient_reading_raises_value_errors_only(text):
 
 
 def test_canonical_text_has_sorted_keys_and_no_spaces():
-    assert canonical({"b": 1.0, "a": ["é", None]}) == '{"a":["é",null],"b":1}'
+    assert encode_canonical({"b": 1.0, "a": ["é", None]}) == '{"a":["é",null],"b":1}'
     assert dumps({"b": 1.0}) == '{"b":1.0}'
 
 

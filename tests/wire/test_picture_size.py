@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from agent_nb.wire.picture_size import caption, pixels, size_of, size_words, unseen
+from agent_nb.wire.picture_size import (
+    describe_figure,
+    describe_unsent,
+    measure_picture,
+    size_of,
+    size_words,
+)
 
 KINDS = ("PNG", "JPEG", "GIF", "WEBP")
 
@@ -22,14 +28,14 @@ def saved(form, size=(37, 19), **options):
 @pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize("size", [(37, 19), (1, 300), (640, 480)])
 def test_the_size_of_every_kind(form, size):
-    assert pixels(saved(form, size)) == size
+    assert measure_picture(saved(form, size)) == size
 
 
 @pytest.mark.parametrize(
     "options", [{"lossless": True}, {"lossless": False}, {"save_all": True, "exif": b"Exif\0\0x"}]
 )
 def test_the_size_of_every_form_of_webp(options):
-    assert pixels(saved("WEBP", **options)) == (37, 19)
+    assert measure_picture(saved("WEBP", **options)) == (37, 19)
 
 
 def test_the_size_of_a_jpeg_behind_a_long_comment():
@@ -41,12 +47,12 @@ def test_the_size_of_a_jpeg_behind_a_long_comment():
 def test_a_cut_picture_has_a_size_or_none(form):
     data = saved(form)
     for end in range(len(data)):
-        assert pixels(data[:end]) in (None, (37, 19))
+        assert measure_picture(data[:end]) in (None, (37, 19))
 
 
 @given(st.binary(), st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b""]))
 def test_rubbish_raises_nothing(data, head):
-    pixels(head + data)
+    measure_picture(head + data)
 
 
 @pytest.mark.parametrize("data", [None, 3, "", "no base64!", "AAAA"])
@@ -56,7 +62,7 @@ def test_an_attachment_without_a_picture_has_no_size(data):
 
 def test_words_of_a_picture():
     picture = attached(png(700, 300))
-    assert caption(2, picture) == "[figure 2: 700×300 pixels]"
-    assert caption(2, {}) == "[figure 2]"
-    words = unseen("figure 1", picture, "a picture the model cannot see")
+    assert describe_figure(2, picture) == "[figure 2: 700×300 pixels]"
+    assert describe_figure(2, {}) == "[figure 2]"
+    words = describe_unsent("figure 1", picture, "a picture the model cannot see")
     assert words == "[a picture the model cannot see: figure 1, 700×300]"

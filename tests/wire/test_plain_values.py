@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from agent_nb.wire.plain_values import plain
+from agent_nb.wire.plain_values import plain_value
 
 
 class Label(enum.StrEnum):
@@ -49,7 +49,7 @@ class Text(str):
     ],
 )
 def test_a_value_of_a_subclass_becomes_the_built_in_one(value, expected) -> None:
-    found = plain(value)
+    found = plain_value(value)
     assert (found, type(found)) == (expected, type(expected))
     assert "np." not in repr(found)
     assert "Markup" not in repr(found)
@@ -57,4 +57,4 @@ def test_a_value_of_a_subclass_becomes_the_built_in_one(value, expected) -> None
 
 def test_other_values_stay_as_they_are() -> None:
     for value in (object(), np.arange(3), np.datetime64("2026-01-01"), {1, 2}, b"x", print):
-        assert plain(value) is value
+        assert plain_value(value) is value

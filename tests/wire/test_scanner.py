@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.wire.scanner import Markers, hold
+from agent_nb.wire.scanner import Markers, find_marker_start
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ from agent_nb.wire.scanner import Markers, hold
     ],
 )
 def test_one_marker(text, held):
-    assert text[hold(text, 0, "</think>") :] == held
+    assert text[find_marker_start(text, 0, "</think>") :] == held
 
 
 def test_nothing_before_the_start_is_held():
-    assert hold("abc<x", 4, "<xy>") == 5
+    assert find_marker_start("abc<x", 4, "<xy>") == 5
 
 
 MARKERS = Markers(

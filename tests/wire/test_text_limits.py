@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_nb.wire.text_limits import cut_end, cut_middle, fit
+from agent_nb.wire.text_limits import cut_end, cut_middle, fit_text
 
 
-@pytest.mark.parametrize("cut", [cut_end, cut_middle, fit])
+@pytest.mark.parametrize("cut", [cut_end, cut_middle, fit_text])
 def test_text_within_its_limit_is_unchanged(cut):
     assert cut("abcdef", 6) == "abcdef"
 
@@ -22,4 +22,4 @@ def test_a_cut_middle_keeps_beginning_and_end():
 
 
 def test_fitted_text_is_as_wide_as_its_limit():
-    assert fit("abcdef", 4) == "abc…"
+    assert fit_text("abcdef", 4) == "abc…"

@@ -33,7 +33,7 @@ from ...errors import UsageError
 from ...events.field_order import FIELDS, fields_of
 from ...models.messages import OutputSchema
 from ...tools.schema import explain_fault, load_plugins, remove_titles
-from ...wire.json_text import canonical, lenient_loads, loads
+from ...wire.json_text import encode_canonical, lenient_loads, loads
 from ...wire.redact import Redaction
 from ...wire.text_limits import cut_end
 from .typed_dicts import convertible
@@ -122,7 +122,7 @@ class OutputType:
         from pydantic import ValidationError
 
         try:
-            text = canonical(document)
+            text = encode_canonical(document)
             text.encode()
         except UnicodeEncodeError as error:
             half = f"\\u{ord(error.object[error.start]):04x}"
@@ -146,7 +146,7 @@ class OutputType:
         """Return the answer with the JSON of `value` itself, None if that loses something."""
         try:
             plain = self._adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
-            text = canonical(plain)
+            text = encode_canonical(plain)
             again = self._adapter.validate_json(text, strict=True)
             return Answer(text, value) if bool(again == value) else None
         except Exception:  # serializers, validators and `__eq__` of the type are its own code

@@ -15,7 +15,7 @@ from ...errors import UsageError
 from ...events import Event, RunStart
 from ...events.answer_frame import answer_frame
 from ...events.field_order import field_order
-from ...events.text import typed
+from ...events.text import read_answer_type
 from ...wire.json_text import lenient_loads
 from .output_type import InvalidOutput, OutputType
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def found(log: Iterable[Event]) -> tuple[str, Any] | None:
     """Return the name of the type and the plain JSON of a run's answer; None without one."""
-    texts = [e for e in log if typed(e) and not e.span]
+    texts = [e for e in log if read_answer_type(e) and not e.span]
     if not texts:
         return None
     last: Any = texts[-1]
     try:
-        return typed(last), lenient_loads(last.content)
+        return read_answer_type(last), lenient_loads(last.content)
     except ValueError:  # a record that was changed, or cut to its size limit
         return None
 

@@ -40,12 +40,12 @@ _NAMES = (
     "toolCalls",
     "totalTokens",
 )
-_CAMEL = {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): name for name in _NAMES}
+_CAMEL = {re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name): name for name in _NAMES}
 # fields whose objects also have AG-UI's names
 _NESTED = frozenset({"messages", "outcome", "usage", "interrupts"})
 
 
-def camel(obj: Obj) -> Obj:
+def use_wire_names(obj: Obj) -> Obj:
     """Return an object with the names of the wire."""
     if not obj.keys() & _CAMEL.keys() and not obj.keys() & _NESTED:
         return obj
@@ -58,7 +58,7 @@ def camel(obj: Obj) -> Obj:
 def _within(value: Any) -> Any:
     if isinstance(value, list):
         return [_within(v) for v in value]
-    return camel(value) if isinstance(value, dict) else value
+    return use_wire_names(value) if isinstance(value, dict) else value
 
 
 def this_turn(messages: Any) -> tuple[str, list[dict[str, Any]]]:

@@ -79,11 +79,11 @@ def draw_node(event: Node) -> Obj:
         if event.phase == "enter":
             return {"type": "SUBAGENT_STARTED", "subagentRunId": event.span, "name": event.name}
         failed = event.result.startswith("error: ")
-        words = {"message": event.result.removeprefix("error: ")} if failed else {}
+        message = {"message": event.result.removeprefix("error: ")} if failed else {}
         return {
             "type": "SUBAGENT_ERROR" if failed else "SUBAGENT_FINISHED",
             "subagentRunId": event.span,
-            **words,
+            **message,
         }
     return {
         "type": "STEP_STARTED" if event.phase == "enter" else "STEP_FINISHED",

@@ -32,9 +32,9 @@ from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
-from ..times import epoch
+from ..times import read_epoch
 from ..usage import counts_of
-from .incoming import camel, content_text, this_turn
+from .incoming import content_text, this_turn, use_wire_names
 from .lines import DRAW, FORMS, NAME, OUTCOMES, REASONING, STATES, TEXT, TOOL
 
 _STATUS = {outcome: status for status, outcome in OUTCOMES.items()}
@@ -62,12 +62,12 @@ class AgUiReader:
         self._runs = 0
         self._begun = False
         self._over = False
-        self._asked = self._spoken = False  # a message of the user, some text has come
+        self._user_spoke = self._spoken = False  # a message of the user, some text has come
         self._snapshot: list[Obj] = []  # what the newest one says of this run
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
-        obj = camel(item.obj)
+        obj = use_wire_names(item.obj)
         kind = obj.get("type")
         out: list[Event] = []
         if not self._runs or self._over or (kind == "RUN_STARTED" and self._begun):
@@ -77,7 +77,7 @@ class AgUiReader:
         if not isinstance(kind, str) or kind not in _CHUNKS:
             out += self._texts.close()
         out += handler_of(self.HANDLERS, kind, AgUiReader._unknown)(self, obj)
-        self._asked = self._asked or any(isinstance(event, User) for event in out)
+        self._user_spoke = self._user_spoke or any(isinstance(event, User) for event in out)
         self._spoken = self._spoken or any(
             isinstance(event, Respond) and event.content.strip() for event in out
         )
@@ -90,7 +90,7 @@ class AgUiReader:
 
     def _begin(self, obj: Obj) -> None:
         self._runs += 1
-        self._over = self._begun = self._asked = self._spoken = False
+        self._over = self._begun = self._user_spoke = self._spoken = False
         self._snapshot = []
         self._run.new_run(text_of(obj, "runId") or run_id(NAME, obj, self._runs))
         self._calls.clear()
@@ -114,58 +114,58 @@ class AgUiReader:
         """Return the calls, results and words that are only in the newest snapshot, once."""
         messages, self._snapshot = self._snapshot, []
         spoken = self._spoken or any(isinstance(event, Respond) for event in out)
-        found: list[Event] = []
+        events: list[Event] = []
         for message in messages:
             text = content_text(message.get("content"))
             if message["role"] == "tool":
-                found += self._past_result(message, text)
+                events += self._past_result(message, text)
             elif text.strip() and not spoken:
-                found.append(self._run.derived(Respond, content=text))
-            found += self._past_calls(message.get("toolCalls"))
-        return found
+                events.append(self._run.derived(Respond, content=text))
+            events += self._past_calls(message.get("toolCalls"))
+        return events
 
     def _past_calls(self, calls: Any) -> list[Event]:
         """Return the calls of a message that have not come."""
-        found: list[Event] = []
+        events: list[Event] = []
         for call in calls if isinstance(calls, list) else ():
-            given = text_of(object_of(call), "id")
-            if not isinstance(call, dict) or self._calls.seen(given):
+            wire_id = text_of(object_of(call), "id")
+            if not isinstance(call, dict) or self._calls.seen(wire_id):
                 continue
             function = object_of(call.get("function"))
             name = text_of(function, "name")
             args, raw = arguments_of(function.get("arguments"))
-            call_id, synthetic = self._calls.call(name, given)
-            found.append(
+            call_id, synthetic = self._calls.call(name, wire_id)
+            events.append(
                 self._run.derived(
                     Call, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
                 )
             )
-        return found
+        return events
 
     def _past_result(self, message: Obj, text: str) -> list[Event]:
         """Return the result in a message, unless it has come."""
-        given = text_of(message, "toolCallId")
-        if self._calls.seen(given) == "over":
+        wire_id = text_of(message, "toolCallId")
+        if self._calls.seen(wire_id) == "over":
             return []
-        name, error = self._calls.name(given), text_of(message, "error")
-        match = self._calls.result(name, given)
+        name, error = self._calls.name(wire_id), text_of(message, "error")
+        match = self._calls.result(name, wire_id)
         fields: Obj = {"call_id": match.call_id, "name": name, "content": error or text}
         return [
-            *self._run.implicit_call(match, given, name=name),
+            *self._run.implicit_call(match, wire_id, name=name),
             self._run.derived(Result, status="error" if error else "ok", **fields),
         ]
 
     def _failed(self, obj: Obj) -> list[Event]:
         out = [*self.close(), *self._usage(obj)]
         self._over = True
-        words: Obj = {"message": text_of(obj, "message"), "code": text_of(obj, "code")}
-        error = self._run.line(Error, obj, **words)
+        reason: Obj = {"message": text_of(obj, "message"), "code": text_of(obj, "code")}
+        error = self._run.line(Error, obj, **reason)
         return [*out, error, self._run.derived(End, status="error")]
 
     def _usage(self, obj: Obj) -> list[Event]:
         """Return the usage in the end of a run as a metric."""
-        given = obj.get("usage")
-        totals = [u for u in given if isinstance(u, dict)] if isinstance(given, list) else []
+        usage = obj.get("usage")
+        totals = [u for u in usage if isinstance(u, dict)] if isinstance(usage, list) else []
         if not totals:
             return []
         total = sum((counts_of(u, _USAGE) for u in totals), Counts())
@@ -207,18 +207,18 @@ class AgUiReader:
     # The rest.
 
     def _result(self, obj: Obj) -> list[Event]:
-        given = text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "over":
+        wire_id = text_of(obj, "toolCallId")
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(obj)
-        name = self._calls.name(given)
+        name = self._calls.name(wire_id)
         block = self._texts.take(TOOL.key(obj))
         called = [self._blocks.complete(block, {})] if block is not None else []
-        match = self._calls.result(name, given)
+        match = self._calls.result(name, wire_id)
         span = {k: v for k, v in _place(obj).items() if k == "span"}
         fields: Obj = {"call_id": match.call_id, "name": name, "content": obj.get("content", "")}
         return [
             *called,
-            *self._run.implicit_call(match, given, **span),
+            *self._run.implicit_call(match, wire_id, **span),
             self._run.line(Result, obj, **fields),
         ]
 
@@ -234,8 +234,8 @@ class AgUiReader:
 
     def _subagent(self, obj: Obj) -> list[Event]:
         enter = obj["type"] == "SUBAGENT_STARTED"
-        words = text_of(obj, "message")
-        result = "" if enter else f"error: {words}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
+        message = text_of(obj, "message")
+        result = "" if enter else f"error: {message}" if obj["type"] == "SUBAGENT_ERROR" else "ok"
         fields: Obj = {
             "name": text_of(obj, "name"),
             "phase": "enter" if enter else "exit",
@@ -251,7 +251,7 @@ class AgUiReader:
         if kind != "messages" or state.span:
             return [state]
         prompt, self._snapshot = this_turn(obj.get("messages"))
-        if not prompt or self._asked:
+        if not prompt or self._user_spoke:
             return [state]
         return [state, self._run.derived(User, content=prompt)]
 
@@ -288,4 +288,4 @@ class AgUiReader:
 def _place(obj: Obj) -> Obj:
     """Return the time and span of a line."""
     span = text_of(obj, "subagentRunId")
-    return {"ts": epoch(obj.get("timestamp")), **({"span": span} if span else {})}
+    return {"ts": read_epoch(obj.get("timestamp")), **({"span": span} if span else {})}

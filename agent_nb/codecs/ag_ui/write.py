@@ -36,12 +36,12 @@ from ...wire.json_text import dumps
 from ..block_protocol import BlockWriter, Form
 from ..checks import LastError, check_result
 from ..contract import Options
-from ..foreign_values import parsed
+from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, pieces
+from ..writing import Live, imported_line, split_block
 from .lines import DRAW, NAME, OF, OUTCOMES, REASONING, STATE_TYPES, TEXT, TOOL, draw_node
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
@@ -53,7 +53,7 @@ class AgUiWriter:
     def __init__(self, losses: Losses, options: Options) -> None:
         self._losses = losses
         self._thread = options.conversation
-        self._asked = options.asked
+        self._user_is_known = options.asked
         self._live = Live()
         self._imported_blocks = BlockWriter(OF, self._live)
         self._blocks = 0
@@ -122,7 +122,7 @@ class AgUiWriter:
         return known
 
     def _user(self, event: User) -> list[Obj]:
-        if event.span or self._asked:
+        if event.span or self._user_is_known:
             return []
         self._blocks += 1
         where = {"messageId": f"{event.run or 'run'}-{self._blocks}"}
@@ -157,16 +157,18 @@ class AgUiWriter:
             return ending
         content = [
             {"type": form.delta, form.id: number, "delta": text}
-            for text, _ in pieces(event)
+            for text, _ in split_block(event)
             if text
         ]
         return [*self._opening(form, number), *content, *ending]
 
     def _call(self, event: Call) -> list[Obj]:
         who = {"toolCallId": event.call_id}
-        sound = not event.args or parsed(event.raw_args) == event.args
+        sound = not event.args or parse_json(event.raw_args) == event.args
         texts = (
-            [text for text, _ in pieces(event)] if event.raw_args and sound else [dumps(event.args)]
+            [text for text, _ in split_block(event)]
+            if event.raw_args and sound
+            else [dumps(event.args)]
         )
         args = [{"type": TOOL.delta, **who, "delta": text} for text in texts if text]
         return [

@@ -12,12 +12,12 @@ from typing import Any
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, State, Think
 from ...wire.json_text import dumps
 from ..passthrough import Shift, count_on
-from ..times import later
+from ..times import shift_time
 from ..writing import as_text
 
 NAME = "agent-event"
 Obj = dict[str, Any]
-SHIFTS: dict[str, Shift] = {"seq": count_on, "at": later}
+SHIFTS: dict[str, Shift] = {"seq": count_on, "at": shift_time}
 
 
 def _tool_call(event: Call) -> Obj:

@@ -4,7 +4,7 @@ Why apart: the event is read like one of a run of its own, below the call that r
 must come out again inside the line of the call.
 
 Rules
-- The line around an event is beside it as `#in`; it reaches the wire through `unwrap` only.
+- The line around an event is beside it as `#in`; it reaches the wire through `unwrap_line` only.
 - A child that is over takes no more events, so that what follows is plain progress.
 """
 
@@ -29,7 +29,7 @@ def child_event(obj: Obj) -> tuple[str, Obj] | None:
     return run, {**event, IN: {**obj, "data": {k: v for k, v in data.items() if k != "event"}}}
 
 
-def unwrap(obj: Obj) -> Obj:
+def unwrap_line(obj: Obj) -> Obj:
     """Return the line of an event, inside the lines around it."""
     while isinstance(obj.get(IN), dict):
         outer: Any = obj[IN]

@@ -42,8 +42,8 @@ class AgentEventReader:
                 self._hold(obj)
                 return []
             return newest.read(obj)
-        given = obj.get("runId")
-        key = given if isinstance(given, str | int) else self._newest
+        run_id = obj.get("runId")
+        key = run_id if isinstance(run_id, str | int) else self._newest
         reader = self._runs.get(key) or self._adopted(key)
         if reader is None or (reader.over and obj.get("type") == "start"):
             reader = self._begin(key, obj)

@@ -35,7 +35,7 @@ from ..blocks import Blocks
 from ..call_matching import Correlator, Match
 from ..foreign_values import arguments_of, object_of, text_of
 from ..run_builder import RunBuilder, Spans, drawn_by, handler_of
-from ..times import epoch
+from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import IN, child_event
 from .whole_view import WholeView
@@ -52,7 +52,7 @@ class RunReader:
         self._span = span
         self._where = {"span": span} if span else {}
         self._run = RunBuilder(
-            NAME, drawn_by(DRAW), lambda obj: {"ts": epoch(obj.get("at")), **self._where}
+            NAME, drawn_by(DRAW), lambda obj: {"ts": read_epoch(obj.get("at")), **self._where}
         )
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
@@ -60,7 +60,7 @@ class RunReader:
         self._calls = Correlator(prefix)
         self._view = WholeView()
         self._pieces = 0  # answers of whole views that were written anew
-        self._asked: set[tuple[str, str]] = set()
+        self._questions: set[tuple[str, str]] = set()
         self._waits = False
         self._spans = Spans()
         self._children: dict[tuple[str, str], _Child] = {}  # by call and run
@@ -118,11 +118,11 @@ class RunReader:
         return [self._run.line(Think, obj, content=text_of(obj, "content"))]
 
     def _call(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "callId")
-        if self._calls.seen(given) == "open":
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
+        if self._calls.seen(wire_id) == "open":
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("toolArgs"))
-        call_id, synthetic = self._calls.call(name, given)
+        call_id, synthetic = self._calls.call(name, wire_id)
         return [
             self._run.line(
                 Call, obj, call_id=call_id, synthetic=synthetic, name=name, args=args, raw_args=raw
@@ -130,9 +130,9 @@ class RunReader:
         ]
 
     def _progress(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "callId")
-        match = self._calls.news(name, given or ("" if name else self._calls.oldest()))
-        implicit = self._implicit(match, given, name)
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
+        match = self._calls.news(name, wire_id or ("" if name else self._calls.oldest()))
+        implicit = self._implicit(match, wire_id, name)
         inner = child_event(obj)
         if inner is not None and not self._is_over(match.call_id, inner[0]):
             return [*implicit, *self._nested(match.call_id, *inner)]
@@ -140,11 +140,11 @@ class RunReader:
         return [*implicit, self._run.line(Progress, obj, match.note, **fields)]
 
     def _result(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "callId")
-        if self._calls.seen(given) == "over":
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.result(name, given)
-        implicit = self._implicit(match, given, name)
+        match = self._calls.result(name, wire_id)
+        implicit = self._implicit(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
         left = self._leave(match.call_id)
         return [*implicit, *left, self._run.line(Result, obj, match.note, **fields)]
@@ -157,7 +157,7 @@ class RunReader:
         text = obj.get("content")
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
-        drawn, ts = draw_stream(text), epoch(obj.get("at"))
+        drawn, ts = draw_stream(text), read_epoch(obj.get("at"))
         return self._text.delta("respond", text, obj, drawn, ts=ts, where=self._where)
 
     def _start(self, obj: Obj) -> list[Event]:
@@ -177,9 +177,9 @@ class RunReader:
 
     def _cancelled(self, obj: Obj) -> list[Event]:
         self.over = True
-        said = text_of(obj, "reason")
-        cause: Any = said if said in _CAUSES else "user"
-        stopped = self._derived(Interrupt, reason=cause, detail="" if said == cause else said)
+        detail = text_of(obj, "reason")
+        cause: Any = detail if detail in _CAUSES else "user"
+        stopped = self._derived(Interrupt, reason=cause, detail="" if detail == cause else detail)
         return [
             *self._leave(),
             stopped,
@@ -202,10 +202,10 @@ class RunReader:
             out.append(self._said(before, incomplete=True))
             self._pieces += 1
             out += [self._piece(text)] if text else []
-        asked = object_of(obj.get("awaitingInput"))
-        if asked and not end:
-            out += self._asks(asked)
-        self._waits = bool(asked)
+        question = object_of(obj.get("awaitingInput"))
+        if question and not end:
+            out += self._asks(question)
+        self._waits = bool(question)
         if end is not None:
             out += map(_without_line, [*self._close_view(), *self.read(end)])
         return out
@@ -224,14 +224,14 @@ class RunReader:
         text, self._view.content = self._view.content, ""
         return [self._said(text, incomplete=incomplete)] if text else []
 
-    def _asks(self, asked: Obj) -> list[Event]:
+    def _asks(self, question: Obj) -> list[Event]:
         """Return the question of a view, once."""
-        given, prompt = text_of(asked, "callId"), text_of(asked, "message")
-        if (given, prompt) in self._asked or not given:
+        wire_id, prompt = text_of(question, "callId"), text_of(question, "message")
+        if (wire_id, prompt) in self._questions or not wire_id:
             return []
-        self._asked.add((given, prompt))
-        match = self._calls.news("", given)
-        implicit = self._implicit(match, given, "")
+        self._questions.add((wire_id, prompt))
+        match = self._calls.news("", wire_id)
+        implicit = self._implicit(match, wire_id, "")
         return [*implicit, self._derived(Approval, call_id=match.call_id, reason=prompt)]
 
     def _unknown(self, obj: Obj) -> list[Event]:

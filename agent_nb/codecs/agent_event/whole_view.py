@@ -45,8 +45,8 @@ class WholeView:
             over = settled or bool(action) or "observation" in step or number + 1 < len(steps)
             if number >= self._thoughts and over:
                 self._thoughts = number + 1
-                words = text_of(step, "thought")
-                out += [{"type": "thought", "content": words}] if words else []
+                thought = text_of(step, "thought")
+                out += [{"type": "thought", "content": thought}] if thought else []
             if action:
                 out += self._action(number, action, step)
         return [*out, *([{**end, "at": obj.get("at")}] if end else [])]
@@ -62,10 +62,12 @@ class WholeView:
         self._progress[number] = max(before, len(news))
         out += [{"type": "tool_progress", **about, "data": data} for data in news[before:]]
         status = action.get("status")
-        failed, said = status == "failed", step.get("observation")
-        if number not in self._answered and (status == "completed" or failed or said is not None):
+        failed, observation = status == "failed", step.get("observation")
+        if number not in self._answered and (
+            status == "completed" or failed or observation is not None
+        ):
             self._answered.add(number)
-            output = action.get("error") if failed and said is None else said
+            output = action.get("error") if failed and observation is None else observation
             kind = "tool_error" if failed else "tool_result"
             out.append({"type": kind, **about, "output": "" if output is None else output})
         return out

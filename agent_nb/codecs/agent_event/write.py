@@ -31,14 +31,14 @@ from ...events import (
 from ...events.tool_events import progress_fields
 from ..checks import LastError, check_result
 from ..contract import Options
-from ..foreign_values import parsed
+from ..foreign_values import parse_json
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import restore
+from ..passthrough import restore_object
 from ..provenance import note_of
-from ..writing import Live, imported_line, pieces, restore_block
+from ..writing import Live, imported_line, restore_block, split_block
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream, progress_data
-from .nested import unwrap
+from .nested import unwrap_line
 
 _NOT_LAST = "an error is terminal here; this one did not end the run"
 
@@ -59,7 +59,7 @@ class AgentEventWriter:
         note = note_of(event, NAME)
         if note is not None:
             lines = self._imported(event, note)
-            return [Item(unwrap(obj) if event.span else obj) for obj in lines]
+            return [Item(unwrap_line(obj) if event.span else obj) for obj in lines]
         if event.span:
             return [Item(obj) for obj in self._nested(event)]
         handler = self.HANDLERS.get(type(event))
@@ -75,7 +75,7 @@ class AgentEventWriter:
             return []
         if isinstance(event, Delta):
             self._live.add(event)
-            return [restore(draw_stream(event.text), note)]
+            return [restore_object(draw_stream(event.text), note)]
         if isinstance(event, Respond):
             return restore_block(event, note, SHIFTS, self._live, draw_stream)
         return imported_line(event, note, DRAW)
@@ -122,11 +122,13 @@ class AgentEventWriter:
         return [draw_stream(event.text)]
 
     def _respond(self, event: Respond) -> list[Obj]:
-        return [] if self._live.take(event) else [draw_stream(text) for text, _ in pieces(event)]
+        return (
+            [] if self._live.take(event) else [draw_stream(text) for text, _ in split_block(event)]
+        )
 
     def _call(self, event: Call) -> list[Obj]:
         self._names[event.call_id] = event.name
-        raw = event.raw_args if parsed(event.raw_args) == event.args or not event.args else ""
+        raw = event.raw_args if parse_json(event.raw_args) == event.args or not event.args else ""
         return [
             {
                 **DRAW[Call](msgspec.structs.replace(event, raw_args=raw)),
@@ -169,8 +171,8 @@ class AgentEventWriter:
         if event.status == "ok":
             return [DRAW[End](event)]
         self._losses.add("end.status", "a run is either final or ends in an error")
-        words = f"{event.status}: {why}" if why else event.status
-        return [DRAW[Error](Error(message=words))]
+        message = f"{event.status}: {why}" if why else event.status
+        return [DRAW[Error](Error(message=message))]
 
     def _extension(self, event: Extension) -> list[Obj]:
         return [DRAW[Extension](event)] if event.namespace == NAME else []

@@ -29,7 +29,7 @@ from ...events import (
     Think,
     User,
 )
-from ..times import epoch
+from ..times import read_epoch
 
 NAME = "cogency"
 Obj = dict[str, Any]
@@ -127,7 +127,7 @@ def batch_line(results: list[Result]) -> Obj:
 
 
 def _batch_entry(event: Result) -> Obj:
-    words = (
+    message = (
         {"outcome": event.display["text/plain"]}
         if event.display and "text/plain" in event.display
         else {}
@@ -135,7 +135,7 @@ def _batch_entry(event: Result) -> Obj:
     return {
         "tool": event.name,
         "status": "success" if event.status == "ok" else event.status,
-        **words,
+        **message,
         "content": event.content,
     }
 
@@ -174,7 +174,7 @@ def _later(value: Any, _lines: int, ms: int) -> Any:
 SHIFTS = {"timestamp": _later}
 
 
-def draw(event: Event, form: str = "") -> Obj:
+def draw_line(event: Event, form: str = "") -> Obj:
     """Return the line of an event without its timestamp."""
     return {"type": event.type, **FORMS.get(form, DRAW[type(event)])(event)}
 
@@ -183,7 +183,7 @@ def time_of(obj: Mapping[str, Any]) -> float:
     """Return the timestamp (epoch seconds, in whole milliseconds), 0 if it is not a time."""
     value = obj.get("timestamp")
     return (
-        epoch(value * 1000)
+        read_epoch(value * 1000)
         if isinstance(value, float | int) and not isinstance(value, bool)
         else 0.0
     )

@@ -23,10 +23,10 @@ from ...events import (
 )
 from ..blocks import Blocks
 from ..call_matching import Correlator
-from ..foreign_values import arguments_of, object_of, parsed, run_id, text_of
+from ..foreign_values import arguments_of, object_of, parse_json, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import diff
+from ..passthrough import note_difference
 from ..run_builder import RunBuilder, handler_of
 from .lines import (
     NAME,
@@ -35,7 +35,7 @@ from .lines import (
     STATUS,
     Obj,
     batch_line,
-    draw,
+    draw_line,
     draw_piece,
     read_counts,
     time_of,
@@ -51,7 +51,7 @@ class CogencyReader:
     """Any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, draw, lambda obj: {"ts": time_of(obj)})
+        self._run = RunBuilder(NAME, draw_line, lambda obj: {"ts": time_of(obj)})
         self._thoughts = Blocks(self._run, SHIFTS)
         self._lone: Obj | None = None  # the first line of a thought, until the next line
         self._calls = Correlator()
@@ -97,7 +97,7 @@ class CogencyReader:
         if end is None:
             return []
         obj, ts, before = end
-        note = {**diff(obj, {"type": "end"}), **({"held": before} if before else {})}
+        note = {**note_difference(obj, {"type": "end"}), **({"held": before} if before else {})}
         return [self._run.make(End, note, ts=ts, status="interrupted" if self._stopped else "ok")]
 
     def _text(self, obj: Obj) -> list[Event]:
@@ -125,8 +125,8 @@ class CogencyReader:
         return self._thoughts.close(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
-        given = obj.get("content")
-        body = object_of(given if isinstance(given, dict) else parsed(given))
+        content = obj.get("content")
+        body = object_of(content if isinstance(content, dict) else parse_json(content))
         args = body.get("args")
         name = text_of(body, "name")
         call_id, _ = self._calls.call(name)
@@ -152,7 +152,7 @@ class CogencyReader:
 
     def _result(self, obj: Obj) -> list[Event]:
         payload, content = obj.get("payload"), obj.get("content")
-        stored = parsed(content)
+        stored = parse_json(content)
         items = stored if isinstance(stored, list) else content
         items = [stored] if isinstance(stored, dict) and "status" in stored else items
         if (
@@ -185,7 +185,7 @@ class CogencyReader:
     def _formed(self, cls: type[Event], obj: Obj, form: str, **fields: Any) -> Event:
         """Return the event of a line in one of its shapes."""
         note = {"form": form} if form else {}
-        return self._run.line(cls, obj, note, draw=lambda event: draw(event, form), **fields)
+        return self._run.line(cls, obj, note, draw=lambda event: draw_line(event, form), **fields)
 
     def _results(self, obj: Obj, items: list[Obj]) -> list[Event]:
         out: list[Event] = []
@@ -213,7 +213,7 @@ class CogencyReader:
                 )
             )
             out += [*implicit, results[-1]]
-        note = {"batch": len(results), **diff(obj, batch_line(results))}
+        note = {"batch": len(results), **note_difference(obj, batch_line(results))}
         first = msgspec.structs.replace(results[0], extra={NAME: note})
         return [first if event is results[0] else event for event in out]
 

@@ -12,7 +12,7 @@ from ...events import Call, End, Error, Event, Extension, Interrupt, Metric, Res
 from ..contract import Options
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import restore
+from ..passthrough import restore_object
 from ..provenance import is_derived, note_of
 from ..writing import noted_pieces
 from .lines import (
@@ -23,7 +23,7 @@ from .lines import (
     Obj,
     batch_line,
     counts_of,
-    draw,
+    draw_line,
     draw_piece,
     own_outcome,
     read_counts,
@@ -106,13 +106,15 @@ class CogencyWriter:
             return [*held, *(self._flush() if wanted == 1 else [])]
         if isinstance(event, Think) and note:
             pieces = noted_pieces(event, note, SHIFTS)
-            return [*held, *(Item(restore(draw_piece(text), n)) for text, n in pieces)]
+            return [*held, *(Item(restore_object(draw_piece(text), n)) for text, n in pieces)]
         return [*held, Item(self._line(event))]
 
     def _flush(self) -> list[Item]:
         results, self._results = self._results, []
         return (
-            [Item(restore(batch_line(results), note_of(results[0], NAME) or {}))] if results else []
+            [Item(restore_object(batch_line(results), note_of(results[0], NAME) or {}))]
+            if results
+            else []
         )
 
     def _check(self, event: Event) -> None:
@@ -149,8 +151,8 @@ def _line(event: Event) -> Obj:
     note = note_of(event, NAME)
     if note is not None:
         form = note.get("form")
-        return restore(draw(event, form if isinstance(form, str) else ""), note)
-    line = draw(event)
+        return restore_object(draw_line(event, form if isinstance(form, str) else ""), note)
+    line = draw_line(event)
     if isinstance(event, Result):
         line["payload"]["outcome"] = own_outcome(event)
     return line | ({"timestamp": event.ts} if event.ts else {})

@@ -7,7 +7,7 @@ of any tool if it names none. If that block is a whole JSON object already, anot
 from __future__ import annotations
 
 from ..blocks import Blocks, OpenBlock
-from ..foreign_values import parsed
+from ..foreign_values import parse_json
 
 _NAMELESS = "name:"  # what the key of a block without a call id begins with
 
@@ -25,7 +25,7 @@ class Pieces:
             return call_id
         blocks = [b for b in self._blocks.open() if not name or b.name in ("", name)]
         if blocks and not (
-            text.lstrip().startswith("{") and isinstance(parsed(blocks[-1].text), dict)
+            text.lstrip().startswith("{") and isinstance(parse_json(blocks[-1].text), dict)
         ):
             return blocks[-1].key
         self._nameless += 1

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..passthrough import diff, restore, same
+from ..passthrough import is_same_json, note_difference, restore_object
 from .lines import ENVELOPE, Obj
 
 _NODE = {"id": "node_id"}
@@ -84,7 +84,7 @@ def to_export(frame: Obj) -> Obj:
         **envelope,
         key: note["body"]
         if "body" in note
-        else restore(body, note)
+        else restore_object(body, note)
         if isinstance(body, dict)
         else body,
     }
@@ -138,9 +138,9 @@ def from_export(obj: Obj) -> Obj:
     frame = _frame(key, body)
     back = _exported(frame)[1]
     note = {}
-    if not same(body, back):
+    if not is_same_json(body, back):
         note = (
-            diff(body, back)
+            note_difference(body, back)
             if isinstance(body, dict) and isinstance(back, dict)
             else {"body": body}
         )

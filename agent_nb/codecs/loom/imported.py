@@ -9,9 +9,9 @@ from __future__ import annotations
 from ...events import Call, Delta, End, Event, Interrupt, Respond, Think
 from ...events.text import Answer
 from ..foreign_values import text_of
-from ..passthrough import restore
+from ..passthrough import restore_object
 from ..writing import Block, Live, imported_line, restore_block
-from .lines import CANCELS, DRAW, SHIFTS, Obj, draw, draw_chunk, draw_reply
+from .lines import CANCELS, DRAW, SHIFTS, Obj, draw_chunk, draw_frame, draw_reply
 
 
 class ImportedFrames:
@@ -27,16 +27,16 @@ class ImportedFrames:
         if isinstance(event, Delta):
             self._live.add(event)
             return (
-                [restore(draw_chunk(event.of, event.text), note)]
+                [restore_object(draw_chunk(event.of, event.text), note)]
                 if event.of in ("think", "respond", "call")
                 else []
             )
         form = text_of(note, "form")
         if isinstance(event, End):
             reply = draw_reply(self._answer.text, event.status, event.finish_reason, form)
-            return [restore(reply, note)]
+            return [restore_object(reply, note)]
         if isinstance(event, Interrupt):
-            return [restore({"type": form or CANCELS[0]}, note)]
+            return [restore_object({"type": form or CANCELS[0]}, note)]
         if isinstance(event, Think | Respond):
             return self._block(event, note)
         if isinstance(event, Call):
@@ -51,9 +51,9 @@ class ImportedFrames:
     def _call(self, event: Call, note: Obj) -> list[Obj]:
         whole = note.get("call")
         if isinstance(whole, dict):
-            return [*self._block(event, note), restore(draw(event), whole)]
+            return [*self._block(event, note), restore_object(draw_frame(event), whole)]
         return (
             self._block(event, note)
             if note.get("form") == "chunks"
-            else [restore(draw(event), note)]
+            else [restore_object(draw_frame(event), note)]
         )

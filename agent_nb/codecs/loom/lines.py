@@ -139,12 +139,12 @@ DRAW: dict[type[Event], Callable[[Any], Obj]] = {
 }
 
 
-def draw(event: Event) -> Obj:
+def draw_frame(event: Event) -> Obj:
     """Draw any event but blocks and ends."""
     return DRAW[type(event)](event)
 
 
-def bare(frame: Mapping[str, Any]) -> Obj:
+def strip_envelope(frame: Mapping[str, Any]) -> Obj:
     """Return the payload of a frame: without type, envelope and notes."""
     return {
         k: v
@@ -155,7 +155,7 @@ def bare(frame: Mapping[str, Any]) -> Obj:
 
 def payload_of(frame: Mapping[str, Any]) -> Obj:
     """Return the payload of a frame without a canonical kind; see `got_expand` in the package."""
-    payload = bare(frame)
+    payload = strip_envelope(frame)
     if frame.get("type") == "got_expand" and "node_id" in frame:
         return {"node_id": frame["node_id"], **payload}
     return payload

@@ -34,14 +34,14 @@ from ...events import (
     Think,
     User,
 )
-from ...events.text import Answer, repeats
+from ...events.text import Answer, read_repetition
 from ..checks import check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
 from ..stream_encoder import NO_KIND
-from ..writing import Live, pieces
+from ..writing import Live, split_block
 from .imported import ImportedFrames
-from .lines import NAME, STOPS, Obj, draw, draw_chunk, draw_reply
+from .lines import NAME, STOPS, Obj, draw_chunk, draw_frame, draw_reply
 
 _STATES = ("values", "updates", "checkpoint")
 
@@ -88,7 +88,7 @@ class RunWriter:
         """
         out: list[Obj] = []
         if self._start is not None and before not in (User, RunStart):
-            out = [self._frame({**draw(self._start), **self._run_id()})]
+            out = [self._frame({**draw_frame(self._start), **self._run_id()})]
             self._start = None
         if self._over is not None and before is not Metric:
             out += self._leave(self._over)
@@ -150,7 +150,7 @@ class RunWriter:
         if is_nested(self._losses, event, NO_KIND):
             return []
         start, self._start = self._start, None
-        drawn = draw(start) if start is not None else {"type": "run_start"}
+        drawn = draw_frame(start) if start is not None else {"type": "run_start"}
         return [
             self._frame({"type": "run_start", **self._run_id(), "message": event.content, **drawn})
         ]
@@ -159,7 +159,7 @@ class RunWriter:
         if event.name == "llm":
             return [] if event.parent else self._on_request(event)
         self._nodes += event.phase == "enter"
-        return [self._frame(draw(event), event.span)]
+        return [self._frame(draw_frame(event), event.span)]
 
     def _on_request(self, event: Node) -> list[Obj]:
         if event.phase == "enter":
@@ -181,14 +181,14 @@ class RunWriter:
         return [*before, self._frame({**frame, **extra}, node_id)]
 
     def _block(self, event: Think | Respond) -> list[Obj]:
-        if self._live.take(event) or repeats(event) == "instead":  # the reply has it
+        if self._live.take(event) or read_repetition(event) == "instead":  # the reply has it
             return []
         before, node_id = self._within(event, "think")
         return [
             *before,
             *(
                 self._frame({**draw_chunk(event.type, text), "id": "think"}, node_id)
-                for text, _ in pieces(event)
+                for text, _ in split_block(event)
             ),
         ]
 
@@ -199,17 +199,17 @@ class RunWriter:
         streamed = self._live.take(event)
         if streamed:
             self._streamed[key] = _wire_id(event)
-        chunks = pieces(event) if event.chunks and not streamed else []
+        chunks = split_block(event) if event.chunks and not streamed else []
         who = {"call_id": self._streamed.get(key, event.call_id), "name": event.name}
         drawn = [
             self._frame({"type": "tool_call_chunk", **who, "arguments_delta": text}, node_id)
             for text, _ in chunks
         ]
-        return [*before, *drawn, self._frame({**draw(event), **who}, node_id)]
+        return [*before, *drawn, self._frame({**draw_frame(event), **who}, node_id)]
 
     def _tool(self, event: Event) -> list[Obj]:
         """Write an approval, a start, some output, a result."""
-        frame = draw(event)
+        frame = draw_frame(event)
         key = (event.span, frame["call_id"])
         frame["call_id"] = self._streamed.get(key, frame["call_id"])
         frame.setdefault("name", self._names.get(key, ""))
@@ -225,7 +225,7 @@ class RunWriter:
         return [*before, self._frame(frame, node_id)]
 
     def _plain(self, event: Event) -> list[Obj]:
-        return [self._frame(draw(event), event.span or None)]
+        return [self._frame(draw_frame(event), event.span or None)]
 
     def _metric(self, event: Metric) -> list[Obj]:
         check_step(self._losses, event)
@@ -237,7 +237,7 @@ class RunWriter:
         ):
             self._losses.add("state", "only values, updates and checkpoints have frames")
             return []
-        frame = draw(event)
+        frame = draw_frame(event)
         return [
             self._frame(
                 {"type": "updates", "id": self._node, **frame}

@@ -38,7 +38,7 @@ from ...events import (
 )
 from ..blocks import Blocks
 from ..foreign_values import object_of, run_id, text_of
-from ..passthrough import diff
+from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, Spans, handler_of
 from ..usage import PROMPT, counts_of
@@ -48,11 +48,11 @@ from .lines import (
     SHIFTS,
     STOPS,
     Obj,
-    bare,
-    draw,
     draw_chunk,
+    draw_frame,
     draw_reply,
     payload_of,
+    strip_envelope,
 )
 from .tools import KINDS, ToolFrames
 
@@ -66,7 +66,7 @@ class Session:
 
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
-        self._run = RunBuilder(NAME, draw, self._where)
+        self._run = RunBuilder(NAME, draw_frame, self._where)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._spans = Spans()
@@ -77,7 +77,7 @@ class Session:
         self._begun = self._announced = self._cancelled = False
         self._total = Counts()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
-        self._asked: set[str] = set()  # calls that wait for approval
+        self._pending: set[str] = set()  # calls that wait for approval
 
     def read(self, frame: Obj) -> list[Event]:
         """Return the events of one frame."""
@@ -112,7 +112,7 @@ class Session:
 
     def _ended_how(self) -> EndStatus:
         """Return how a run ends whose reply does not say it."""
-        return "interrupted" if self._cancelled else "awaiting" if self._asked else "ok"
+        return "interrupted" if self._cancelled else "awaiting" if self._pending else "ok"
 
     def _begin(self, frame: Obj) -> None:
         self.runs += 1
@@ -125,7 +125,7 @@ class Session:
         self._run.new_run(self._base if self.runs == 1 else f"{self._base}#{self.runs}")
         self._tools.clear()
         self._spans, self._nodes, self._last, self._entered = Spans(), [], ("", ""), 0
-        self._total, self._asked = Counts(), set()
+        self._total, self._pending = Counts(), set()
         self._answer, self._thoughts = StreamedAnswer(), StreamedAnswer()
         self._begun, self._announced, self._cancelled = True, False, False
 
@@ -136,11 +136,11 @@ class Session:
             if isinstance(event, Think) and not event.span:
                 self._thoughts.add(Respond(content=event.content, turn=event.turn))
             if isinstance(event, Approval):
-                self._asked.add(event.call_id)
+                self._pending.add(event.call_id)
             elif isinstance(event, Started | Progress | Result):
-                self._asked.discard(event.call_id)
+                self._pending.discard(event.call_id)
             elif isinstance(event, Think | Respond | Delta) and getattr(event, "of", "") != "call":
-                self._asked.clear()
+                self._pending.clear()
         return events
 
     def _where(self, frame: Obj) -> Obj:
@@ -181,13 +181,13 @@ class Session:
 
     def _exit(self, frame: Obj) -> list[Event]:
         name, result = text_of(frame, "id"), frame.get("result")
-        found = next((n for n in reversed(self._nodes) if n[0] == name), None)
-        if found:
-            self._nodes.remove(found)
-        span = found[1] if found else text_of(frame, "node_id") or f"run-{name}"
+        node = next((n for n in reversed(self._nodes) if n[0] == name), None)
+        if node:
+            self._nodes.remove(node)
+        span = node[1] if node else text_of(frame, "node_id") or f"run-{name}"
         parent = self._nodes[-1][1] if self._nodes else ""
-        said = result.get("Err") if isinstance(result, dict) else None
-        text = f"error: {said}" if isinstance(said, str) else "ok"
+        fault = result.get("Err") if isinstance(result, dict) else None
+        text = f"error: {fault}" if isinstance(fault, str) else "ok"
         fields: Obj = {
             "name": name,
             "phase": "exit",
@@ -209,7 +209,7 @@ class Session:
         reason = stop if isinstance(stop, str) and status == "ok" else ""
         form = text_of(frame, "type")
         drawn = draw_reply(self._answer.text, status, reason, form)
-        note = {**({"form": form} if form else {}), **diff(frame, drawn)}
+        note = {**({"form": form} if form else {}), **note_difference(frame, drawn)}
         out.append(self._run.make(End, note, status=status, finish_reason=reason))
         self._begun = False
         return out
@@ -261,7 +261,7 @@ class Session:
         return [self._run.line(State, frame, kind=frame["type"], payload=frame.get("state"))]
 
     def _checkpoint(self, frame: Obj) -> list[Event]:
-        return [self._run.line(State, frame, kind="checkpoint", payload=bare(frame))]
+        return [self._run.line(State, frame, kind="checkpoint", payload=strip_envelope(frame))]
 
     def _custom(self, frame: Obj) -> list[Event]:
         return [self._run.extension(frame, "custom", frame.get("value"))]

@@ -19,11 +19,11 @@ import msgspec
 from ...events import Approval, Call, Event, Progress, Result, Started
 from ..blocks import Blocks, OpenBlock
 from ..call_matching import Correlator, Match
-from ..foreign_values import arguments_of, object_of, parsed, text_of
-from ..passthrough import diff
+from ..foreign_values import arguments_of, object_of, parse_json, text_of
+from ..passthrough import note_difference
 from ..run_builder import RunBuilder
 from .arguments import Pieces, id_of
-from .lines import NAME, Obj, draw, draw_chunk, payload_of
+from .lines import NAME, Obj, draw_chunk, draw_frame, payload_of
 
 
 class ToolFrames:
@@ -62,7 +62,7 @@ class ToolFrames:
         self._blocks.take(block.key)
         block.name_it(name)
         call_id, synthetic = self._calls.call(block.name, id_of(block) or call_id)
-        whole = parsed(block.text)
+        whole = parse_json(block.text)
         whole = args if whole is None else whole
         fields: Obj = {
             "call_id": call_id,
@@ -77,35 +77,42 @@ class ToolFrames:
         text, before = frame.get("arguments_delta"), self._blocks.close()
         if not isinstance(text, str):
             return [*before, *self._unknown(frame)]
-        name, where = text_of(frame, "name"), self._run.place(frame)
+        name, where = text_of(frame, "name"), self._run.envelope(frame)
         key = self._pieces.key(name, text_of(frame, "call_id"), text)
         drawn = draw_chunk("call", text)
         return [*before, *self._blocks.call_delta(key, name, text, frame, drawn, where=where)]
 
     def _call(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         args, raw = arguments_of(frame.get("arguments"))
-        if self._calls.seen(given) == "open":
-            return [*self._pending(name, given), *self._unknown(frame)]
-        block = self._pieces.take(name, given)
-        wire = given or (id_of(block) if block is not None else "")
+        if self._calls.seen(wire_id) == "open":
+            return [*self._pending(name, wire_id), *self._unknown(frame)]
+        block = self._pieces.take(name, wire_id)
+        wire = wire_id or (id_of(block) if block is not None else "")
         call_id, synthetic = self._calls.call(name, wire)
         fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": name, "args": args}
         if block is None:
             return [self._run.line(Call, frame, raw_args=raw, **fields)]
         event = self._blocks.complete_call(block, **fields)
-        note = {**(event.extra or {}).get(NAME, {}), "call": diff(frame, draw(event))}
+        note = {
+            **(event.extra or {}).get(NAME, {}),
+            "call": note_difference(frame, draw_frame(event)),
+        }
         return [msgspec.structs.replace(event, extra={NAME: note})]
 
     def _implicit(self, frame: Obj, match: Match, args: Any = None) -> list[Event]:
         """Return the call of a frame, if it was not seen."""
-        fields = {**self._run.place(frame), "name": text_of(frame, "name"), "args": object_of(args)}
+        fields = {
+            **self._run.envelope(frame),
+            "name": text_of(frame, "name"),
+            "args": object_of(args),
+        }
         return self._run.implicit_call(match, text_of(frame, "call_id"), **fields)
 
     def _started(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        out = self._pending(name, given)
-        match = self._calls.news(name, given)
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
+        out = self._pending(name, wire_id)
+        match = self._calls.news(name, wire_id)
         out += self._implicit(frame, match)
         fields: Obj = {"call_id": match.call_id, "name": name}
         return [*out, self._run.line(Started, frame, match.note, **fields)]
@@ -113,20 +120,20 @@ class ToolFrames:
     def _output(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("content"), str):
             return self._unknown(frame)
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        running = not given and self._calls.is_open(name)
-        out = [] if running else self._pending(name, given)
-        match = self._calls.news(name, given)
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
+        running = not wire_id and self._calls.is_open(name)
+        out = [] if running else self._pending(name, wire_id)
+        match = self._calls.news(name, wire_id)
         out += self._implicit(frame, match)
         fields: Obj = {"call_id": match.call_id, "text": frame["content"]}
         return [*out, self._run.line(Progress, frame, match.note, **fields)]
 
     def _ended(self, frame: Obj) -> list[Event]:
-        name, given = text_of(frame, "name"), text_of(frame, "call_id")
-        if self._calls.seen(given) == "over":
+        name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(frame)
-        out = self._pending(name, given)
-        match = self._calls.result(name, given)
+        out = self._pending(name, wire_id)
+        match = self._calls.result(name, wire_id)
         out += self._implicit(frame, match)
         text, whole = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
@@ -139,13 +146,13 @@ class ToolFrames:
         return [*out, self._run.line(Result, frame, match.note, **fields)]
 
     def _approval(self, frame: Obj) -> list[Event]:
-        args, name, given = (
+        args, name, wire_id = (
             frame.get("arguments"),
             text_of(frame, "name"),
             text_of(frame, "call_id"),
         )
-        out = self._pending(name, given, args)
-        match = self._calls.news(name, given)
+        out = self._pending(name, wire_id, args)
+        match = self._calls.news(name, wire_id)
         out += self._implicit(frame, match, args)
         fields: Obj = {"call_id": match.call_id, "args": object_of(args)}
         return [*out, self._run.line(Approval, frame, match.note, **fields)]

@@ -6,7 +6,7 @@ Why apart from runs of our own: nothing is decided here; the notes of the events
 from __future__ import annotations
 
 from ...events import Delta, Event, Extension, Respond
-from ..passthrough import restore
+from ..passthrough import restore_object
 from ..writing import Live, imported_line, restore_block
 from .lines import DRAW, SHIFTS, Obj, draw_complete, draw_delta
 
@@ -16,7 +16,7 @@ class Imported:
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._said: dict[str, str] = {}  # since the last whole text, by span
+        self._texts: dict[str, str] = {}  # since the last whole text, by span
 
     def write(self, event: Event, note: Obj) -> list[Obj]:
         """Return the objects of one event."""
@@ -24,25 +24,25 @@ class Imported:
             return []
         if isinstance(event, Delta):
             self._live.add(event)
-            self._said[event.span] = self._said.get(event.span, "") + event.text
-            return [restore(draw_delta(event.text), note)] if event.of == "respond" else []
+            self._texts[event.span] = self._texts.get(event.span, "") + event.text
+            return [restore_object(draw_delta(event.text), note)] if event.of == "respond" else []
         if isinstance(event, Respond):
             return self._text(event, note)
         if isinstance(event, Extension) and event.name == "content-complete":
-            self._said.pop(event.span, None)
+            self._texts.pop(event.span, None)
         return imported_line(event, note, DRAW)
 
     def _text(self, event: Respond, note: Obj) -> list[Obj]:
         complete = note.get("complete")
         if note.get("form") == "whole":
             return [
-                restore(
+                restore_object(
                     draw_complete(event.content), complete if isinstance(complete, dict) else {}
                 )
             ]
         out = restore_block(event, note, SHIFTS, self._live, draw_delta)
         if out:  # else its deltas were written, and counted, live
-            self._said[event.span] = self._said.get(event.span, "") + event.content
+            self._texts[event.span] = self._texts.get(event.span, "") + event.content
         if isinstance(complete, dict):
-            out.append(restore(draw_complete(self._said.pop(event.span, "")), complete))
+            out.append(restore_object(draw_complete(self._texts.pop(event.span, "")), complete))
         return out

@@ -65,7 +65,7 @@ def _next_id(value: Any, lines: int, _ms: int) -> Any:
 SHIFTS: dict[str, Shift] = {"index": count_on, "timestamp": later_iso, "#id": _next_id}
 
 
-def bare(obj: Mapping[str, Any]) -> Obj:
+def strip_envelope(obj: Mapping[str, Any]) -> Obj:
     """Return an event without its envelope."""
     return {k: v for k, v in obj.items() if k not in ENVELOPE and not k.startswith("#")}
 
@@ -99,10 +99,10 @@ def _run_start(event: RunStart) -> Obj:
 
 
 def _think(event: Think) -> Obj:
-    given = dict(event.attributes or {})
-    kind = given.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
-    verbosity = given.pop("verbosity", PLAIN_THOUGHT["verbosity"])
-    more = {"metadata": given} if given else {}
+    attributes = dict(event.attributes or {})
+    kind = attributes.pop("thought_type", PLAIN_THOUGHT["thoughtType"])
+    verbosity = attributes.pop("verbosity", PLAIN_THOUGHT["verbosity"])
+    more = {"metadata": attributes} if attributes else {}
     return {
         "kind": "thought-stream",
         "thoughtType": kind,
@@ -112,7 +112,7 @@ def _think(event: Think) -> Obj:
     }
 
 
-def attributes(obj: Mapping[str, Any]) -> Obj | None:
+def read_attributes(obj: Mapping[str, Any]) -> Obj | None:
     """Return the attributes of a thought; None for a plain one."""
     kinds = {
         ("thought_type" if k == "thoughtType" else k): obj[k]
@@ -160,13 +160,13 @@ def _result(event: Result) -> Obj:
         if event.duration
         else {}
     )
-    said = {"result": event.content} if fine else {"error": as_text(event.content)}
+    outcome = {"result": event.content} if fine else {"error": as_text(event.content)}
     return {
         "kind": "tool-complete",
         "toolCallId": event.call_id,
         "toolName": event.name,
         "success": fine,
-        **said,
+        **outcome,
         **took,
     }
 
@@ -191,7 +191,7 @@ def _metric(event: Metric) -> Obj:
     }
 
 
-def counts(obj: Obj) -> Counts:
+def read_counts(obj: Obj) -> Counts:
     """Return the tokens of an `llm-usage`."""
     spent, sent = obj.get("completion_tokens_details"), obj.get("prompt_tokens_details")
     flat = {
@@ -249,14 +249,14 @@ def state_word(payload: Obj) -> tuple[str, str, str]:
     status, metadata = payload.get("status"), payload.get("metadata")
     reason = _text(metadata.get("reason")) if isinstance(metadata, dict) else ""
     cause = reason if reason in CAUSES else ""
-    words = (
+    message = (
         [_text(status.get("error")), _text(status.get("message"))]
         if isinstance(status, dict)
         else []
     )
-    words += ["" if cause else reason, _text(payload.get("message"))]
+    message += ["" if cause else reason, _text(payload.get("message"))]
     state = status.get("state") if isinstance(status, dict) else status
-    return _text(state), cause, next((w for w in words if w), "")
+    return _text(state), cause, next((w for w in message if w), "")
 
 
 def _text(value: Any) -> str:

@@ -34,14 +34,14 @@ from ...events import (
     Think,
     User,
 )
-from ...events.text import Answer, repeats
+from ...events.text import Answer, read_repetition
 from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of
-from ..times import iso
-from ..writing import Live, pieces
+from ..times import format_iso
+from ..writing import Live, split_block
 from .imported import Imported
-from .lines import DRAW, NAME, Obj, bare, draw_complete, draw_delta, plain_prompt
+from .lines import DRAW, NAME, Obj, draw_complete, draw_delta, plain_prompt, strip_envelope
 
 _TWO_STATUSES = "only success and failure are distinguished"
 _NO_NESTED = "of a sub-agent's run only the start is written, as a subtask"
@@ -54,7 +54,7 @@ class RunWriter:
         self._losses = losses
         self._where: Obj = {"contextId": conversation or run, "taskId": run}
         self._live = Live()
-        self._said = ""
+        self._text = ""
         self._torn = False  # the newest block of it is open, or was cut off
         self._imported = Imported(self._live)
         self._answer = Answer()
@@ -90,7 +90,7 @@ class RunWriter:
 
     def _envelope(self, obj: Obj, event: Event) -> Obj:
         path = self._path(event)
-        time = {"timestamp": iso(event.ts)} if event.ts else {}
+        time = {"timestamp": format_iso(event.ts)} if event.ts else {}
         return {
             "kind": obj["kind"],
             **self._where,
@@ -112,13 +112,13 @@ class RunWriter:
 
     def _complete(self, event: Event) -> list[Obj]:
         """Write the text of a turn whole once something else follows, unless it was cut off."""
-        said, self._said = self._said, ""
-        if not said or self._torn:
+        text, self._text = self._text, ""
+        if not text or self._torn:
             return []
         self._index.pop("", None)
         return [
             {
-                **draw_complete(said),
+                **draw_complete(text),
                 "finishReason": "tool_calls" if isinstance(event, Call) else "stop",
             }
         ]
@@ -144,20 +144,20 @@ class RunWriter:
 
     def _piece(self, text: str, span: str) -> Obj:
         if not span:
-            self._said += text
+            self._text += text
         index = self._index.get(span, 0)
         self._index[span] = index + 1
         return {**draw_delta(text), "index": index}
 
     def _respond(self, event: Respond) -> list[Obj]:
         self._torn = event.incomplete if not event.span else self._torn
-        if repeats(event) == "instead" and not event.span:
-            self._said = event.content
+        if read_repetition(event) == "instead" and not event.span:
+            self._text = event.content
             return []
         return (
             []
             if self._live.take(event)
-            else [self._piece(text, event.span) for text, _ in pieces(event)]
+            else [self._piece(text, event.span) for text, _ in split_block(event)]
         )
 
     def _think(self, event: Think) -> list[Obj]:
@@ -201,8 +201,10 @@ class RunWriter:
         if not is_question(self._losses, event, "an event"):
             return []
         name = call.name if call else ""
-        words = {"inputType": "confirmation", "prompt": plain_prompt(name)}
-        return [{"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **words, **obj}]
+        question = {"inputType": "confirmation", "prompt": plain_prompt(name)}
+        return [
+            {"kind": obj["kind"], "inputId": event.call_id, "toolName": name, **question, **obj}
+        ]
 
     def _metric(self, event: Metric) -> list[Obj]:
         check_step(self._losses, event, all_tokens=True)
@@ -212,7 +214,7 @@ class RunWriter:
         if (
             event.kind not in ("status", "checkpoint")
             or not isinstance(event.payload, dict)
-            or bare(event.payload) != event.payload
+            or strip_envelope(event.payload) != event.payload
         ):
             self._losses.add("state", "only task statuses and checkpoints have events")
             return []
@@ -228,13 +230,13 @@ class RunWriter:
         self._agents[event.span] = event.name
         call = self._calls.get(event.span)
         prompt = call.args.get("prompt") if call else None
-        words = prompt if isinstance(prompt, str) else ""
+        prompt_text = prompt if isinstance(prompt, str) else ""
         return [
             {
                 "kind": "subtask-created",
                 "subtaskId": event.span,
                 "agentId": event.name,
-                "prompt": words,
+                "prompt": prompt_text,
             }
         ]
 
@@ -263,8 +265,8 @@ class RunWriter:
     def _last_status(self, event: End) -> Obj:
         if event.status == "error":
             error = self._last_error.take()
-            words = error.message if error is not None else event.finish_reason
-            return {"status": {"state": "failed", "error": words}}
+            message = error.message if error is not None else event.finish_reason
+            return {"status": {"state": "failed", "error": message}}
         if event.status == "awaiting":
             return {"status": {"state": "waiting-input"}}
         reason = self._why.reason if self._why else "limit" if event.status == "limit" else "user"

@@ -31,22 +31,22 @@ from ...events import (
 )
 from ..blocks import Blocks
 from ..foreign_values import text_of
-from ..passthrough import diff
+from ..passthrough import note_difference
 from ..replies import StreamedAnswer
 from ..run_builder import RunBuilder, drawn_by
-from ..times import epoch
+from ..times import read_epoch
 from .lines import (
     DRAW,
     ENDED,
     NAME,
     SHIFTS,
     Obj,
-    attributes,
-    bare,
-    counts,
     draw_complete,
     draw_delta,
+    read_attributes,
+    read_counts,
     state_word,
+    strip_envelope,
 )
 from .tools import KINDS, ToolEvents
 
@@ -65,13 +65,13 @@ class Task:
         self.call = call
         self._parent = parent
         self._name = name
-        self._asked: dict[str, None] = {}  # questions to the user that are open
+        self._questions: dict[str, None] = {}  # questions to the user that are open
         self._run = RunBuilder(NAME, drawn_by(DRAW), self._where)
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._tools = ToolEvents(self._run, prefix)
-        self._said = ""  # content since the last content-complete
+        self._content = ""  # content since the last content-complete
         self._streamed = StreamedAnswer(span)
         self._requests = 0
         self._open_request = ""
@@ -83,7 +83,7 @@ class Task:
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object, whose `kind` is filled in."""
         kind = obj["kind"]
-        self._ts = epoch(obj.get("timestamp"))
+        self._ts = read_epoch(obj.get("timestamp"))
         before = (
             [] if kind in ("content-delta", "content-complete") else self._heard(self._text.close())
         )
@@ -96,7 +96,7 @@ class Task:
 
     def enter(self, obj: Obj) -> list[Event]:
         """Return the start of a sub-agent."""
-        self._ts = epoch(obj.get("timestamp"))
+        self._ts = read_epoch(obj.get("timestamp"))
         return self._node("enter") if self._name else []
 
     def caller(self, agent: str, tool: str, used: Container[str]) -> str:
@@ -106,7 +106,7 @@ class Task:
     @property
     def asks(self) -> bool:
         """Whether it waits for an answer."""
-        return bool(self._asked or self._tools.questions)
+        return bool(self._questions or self._tools.questions)
 
     def _node(self, phase: Literal["enter", "exit"], result: str = "") -> list[Event]:
         data = {"agent": self._name, "call_id": self.call} if self.call else None
@@ -167,13 +167,13 @@ class Task:
         ]
 
     def _status(self, obj: Obj) -> list[Event]:
-        payload = bare(obj)
+        payload = strip_envelope(obj)
         out: list[Event] = [self._run.line(State, obj, kind="status", payload=payload)]
-        self._state, self._cause, words = state_word(payload)
+        self._state, self._cause, message = state_word(payload)
         if self._state == "failed":
-            out.append(self._derived(Error, message=words))
+            out.append(self._derived(Error, message=message))
         elif self._state == "canceled":
-            out.append(self._derived(Interrupt, reason=self._cause or "user", detail=words))
+            out.append(self._derived(Interrupt, reason=self._cause or "user", detail=message))
         return out
 
     def _ended_how(self) -> Any:
@@ -199,7 +199,7 @@ class Task:
         return [*out, self._run.line(End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
-        return [self._run.line(State, obj, kind="checkpoint", payload=bare(obj))]
+        return [self._run.line(State, obj, kind="checkpoint", payload=strip_envelope(obj))]
 
     # Words.
 
@@ -207,23 +207,23 @@ class Task:
         text = obj.get("delta", obj.get("content"))
         if not isinstance(text, str):
             return [*self._text.close(), *self._unknown(obj)]
-        self._said += text
+        self._content += text
         where = self._where(obj)
         ts = where.pop("ts")
         return self._text.delta("respond", text, obj, draw_delta(text), ts=ts, where=where)
 
     def _complete(self, obj: Obj) -> list[Event]:
-        said, self._said = self._said, ""
+        received, self._content = self._content, ""
         text = obj.get("content")
-        note = {"complete": diff(obj, draw_complete(said))}
+        note = {"complete": note_difference(obj, draw_complete(received))}
         if self._text.open_text is not None:
             out = self._text.close(note)
-        elif not said and isinstance(text, str) and text:
-            whole = {"form": "whole", "complete": diff(obj, draw_complete(text))}
+        elif not received and isinstance(text, str) and text:
+            whole = {"form": "whole", "complete": note_difference(obj, draw_complete(text))}
             out = [self._run.make(Respond, whole, content=text, **self._where(obj))]
         else:
             out = self._unknown(obj)
-        if said and isinstance(text, str) and text.strip() not in ("", said.strip()):
+        if received and isinstance(text, str) and text.strip() not in ("", received.strip()):
             out.append(self._reply(text))
         return [*out, *self._end_request()]
 
@@ -234,7 +234,7 @@ class Task:
                 Think,
                 obj,
                 content=text if isinstance(text, str) else "",
-                attributes=attributes(obj),
+                attributes=read_attributes(obj),
             )
         ]
 
@@ -251,7 +251,7 @@ class Task:
     # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
-        step = counts(obj)
+        step = read_counts(obj)
         self._total += step
         return [self._run.line(Metric, obj, step=step, total=self._total)]
 
@@ -264,7 +264,7 @@ class Task:
         fields: Obj = {
             "span": self._open_request,
             "parent": self.span,
-            "data": {**bare(obj), "internal": True},
+            "data": {**strip_envelope(obj), "internal": True},
         }
         return [*out, self._run.line(Node, obj, name="llm", phase="enter", **fields)]
 
@@ -288,16 +288,16 @@ class Task:
         )
 
     def _required(self, obj: Obj) -> list[Event]:
-        self._asked[_question_id(obj)] = None
+        self._questions[_question_id(obj)] = None
         return self._unknown(obj)
 
     def _received(self, obj: Obj) -> list[Event]:
-        self._asked.pop(_question_id(obj), None)
+        self._questions.pop(_question_id(obj), None)
         self._tools.answered(text_of(obj, "inputId"))
         return self._unknown(obj)
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._run.extension(obj, obj["kind"], bare(obj))]
+        return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "task-created": _created,

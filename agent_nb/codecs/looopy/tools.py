@@ -18,7 +18,7 @@ from ...events import Approval, Call, Event, Progress, Result, Started
 from ..call_matching import Correlator, Match
 from ..foreign_values import arguments_of, object_of, share_of, text_of
 from ..run_builder import RunBuilder
-from .lines import Obj, bare, plain_prompt
+from .lines import Obj, plain_prompt, strip_envelope
 
 _REMEMBERED = 256
 
@@ -59,28 +59,28 @@ class ToolEvents:
         out: list[Event] = []
         for call_id, obj in self.questions.items():
             name, prompt = self._calls.name(call_id), text_of(obj, "prompt")
-            words = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
+            message = f"It waits for an answer: {prompt}" if prompt else "It waits for an answer."
             out.append(
-                derived(Result, call_id=call_id, name=name, status="cancelled", content=words)
+                derived(Result, call_id=call_id, name=name, status="cancelled", content=message)
             )
         self.questions = {}
         return out
 
     def _call(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "open":
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(wire_id) == "open":
             return self._unknown(obj)
         args, raw = arguments_of(obj.get("arguments"))
-        call_id, synthetic = self._calls.call(name, given)
+        call_id, synthetic = self._calls.call(name, wire_id)
         fields: Obj = {"call_id": call_id, "name": name, "args": args, "synthetic": synthetic}
         return [self._run.line(Call, obj, raw_args=raw, **fields)]
 
     def _implicit(self, obj: Obj, match: Match) -> list[Event]:
         """Return the call of an event, if it was not seen."""
-        where = {k: v for k, v in self._run.place(obj).items() if k != "path"}
+        where = {k: v for k, v in self._run.envelope(obj).items() if k != "path"}
         args = arguments_of(obj.get("arguments", obj.get("toolArguments")))[0]
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        return self._run.implicit_call(match, given, **where, name=name, args=args)
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        return self._run.implicit_call(match, wire_id, **where, name=name, args=args)
 
     def _first_start(self, call_id: str) -> bool:
         """Return whether a call starts for the first time."""
@@ -92,11 +92,11 @@ class ToolEvents:
         return True
 
     def _started(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "over":
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.news(name, given)
-        if given and not self._first_start(match.call_id):
+        match = self._calls.news(name, wire_id)
+        if wire_id and not self._first_start(match.call_id):
             return self._unknown(obj)
         implicit = self._implicit(obj, match)
         return [*implicit, self._run.line(Started, obj, call_id=match.call_id, name=name)]
@@ -112,10 +112,10 @@ class ToolEvents:
         return [*implicit, self._run.line(Progress, obj, call_id=match.call_id, **fields)]
 
     def _ended(self, obj: Obj) -> list[Event]:
-        name, given = text_of(obj, "toolName"), text_of(obj, "toolCallId")
-        if self._calls.seen(given) == "over":
+        name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(obj)
-        match = self._calls.result(name, given)
+        match = self._calls.result(name, wire_id)
         self.questions.pop(match.call_id, None)
         implicit = self._implicit(obj, match)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
@@ -138,7 +138,7 @@ class ToolEvents:
         return [*implicit, self._run.line(Approval, obj, **fields)]
 
     def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._run.extension(obj, obj["kind"], bare(obj))]
+        return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     HANDLERS: ClassVar[dict[str, Callable[[Any, Obj], list[Event]]]] = {
         "tool-call": _call,

@@ -69,13 +69,13 @@ def progress_output(event: Progress) -> Any:
     """Return progress as a preliminary output: text as it is, anything else as an object."""
     if event.text and not event.message:
         return event.text
-    given = {
+    fields = {
         "text": event.text,
         "progress": event.fraction,
         "message": event.message,
         "data": event.data,
     }
-    return {k: v for k, v in given.items() if v not in ("", None)}
+    return {k: v for k, v in fields.items() if v not in ("", None)}
 
 
 def read_output(output: Any) -> Obj:
@@ -92,12 +92,12 @@ def read_output(output: Any) -> Obj:
     sound = share is None or (
         isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
     )
-    words = [output.get(k, "") for k in ("text", "message")]
-    if not sound or not all(isinstance(w, str) for w in words):
+    texts = [output.get(k, "") for k in ("text", "message")]
+    if not sound or not all(isinstance(w, str) for w in texts):
         return {"data": output}
     return {
-        "text": words[0],
-        "message": words[1],
+        "text": texts[0],
+        "message": texts[1],
         "fraction": None if share is None else float(share),
         "data": output.get("data"),
     }

@@ -32,7 +32,7 @@ from ..call_matching import Correlator
 from ..foreign_values import arguments_of, object_of, run_id, text_of
 from ..framing import Item
 from ..losses import Losses
-from ..passthrough import diff
+from ..passthrough import note_difference
 from ..run_builder import Obj, RunBuilder, drawn_by, handler_of
 from .lines import CAUSES, CUT, DRAW, FORMS, NAME, TOOL, read_output
 
@@ -143,8 +143,8 @@ class UiMessageReader:
 
     def _call(self, obj: Obj) -> list[Event]:
         """Read the whole input of a call; in `tool-input-error` it is not what the tool takes."""
-        given, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
-        call_id, synthetic = self._calls.call(name, given)
+        wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
+        call_id, synthetic = self._calls.call(name, wire_id)
         fields: Obj = {
             "call_id": call_id,
             "name": name,
@@ -153,12 +153,12 @@ class UiMessageReader:
         }
         failed = obj["type"] == "tool-input-error"
         call = self._call_event(obj, fields, failed=failed)
-        note = {**(call.extra or {}).get(NAME, {}), "call": diff(obj, DRAW[Call](call))}
+        note = {**(call.extra or {}).get(NAME, {}), "call": note_difference(obj, DRAW[Call](call))}
         out: list[Event] = [msgspec.structs.replace(call, extra={NAME: note})]
-        words = text_of(obj, "errorText")
-        if failed and words != CUT:
+        reason = text_of(obj, "errorText")
+        if failed and reason != CUT:
             self._calls.result(name, call_id)
-            result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": words}
+            result: Obj = {"call_id": call_id, "name": name, "status": "error", "content": reason}
             out.append(self._run.derived(Result, **result))
         return out
 
@@ -175,26 +175,26 @@ class UiMessageReader:
     # Outputs.
 
     def _output(self, obj: Obj) -> list[Event]:
-        given = text_of(obj, "toolCallId")
+        wire_id = text_of(obj, "toolCallId")
         if obj.get("preliminary") is True and obj["type"] == "tool-output-available":
-            match = self._calls.news("", given)
+            match = self._calls.news("", wire_id)
             fields = {"call_id": match.call_id, **read_output(obj.get("output"))}
             report = self._run.line(Progress, obj, **fields)
-            return [*self._run.implicit_call(match, given), report]
-        if self._calls.seen(given) == "over":
+            return [*self._run.implicit_call(match, wire_id), report]
+        if self._calls.seen(wire_id) == "over":
             return self._unknown(obj)
-        name = self._calls.name(given)
-        match = self._calls.result(name, given)
+        name = self._calls.name(wire_id)
+        match = self._calls.result(name, wire_id)
         status, content = _OUTPUTS[obj["type"]](obj)
         fields = {"call_id": match.call_id, "name": name, "status": status, "content": content}
-        implicit = self._run.implicit_call(match, given)
+        implicit = self._run.implicit_call(match, wire_id)
         return [*implicit, self._run.line(Result, obj, **fields)]
 
     def _approval(self, obj: Obj) -> list[Event]:
-        given = text_of(obj, "toolCallId")
-        match = self._calls.news("", given)
-        asked = self._run.line(Approval, obj, call_id=match.call_id)
-        return [*self._run.implicit_call(match, given), asked]
+        wire_id = text_of(obj, "toolCallId")
+        match = self._calls.news("", wire_id)
+        approval = self._run.line(Approval, obj, call_id=match.call_id)
+        return [*self._run.implicit_call(match, wire_id), approval]
 
     def _unknown(self, obj: Obj) -> list[Event]:
         return self._run.unknown(obj)

@@ -34,10 +34,10 @@ from ..checks import check_result, is_question
 from ..contract import Options
 from ..framing import RAW, Item
 from ..losses import Losses
-from ..passthrough import restore
+from ..passthrough import restore_object
 from ..provenance import note_of
 from ..run_builder import Obj
-from ..writing import Live, imported_line, pieces
+from ..writing import Live, imported_line, split_block
 from .lines import CAUSES, CUT, DRAW, NAME, OF, TOOL, draw_result, progress_output, read_output
 
 
@@ -78,7 +78,11 @@ class UiMessageWriter:
             whole = note.get("call")
             rest = {k: v for k, v in note.items() if k != "end"}
             lines = self._imported_blocks.block(event, rest)
-            return [*lines, restore(DRAW[Call](event), whole)] if isinstance(whole, dict) else lines
+            return (
+                [*lines, restore_object(DRAW[Call](event), whole)]
+                if isinstance(whole, dict)
+                else lines
+            )
         if isinstance(event, Think | Respond):
             return self._imported_blocks.block(event, note)
         return imported_line(event, note, DRAW)
@@ -115,7 +119,9 @@ class UiMessageWriter:
         if self._live.take(event):
             return [end]
         content = [
-            {"type": form.delta, "id": number, "delta": text} for text, _ in pieces(event) if text
+            {"type": form.delta, "id": number, "delta": text}
+            for text, _ in split_block(event)
+            if text
         ]
         return [{"type": form.start, "id": number}, *content, end]
 
@@ -126,7 +132,7 @@ class UiMessageWriter:
         who = {"toolCallId": event.call_id}
         start = [{"type": TOOL.start, **who, "toolName": event.name}] if event.chunks else []
         texts = (
-            [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in pieces(event)]
+            [{"type": TOOL.delta, **who, TOOL.text: text} for text, _ in split_block(event)]
             if event.chunks
             else []
         )
@@ -144,7 +150,7 @@ class UiMessageWriter:
         ]
 
     def _progress(self, event: Progress) -> list[Obj]:
-        given = {
+        fields = {
             "text": event.text,
             "fraction": event.fraction,
             "message": event.message,
@@ -157,7 +163,7 @@ class UiMessageWriter:
             "data": None,
             **read_output(progress_output(event)),
         }
-        if back != given:
+        if back != fields:
             self._losses.add("progress.data", "this shape of output reads back as something else")
         return [DRAW[Progress](event)]
 

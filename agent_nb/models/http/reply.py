@@ -11,7 +11,7 @@ from contextlib import aclosing
 import anyio
 
 from ...errors import ModelError, WireError
-from ...wire.compression import decoded
+from ...wire.compression import decompress_body
 from ..timeouts import Timeouts
 from .network_errors import fault_of
 from .patience import within
@@ -42,7 +42,7 @@ class Reply:
 
     async def _decoded(self, encoding: str) -> AsyncGenerator[bytes, None]:
         try:
-            async with aclosing(decoded(self._raw(), encoding)) as pieces:
+            async with aclosing(decompress_body(self._raw(), encoding)) as pieces:
                 async for piece in pieces:
                     yield piece
         except WireError as error:

@@ -25,7 +25,7 @@ from ...agent.display import VIEWS
 from ...agent.run import Run
 from ...agent.stream import Replay
 from ...errors import Cancelled, UsageError
-from ...events.completion import ABANDONED, closed
+from ...events.completion import ABANDONED, complete_log
 from ...events.log import EventLog
 from ...models.keys import secrets
 from ...tools.base import Asker
@@ -149,7 +149,7 @@ class AwaitedRun(Waiting):
         log = self._stream.log
         run = self._stream.run
         if not log.ended:  # abandoned
-            log = EventLog.of_events(closed(list(log), ABANDONED))
+            log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)
         kept = self._stream.kept
         record, numbers = (

@@ -26,7 +26,7 @@ from ...view.bundle import bundle
 from ...view.live import LiveView, open_view
 from ...view.renderer import Source
 from ...view.views import Views
-from ...wire.picture_size import caption
+from ...wire.picture_size import describe_figure
 from ..identity import Cell
 from ..options import Options
 from .frontend import headless, unshown, view_kind
@@ -153,7 +153,7 @@ def show_unrecorded(played: Played) -> None:
     """
     for picture in played.unrecorded if played.resume is None else ():
         kind, data = str(picture["media_type"]), picture["data"]
-        publish({kind: data, "text/plain": caption(1, picture)}, {}, {}, False)
+        publish({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
 
 
 class UntilDrift:

@@ -18,7 +18,7 @@ from ... import events
 from ...agent.drift import Played
 from ...agent.run import Run
 from ...errors import AgentError, Cancelled, UsageError
-from ...events.completion import ABANDONED, closed
+from ...events.completion import ABANDONED, complete_log
 from ...events.log import EventLog
 from ...events.mapped import is_map
 from ...models.keys import secrets
@@ -238,7 +238,7 @@ def ended_log(log: EventLog, driver: Driver) -> EventLog:
     if driver.fault is not None:
         fault = f"{type(driver.fault).__name__}: {driver.fault}"
         found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
-    whole = closed(found)
+    whole = complete_log(found)
     return EventLog.of_events(map(_abandoned, whole) if driver.abandoned else whole)
 
 

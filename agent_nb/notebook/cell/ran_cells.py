@@ -25,7 +25,7 @@ import msgspec
 from ...models import keys
 from ...record.agent_cells import agent_cell
 from ...tools.safe_types import type_name
-from ...wire.console import uncoloured
+from ...wire.console import strip_ansi
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_middle
 from ..files.library import EXCLUDE
@@ -169,7 +169,7 @@ def _kept_traceback(history: Any, count: int) -> str:
 
 def _plain(shown: str) -> str:
     """Return a traceback without colours and rules."""
-    return _RULE.sub("", uncoloured(shown)).strip()
+    return _RULE.sub("", strip_ansi(shown)).strip()
 
 
 _known: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 from ...rows.recorded_runs import Runs
 from ...view.visible import output
-from ...wire.text_limits import fit
+from ...wire.text_limits import fit_text
 
 if TYPE_CHECKING:
     from ...events.frame import EventFrame
@@ -46,7 +46,7 @@ def _short(value: Any) -> str:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):
         return f"{seconds:.3f}"
-    return fit("" if value is None else " ".join(output(str(value)).split()), WIDEST)
+    return fit_text("" if value is None else " ".join(output(str(value)).split()), WIDEST)
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:

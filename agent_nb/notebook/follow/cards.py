@@ -19,7 +19,7 @@ import msgspec
 
 from ...agent.run import Run
 from ...events import Event
-from ...events.completion import LOST, closed
+from ...events.completion import LOST, complete_log
 from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ...record.agent_cells import content_hash
@@ -96,7 +96,9 @@ class Cards:
         """
         runs = []
         for log, display in self._displays:
-            run = Run(log if log.ended else EventLog.of_events(closed(list(log), detached or LOST)))
+            run = Run(
+                log if log.ended else EventLog.of_events(complete_log(list(log), detached or LOST))
+            )
             self._leave(run, display)
             runs.append(run)
         if self._more:

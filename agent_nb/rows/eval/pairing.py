@@ -16,7 +16,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...record.packing import digest_value
-from ...wire.json_text import nearest
+from ...wire.json_text import nearest_json
 from ...wire.text_limits import cut_end
 from .evaluated import Evaluated
 from .scores import ScoredRow
@@ -103,5 +103,5 @@ def _different(
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON; one that JSON cannot hold is named with its type."""
-    plain, changed = nearest(value)
+    plain, changed = nearest_json(value)
     return {type(value).__qualname__: plain} if changed else plain

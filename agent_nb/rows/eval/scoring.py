@@ -24,7 +24,7 @@ from ...agent.typed.output_type import OutputType
 from ...errors import UsageError, did_you_mean
 from ...record.packing import digest_value
 from ...tools.source import code_of
-from ...wire.json_text import nearest
+from ...wire.json_text import nearest_json
 from ...wire.text_limits import cut_end
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
@@ -152,7 +152,7 @@ def equal(answer: Any, expected: Any) -> bool:
         return answer.strip() == str(expected).strip()
     if isinstance(answer, bool) != isinstance(expected, bool):
         return False
-    return bool(answer == nearest(expected)[0])
+    return bool(answer == nearest_json(expected)[0])
 
 
 def _bare(expected: Any) -> Any:
@@ -163,7 +163,7 @@ def _bare(expected: Any) -> Any:
 
 
 def _expected(value: Any) -> Any:
-    return nearest(_bare(value))[0]
+    return nearest_json(_bare(value))[0]
 
 
 def failed_score(candidate: Candidate, why: str) -> Score:

@@ -24,7 +24,7 @@ from ...agent.attachments import without_text
 from ...agent.configuration import Configuration
 from ...agent.context import Context
 from ...agent.loop import Loop
-from ...events.completion import missing
+from ...events.completion import list_missing_events
 from ...events.log import EventLog
 from ...models.http.limiter import tightened
 from ...models.http.waits import rest, stopping
@@ -116,7 +116,7 @@ class LocalRows:
         except asyncio.CancelledError:  # the driver sees that its task was cancelled
             if not log:
                 raise
-        for event in missing(log, STOPPED):
+        for event in list_missing_events(log, STOPPED):
             log.append(event)
         beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
         result = result_of(log, position=row.position, key=row.key, beside=beside)

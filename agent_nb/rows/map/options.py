@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import msgspec
 
 from ...errors import UsageError, unknown_name
-from ...wire.plain_values import plain
+from ...wire.plain_values import plain_value
 
 OnError = Literal["keep", "raise"]
 
@@ -31,7 +31,7 @@ class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def checked(self) -> MapOptions:
         """Return these options, of built-in types. Raises UsageError for an unusable one."""
-        options = MapOptions(**plain(msgspec.structs.asdict(self)))
+        options = MapOptions(**plain_value(msgspec.structs.asdict(self)))
         for name in ("concurrency", "rpm", "limit", "repeats"):
             value = getattr(options, name)
             if value is not None and (

@@ -31,7 +31,7 @@ from ...models import offline
 from ...record.fingerprint import inputs_hash
 from ...record.run_inputs import RunInputs
 from ...wire.redact import Redaction
-from ...wire.surrogates import encodable
+from ...wire.surrogates import replace_surrogates
 from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .cluster.dask_rows import distribute_rows
@@ -84,7 +84,7 @@ def plan_map(
 
     `client`: the Dask client through which the rows are asked (`cluster`); None: here.
     """
-    options, prompt = options.checked(), encodable(prompt)
+    options, prompt = options.checked(), replace_surrogates(prompt)
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)
@@ -188,7 +188,7 @@ def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) ->
     return {
         "rows": len(rows),
         "repeats": options.repeats,
-        "columns": [redaction.value(encodable(name)) for name in rows.names[:COLUMNS]],
+        "columns": [redaction.value(replace_surrogates(name)) for name in rows.names[:COLUMNS]],
         "concurrency": options.concurrency,
         "rpm": options.rpm,
         "where": where,

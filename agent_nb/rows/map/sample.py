@@ -13,7 +13,7 @@ import msgspec
 
 from ...record.inner_records import UNFOLDED
 from ...record.record import Record
-from ...wire.surrogates import encodable
+from ...wire.surrogates import replace_surrogates
 from ...wire.text_limits import cut_end
 from .known_rows.recorded import fold_records
 from .row import Row, RowResult
@@ -86,4 +86,4 @@ def _plain(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    return cut_end(" ".join(encodable(text[: 4 * LONGEST]).split()), LONGEST)
+    return cut_end(" ".join(replace_surrogates(text[: 4 * LONGEST]).split()), LONGEST)

@@ -24,7 +24,7 @@ import msgspec
 from ...errors import UsageError, did_you_mean
 from ...host.nearest import nearest
 from ...host.paths import tilde
-from ...wire.surrogates import encodable
+from ...wire.surrogates import replace_surrogates
 from .server import Server, check_server, quote_ascii
 
 NAME = ".mcp.json"
@@ -181,6 +181,10 @@ class _Fields:
         }
 
     def _text(self, what: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > _LONGEST or encodable(value) != value:
+        if (
+            not isinstance(value, str)
+            or len(value) > _LONGEST
+            or replace_surrogates(value) != value
+        ):
             raise self.fault(f"{what} must be a text of {_LONGEST:,} characters at most")
         return value

@@ -19,7 +19,7 @@ import msgspec
 
 from ...errors import Cancelled
 from ...models.messages import ToolSpec
-from ...wire.hidden_characters import seen
+from ...wire.hidden_characters import strip_hidden
 from ...wire.json_text import dumps
 from ...wire.text_limits import cut_end
 from ..base import Tool, ToolContext
@@ -53,7 +53,7 @@ def read_listed_tool(tool: Any) -> ListedTool | None:
     title = tool.title or (hints.title if hints is not None else "") or ""
     return ListedTool(
         tool.name,
-        cut_end(seen(tool.description or title).strip(), LONGEST),
+        cut_end(strip_hidden(tool.description or title).strip(), LONGEST),
         schema,
         destructive=hints is not None and hints.destructive_hint is True,
         reads=hints is not None and hints.read_only_hint is True,
@@ -95,7 +95,7 @@ def _about(server: Server, listed: ListedTool) -> str:
 
 def _progress(context: ToolContext) -> Any:
     async def report(done: float, total: float | None, message: str | None) -> None:
-        text = cut_end(seen(message or "").strip(), _PROGRESS)
+        text = cut_end(strip_hidden(message or "").strip(), _PROGRESS)
         with suppress(Cancelled):  # the call is being cancelled
             if total is not None and total > 0 and math.isfinite(done) and math.isfinite(total):
                 context.progress({"done": _whole(done), "total": _whole(total)}, message=text)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...wire.console import escaped
+from ...wire.console import escape_unprintable
 from ...wire.json_text import as_dict, as_list
 from ...wire.text_limits import cut_end
 from ..base import Host
@@ -75,7 +75,7 @@ def put(server: str, message: str, schema: Mapping[str, Any]) -> dict[str, Any] 
     if len(fields) > _FIELDS:
         return "decline"
     try:
-        text = f"The MCP server {escaped(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
+        text = f"The MCP server {escape_unprintable(server)} asks:\n{_shown(message, LONGEST)}\nAnswer it? [y]es, [n]o: "
         if input(text).strip().lower() not in _YES:
             return "decline"
         values = {}
@@ -162,4 +162,4 @@ def _listed(choices: list[str]) -> str:
 
 
 def _shown(text: str, limit: int) -> str:
-    return cut_end(escaped(text), limit)
+    return cut_end(escape_unprintable(text), limit)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...wire.hidden_characters import seen
+from ...wire.hidden_characters import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
 _DEEPEST = 30
@@ -47,7 +47,7 @@ def _schema(schema: Any, depth: int) -> Any:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
     return {
-        seen(str(key)): _value(str(key), value, depth + 1)
+        strip_hidden(str(key)): _value(str(key), value, depth + 1)
         for key, value in schema.items()
         if _fits(str(key), value)
     }
@@ -63,15 +63,15 @@ def _fits(key: str, value: Any) -> bool:
 
 def _value(key: str, value: Any, depth: int) -> Any:
     if key in MAPS or key == "definitions":
-        return {seen(str(name)): _schema(one, depth) for name, one in value.items()}
+        return {strip_hidden(str(name)): _schema(one, depth) for name, one in value.items()}
     if key in LISTS or (key in SINGLES and isinstance(value, list)):
         return [_schema(one, depth) for one in value]
     if key in SINGLES:
         return _schema(value, depth)
     if key in ("description", "title"):
-        return seen(value).strip()
+        return strip_hidden(value).strip()
     if key in ("required", "type") and isinstance(value, list):
-        return [seen(one) for one in value if isinstance(one, str)]
+        return [strip_hidden(one) for one in value if isinstance(one, str)]
     return _plain(value, depth)
 
 
@@ -80,9 +80,9 @@ def _plain(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         return None
     if isinstance(value, Mapping):
-        return {seen(str(key)): _plain(one, depth + 1) for key, one in value.items()}
+        return {strip_hidden(str(key)): _plain(one, depth + 1) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one, depth + 1) for one in value]
     if isinstance(value, str):
-        return seen(value)
+        return strip_hidden(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

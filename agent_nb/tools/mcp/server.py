@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import UsageError
-from ...wire.json_text import canonical
+from ...wire.json_text import encode_canonical
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
@@ -48,13 +48,15 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def digest(self) -> str:
         """The SHA-256 of the entry and its place."""
-        return hashlib.sha256(canonical(msgspec.to_builtins(self)).encode()).hexdigest()
+        return hashlib.sha256(encode_canonical(msgspec.to_builtins(self)).encode()).hexdigest()
 
     @property
     def origin(self) -> str:
         """What a permission for one of its tools is for, as text without secrets."""
         where = [self.url] if self.url else [self.command, *self.args, self.cwd]
-        return canonical([self.name, where, sorted(self.env), sorted(self.headers), self.file])
+        return encode_canonical(
+            [self.name, where, sorted(self.env), sorted(self.headers), self.file]
+        )
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import anyio
 
 from ...errors import ToolError
 from ...models import keys
-from ...wire.hidden_characters import seen
+from ...wire.hidden_characters import strip_hidden
 from ...wire.json_text import dumps
 from ...wire.redact import Redaction
 from ...wire.text_limits import cut_end
@@ -218,10 +218,10 @@ class Session:
 
     def _said(self, text: str, errors: StderrTail | None = None) -> str:
         """Return a message without secrets; `errors`: with what the server wrote to stderr last."""
-        shown = cut_end(seen(self._redaction.value(text)), _LONGEST)
+        shown = cut_end(strip_hidden(self._redaction.value(text)), _LONGEST)
         if errors is None:
             return shown
-        last = seen(errors.text(_LAST_WORDS))
+        last = strip_hidden(errors.text(_LAST_WORDS))
         return f"{shown}. It wrote to stderr:\n{last}" if last else f"{shown}."
 
     async def _elicit(self, _: Any, params: Any) -> Any:

@@ -11,7 +11,7 @@ import os
 import threading
 from typing import IO
 
-from ...wire.console import uncoloured
+from ...wire.console import strip_ansi
 from ...wire.redact import Redaction
 
 SHOWN = 1_500  # characters
@@ -38,7 +38,7 @@ class StderrTail:
     def text(self, wait: float = 0.0) -> str:
         """Return the last lines; wait for the end of the stream for `wait` seconds at most."""
         self._ended.wait(wait)
-        text = uncoloured(self._text).strip()
+        text = strip_ansi(self._text).strip()
         return text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
 
     def _read(self, read: int) -> None:

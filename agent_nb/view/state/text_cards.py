@@ -17,7 +17,7 @@ from typing import Any
 
 from ...events import Delta, End, Event, Respond
 from ...events.field_order import field_order
-from ...events.text import Step, Texts, reply_of, typed
+from ...events.text import Step, Texts, read_answer_type, reply_of
 from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
@@ -93,7 +93,7 @@ class TextCards:
     def respond(self, event: Respond) -> None:
         """Take a whole text block."""
         card, text = self._text(event), event.content
-        if name := typed(event):
+        if name := read_answer_type(event):
             card.typed, card.text, card.at = name, Text(text), 0
         elif len(card.text) == card.at:
             card.text.append(text)

@@ -11,7 +11,7 @@ from agent_nb.models.messages import ToolSpec
 from agent_nb.tools.base import Tool
 from agent_nb.tools.mcp.input_schema import clean_schema
 from agent_nb.tools.policy import Policy
-from agent_nb.wire.hidden_characters import seen
+from agent_nb.wire.hidden_characters import strip_hidden
 
 KEYWORDS = ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "not", "enum", "const", "default", "description", "title", "minimum", "maxLength", "pattern", "additionalProperties", "patternProperties", "$defs", "$ref", "prefixItems", "format", "a", "b"]  # fmt: skip
 VALUES = st.recursive(
@@ -84,4 +84,6 @@ def test_every_dialect_and_a_policy_can_use_what_is_left(schema):
 
 @given(st.text())
 def test_visible_text_is_printable(text):
-    assert all(c.isprintable() or c in "\n\t\u2028\u2029" or c.isspace() for c in seen(text))
+    assert all(
+        c.isprintable() or c in "\n\t\u2028\u2029" or c.isspace() for c in strip_hidden(text)
+    )

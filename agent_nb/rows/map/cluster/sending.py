@@ -20,7 +20,7 @@ from ....agent.typed.output_type import InvalidOutput, OutputType
 from ....events import Event
 from ....events.event_json import event_from, to_builtins
 from ....events.log import EventLog
-from ....events.text import typed
+from ....events.text import read_answer_type
 from ....host.version import __version__
 from ....record.record import Record, events_of, run_record
 from ....wire.json_text import loads
@@ -123,14 +123,14 @@ def _explained(result: RowResult) -> RowResult:
 
 
 def _rewritten(event: Event, text: str) -> Event:
-    marked = isinstance(event, events.Respond) and typed(event) and not event.span
+    marked = isinstance(event, events.Respond) and read_answer_type(event) and not event.span
     return msgspec.structs.replace(event, content=text, chunks="") if marked else event
 
 
 def _untyped(log: list[Event]) -> list[Event]:
     return [
         msgspec.structs.replace(event, extra=None)
-        if isinstance(event, events.Respond) and typed(event) and not event.span
+        if isinstance(event, events.Respond) and read_answer_type(event) and not event.span
         else event
         for event in log
     ]

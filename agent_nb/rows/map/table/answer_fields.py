@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from ....agent.typed.output_type import OutputType
-from ....events.field_order import arranged, fields_of
+from ....events.field_order import fields_of, order_fields
 
 ANSWER = "answer"
 Kind = Literal["int", "count", "float", "bool", "text", "list", "struct", "null", "any"]
@@ -62,7 +62,7 @@ class Fields(msgspec.Struct, frozen=True):
 
     def columns(self, documents: Sequence[Any]) -> dict[str, list[Any]]:
         """Return the values of each column; None is a missing answer or field."""
-        rows = [None if d is None else arranged(d, self.order) for d in documents]
+        rows = [None if d is None else order_fields(d, self.order) for d in documents]
         if self.whole:
             return {ANSWER: rows}
         objects = [row if isinstance(row, Mapping) else {} for row in rows]

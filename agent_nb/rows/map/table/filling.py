@@ -15,7 +15,7 @@ import msgspec
 from ....errors import UsageError
 from ....record.run_inputs import RunInputs
 from ....wire.redact import Redaction
-from ....wire.surrogates import encodable
+from ....wire.surrogates import replace_surrogates
 from ..keys import Keys
 from ..row import Row
 from .rows import Rows
@@ -40,7 +40,7 @@ class Filling:
         filled_rows = []
         for position in range(len(self._rows)):
             filled = self._template.fill(self._rows.values(position))
-            prompt = self._redaction.value(encodable(filled.prompt))
+            prompt = self._redaction.value(replace_surrogates(filled.prompt))
             if not prompt.strip() and not filled.pictures:
                 raise UsageError(
                     f"The prompt of row {position} is empty. Leave the row out of the data."

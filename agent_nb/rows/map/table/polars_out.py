@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....events.column_type import whole
+from ....events.column_type import replace_half_characters
 from ....wire.json_text import dumps
 from .answer_fields import Shape
 
@@ -48,7 +48,7 @@ def _series(name: str, shape: Shape, values: list[Any]) -> Any:
             polars.exceptions.PolarsError,
         ):
             pass
-    texts = [value if value is None else whole(dumps(value)) for value in values]
+    texts = [value if value is None else replace_half_characters(dumps(value)) for value in values]
     return polars.Series(name, texts, dtype=polars.String)
 
 
@@ -71,7 +71,7 @@ def _fitted(value: Any, shape: Shape) -> Any:
         return [_fitted(item, shape.item) for item in _of(list, value)]
     if shape.kind == "float":
         return float(_of((int, float), value))
-    return whole(value) if shape.kind == "text" else value
+    return replace_half_characters(value) if shape.kind == "text" else value
 
 
 def _of(kind: Any, value: Any) -> Any:
