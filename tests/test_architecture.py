@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from helpers import import_graph, used_names
+from helpers import complexity, import_graph, used_names
 from helpers.import_graph import describe_import
 
 import agent_nb
@@ -448,6 +448,22 @@ def test_a_kernel_may_start_before_nbclient_is_loaded():
 def test_every_module_says_what_it_is(name):
     doc = ast.get_docstring(import_graph.parse_file(MODULES[name])) or ""
     assert len(doc) >= 30, f"{name} has no docstring to speak of"
+
+
+def test_a_function_that_is_hard_to_read_has_a_comment():
+    hard = list(complexity.find_hard_functions(ROOT.parent))
+    assert hard
+    assert [function.name for function in hard if not function.commented] == []
+
+
+def test_all_branches_of_a_function_count_and_directives_are_no_comments(tmp_path):
+    file = tmp_path / import_graph.PACKAGE / "__init__.py"
+    file.parent.mkdir()
+    file.write_text("def f(a):\n    if a and a or a:\n        return [b for b in a if b]  # noqa\n")
+    assert list(complexity.find_hard_functions(tmp_path, above=5)) == [
+        (f"{import_graph.PACKAGE}.f", 6, False)
+    ]
+    assert not list(complexity.find_hard_functions(tmp_path, above=6))
 
 
 def test_unknown_plugins_are_refused_with_the_known_names():

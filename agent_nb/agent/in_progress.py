@@ -108,6 +108,7 @@ async def wait(
                 raise
             cut = cancelled
     if cut is not None:
+        # a press of ■ reaches this task as a cancellation too; the stop that it asked for is done
         if screen is None or not screen.stopped:
             raise cut
         if (waiting := asyncio.current_task()) is not None:

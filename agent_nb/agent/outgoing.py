@@ -95,6 +95,7 @@ def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
     for name, held in schema.items():
         if name in _MAPS and isinstance(held, Mapping):
             made[name] = {value(key): _schema(inner, value) for key, inner in held.items()}
+        # values with a secret are left out: a redacted one would be another constraint
         elif name in _LISTS and isinstance(held, list):
             made[name] = [item for item in held if value(item) == item]
         elif name not in _VALUES:

@@ -71,6 +71,7 @@ def retry_of(
     if fault.code == "context" and prompt.shrink(fault.context):
         return Retry(0.0, "shortened", "Asking again with less of what came before.", str(fault))
     wait = None if failures.add(fault) else plan.retry_delay(fault, attempt)
+    # with another model to turn to, only a rate limit is waited for at length
     hurried = bool(plan.spares) and fault.status != 429
     if wait is None or (hurried and (attempt >= PATIENCE or wait > PAUSE)):
         return _fallback(fault, plan)

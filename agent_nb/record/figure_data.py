@@ -138,6 +138,7 @@ def _numbers(name: str, each: str, old: Numbers | None, new: Numbers | None) -> 
         return
     off = old.within or _OFF * max(old.scale, new.scale)
     for at, (a, b) in enumerate(zip(old.values, new.values, strict=True), 1):
+        # written with `not <=`: a comparison with nan is false, and nan is a difference
         if a != b and (a is None or b is None or not abs(a - b) <= off):
             where = f"{each} {at} {name}" if each else f"{name} value {at} of {counts[0]}"
             yield f"{where if counts[0] > 1 else name} was {_number(a)}, is {_number(b)}"

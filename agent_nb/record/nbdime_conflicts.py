@@ -35,6 +35,7 @@ def list_unmerged_records(nb: Notebook, *, take: bool = False) -> list[tuple[str
         metadata.pop(NBDIME)
         metadata |= {NBDIME: left} if any(left.values()) else {}
     added = [(path, value) for entry in ours for path, value in _added(entry)]
+    # a record set aside may need a payload set aside with it, or one of both sides
     payloads = Payloads.of(
         as_dict(metadata.get(METADATA_KEY)).get("payloads"),
         {path[2]: value for path, value in added if path[1] == "payloads"},

@@ -41,6 +41,7 @@ def align_lines(recorded: str, now: str) -> list[Line]:
         rest = last[2] < len(before) or last[4] < len(after)
     if out and rest:
         out.append((LEFT_OUT, "", ""))
+    # two groups may each bring a mark for what is left out between them
     tidy = [
         row
         for i, row in enumerate(out)

@@ -62,6 +62,7 @@ def problems(
         failed = [f for f in outcome.failures if f.cell == number and not needed]
         executed = outcome.notebook["cells"][number - 1]
         found = list(_folded(_cell(number, cell, recorded, runs, failed, must=number <= excused)))
+        # pictures are compared only where the replay itself agrees: else they say the same twice
         found += (
             []
             if found

@@ -71,6 +71,7 @@ class _Search:
             return
         self._seen.add(id(value))
         self._seen_values.append(value)
+        # no isinstance: it would read `__class__`, which an object of the user may compute
         if is_a(value, functools.partial):
             yield from self.of(value.func)
             yield from self._held("a bound argument", (*value.args, *value.keywords.values()))

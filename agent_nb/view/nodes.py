@@ -301,6 +301,7 @@ def unfit(value: Any, kind: Any = Node) -> str:
             else iter((_said(value, kind),))
         )
         return next(filter(None, faults), "")
+    # a subclass of a node is refused: it could compute its fields anew after this check
     if not isinstance(value, (int, float) if kind is float else kind) or (
         isinstance(value, Node) and type(value).__module__ != __name__
     ):

@@ -101,6 +101,7 @@ def table(value: Any) -> Table | None:
         or not all(isinstance(row, dict) and row for row in value)
     ):
         return None
+    # in the order of their first appearance, as in the first rows that people see
     columns = list(dict.fromkeys(str(key) for row in value[:ROWS] for key in row))
     cells = [v for row in value[:ROWS] for v in row.values()]
     if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):

@@ -59,6 +59,7 @@ def encode_canonical(value: Any) -> str:
 def _canonical_numbers(value: Any, depth: int) -> Any:
     if isinstance(value, str | bool) or value is None:
         return value
+    # 1.0 and 1 are one number in JSON, and JavaScript writes the first as the second
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= SAFE else value
     if isinstance(value, int):

@@ -145,6 +145,7 @@ class SSEDecoder:
 
     def _frame(self, block: bytes) -> Frame | None:
         """Return the frame of one block of lines, None without a data line."""
+        # nine frames of ten: one data line
         if block[:6] == b"data: " and b"\n" not in block:
             return Frame("message", block[6:].decode("utf-8", "replace"), self.last_event_id)
         event = ""

@@ -58,6 +58,7 @@ def _score(item: Item) -> float:
         return 0.7 if isinstance(obj["reply"], str) and "type" not in obj else 0.2
     if "toolName" in obj:
         return 0.0
+    # types that other formats use too count in full only with a field of the envelope beside them
     known = kind in _OWN or (isinstance(kind, str) and kind.startswith(("tot_", "got_")))
     if known or kind in _SHARED:
         return 1.0 if set(ENVELOPE) & obj.keys() else 0.9 if known else 0.6

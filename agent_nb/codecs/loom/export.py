@@ -93,6 +93,7 @@ def to_export(frame: Obj) -> Obj:
 def _exported(frame: Obj) -> tuple[str, Any]:
     kind = frame.get("type")
     fields: Obj = {k: v for k, v in frame.items() if k != "type" and not k.startswith("#")}
+    # `got_expand` is about a node: there `node_id` is content, elsewhere the source
     fields = {
         k: v
         for k, v in fields.items()

@@ -120,6 +120,7 @@ class ChatDecoder(FrameDecoder):
         error = error or (groq.get("error") if isinstance(groq, dict) else None)
         for usage in (groq.get("usage") if isinstance(groq, dict) else None, chunk.get("usage")):
             self._use(usage, out)
+            # usage without choices is the last chunk; with choices it may be a running count
             self._tail = self._tail or (bool(usage) and not choices)
         if error:
             self._error(error, out)

@@ -56,6 +56,7 @@ def encode(
         body["include"] = ["reasoning.encrypted_content"]
     if request.system:
         body["instructions"] = request.system
+    # the system text is `instructions`: as an item too, it would count twice
     body["input"] = [
         item
         for message in request.messages

@@ -77,6 +77,7 @@ def standings(
                 said[options.conversation].clear()
             here = next((c for c in session.conversations if c.name == options.conversation), None)
             knows = here is not None and any(turn.cell == cell.key for turn in here.turns)
+            # a conversation that this kernel has run knows its turns better than the file does
             history = (
                 here.before(cell.key, fresh=options.new)
                 if here is not None and knows

@@ -35,6 +35,7 @@ def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
+    # what is usual is left out: the numbers stand in the metadata of every output
     return {
         "version": VERSION,
         "run": run.id,

@@ -180,6 +180,7 @@ def forget(session: Session, arguments: list[str]) -> None:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
     drop(ids)
+    # rows of records that others made stay: their store may serve other notebooks
     rows, faults = map_stores.forget(own, (run for run in runs if run.id not in known))
     stored = f" with {plural(rows, 'stored row')}" if rows else ""
     count = f"{plural(len(ids), 'run')} forgotten{stored}"

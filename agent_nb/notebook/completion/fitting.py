@@ -121,6 +121,7 @@ def _cell(session: Session, at: Typed) -> Found:
     if at.begun and not at.begun.startswith("-"):
         return Found()
     given = {_OPTIONS[word].destination for word in at.words if word in _OPTIONS}
+    # short names appear once a dash is typed; what is there already only if it repeats
     offered = [
         name
         for name, found in _OPTIONS.items()

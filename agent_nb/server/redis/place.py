@@ -70,6 +70,7 @@ def place_of(url: str) -> Place:
     except ValueError:
         raise UsageError("The address of Redis is malformed. Write redis://HOST:PORT/0.") from None
     scheme, host = parts.scheme, parts.hostname or ""
+    # a socket has a path and no host, an address a host; either may be empty in a mistyped URL
     if scheme not in _SCHEMES or not (parts.path if scheme == "unix" else host):
         raise UsageError(
             "That is not an address of Redis. Write redis://HOST:PORT/0, rediss://… for TLS, or unix:///PATH."

@@ -56,6 +56,7 @@ async def open_references(
     if asleep:
         status(f"starting the MCP server{'s' if asleep[1:] else ''} {', '.join(asleep)}")
     servers = await asyncio.gather(*(HUB.listed(one.server) for one in wanted))
+    # a name that no provider takes is kept out here, and named in the record as left out
     known = [
         {
             tool.name: read_listed_tool(tool)

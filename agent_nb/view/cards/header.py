@@ -63,6 +63,7 @@ def phase(state: RunView) -> tuple[str, Tone]:
         ), "run"
     if state.doing:
         return state.doing, "run"
+    # the order matters: a map hides the retries of its rows, a retry the thought that broke off
     if (mapped := state.maps.card) is not None:
         asking = mapped.counts.asking
         return f"asking {plural(asking, 'row')}" if asking else "asking rows", "run"
@@ -106,6 +107,7 @@ def _figures(state: RunView, context: Context) -> str:
     end = state.ended_at if stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     running = state.status in {"", "running"}
+    # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
     time = (
         clock(spent)
         if running and not context.still

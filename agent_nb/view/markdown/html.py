@@ -88,6 +88,7 @@ def tokens_html(
         css = STYLES.get(token.type)
         if token.type == "heading_open":
             css = heading(token.tag)
+        # our style replaces that of the parser, which holds the alignment
         if css and token.tag in {"th", "td"}:
             aligned = ALIGN.search(str(token.attrGet("style") or ""))
             css += f";text-align:{aligned[1] if aligned else 'left'}"

@@ -276,6 +276,7 @@ class RunView:
         if event.kind == "mcp":
             self._calls.listed(said)
             return
+        # a window without a summary only shortens the header; with one it has a card too
         if event.kind == "window" and said:
             self.left_out = str(said.get("note") or "")
             if not said.get("text"):
