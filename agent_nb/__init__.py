@@ -89,13 +89,13 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """Register `%%agent` and `%agent` (IPython calls this on `%load_ext agent_nb`)."""
-    from .notebook.magic import load
+    from .notebook.magic import load_magics
 
-    load(shell)
+    load_magics(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Undo everything that `load_ipython_extension` registered."""
-    from .notebook.magic import unload
+    from .notebook.magic import unload_magics
 
-    unload(shell)
+    unload_magics(shell)

@@ -14,9 +14,9 @@ def git_setup(arguments: Arguments) -> int:
     """let git show and merge notebooks with records in this repository (if it uses nbstripout: with
     --keep-id)
     """
-    from ..notebook.files.git import setup
+    from ..notebook.files.git import install_drivers
 
-    show("\n".join(setup(Path(arguments.folder), filtered=arguments.strip)))
+    show("\n".join(install_drivers(Path(arguments.folder), filtered=arguments.strip)))
     return OK
 
 
@@ -36,12 +36,12 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
-    from ..notebook.files.git import text
+    from ..notebook.files.git import diff_text
     from ..record.ipynb import load_notebook
 
     (path,) = files([arguments.notebook])
     try:
-        shown = text(load_notebook(path))
+        shown = diff_text(load_notebook(path))
     except UsageError as fault:  # an error would end a whole `git log` for one bad version
         complain(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")
@@ -56,10 +56,10 @@ def git_text_options(sub: argparse.ArgumentParser) -> None:
 
 def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
-    from ..notebook.files.git import merge
+    from ..notebook.files.git import merge_files
 
     paths = (Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
-    return OK if merge(*paths, report=complain) else FAILED
+    return OK if merge_files(*paths, report=complain) else FAILED
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:

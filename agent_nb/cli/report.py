@@ -30,9 +30,9 @@ def events(arguments: Arguments) -> int:
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
             show(escape_line(f"cell {run.cell}, run {run.id}"))
-            show(tables.text_table(tables.frame(Runs([run]), TABLE)))
+            show(tables.text_table(tables.runs_frame(Runs([run]), TABLE)))
         return OK
-    text = tables.write_frame(tables.frame(runs, arguments.columns), form, output)
+    text = tables.write_frame(tables.runs_frame(runs, arguments.columns), form, output)
     out(text, output, as_json=form == "json")
     return OK
 
@@ -108,15 +108,15 @@ def diff(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
     run with the one before
     """
-    from ..notebook.files.recorded_runs import compare, read_runs, versions
+    from ..notebook.files.recorded_runs import compare_cells, compare_versions, read_runs
 
     paths = files(arguments.notebooks)
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
     if len(paths) == 2:
-        found = compare(read_runs(paths[:1]), read_runs(paths[1:]))
+        found = compare_cells(read_runs(paths[:1]), read_runs(paths[1:]))
     else:
-        found = versions(read_runs(paths, every=True))
+        found = compare_versions(read_runs(paths, every=True))
     for one in found:
         show(one)
     return FAILED if any(found) else OK

@@ -294,10 +294,10 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
 
 
 def _print_report(report: dict[str, Any], *, aside: bool) -> None:
-    from ..notebook.cell.summary import line
+    from ..notebook.cell.summary import summary_line
 
     show(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
     for numbers in report["runs"]:
-        show(f"  cell {numbers['cell']} · {line(numbers)}", aside=aside)
+        show(f"  cell {numbers['cell']} · {summary_line(numbers)}", aside=aside)
     if not report["ok"]:
         complain(f"{report['notebook']}: {report['failure']}")

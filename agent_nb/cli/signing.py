@@ -26,7 +26,7 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook.files.review import listing, review_records, sign_all
+    from ..notebook.files.review import list_items, review_records, sign_all
     from ..record.ipynb import load_notebook, save_notebook
     from ..record.notebook_file import lift_records
     from ..record.record import METADATA_KEY as OURS
@@ -42,7 +42,7 @@ def sign(arguments: Arguments) -> int:
         nb = load_notebook(path)
         lift_records(nb)
         items = review_records(nb)
-        show("\n".join([f"{path}:", *listing(items)]))
+        show("\n".join([f"{path}:", *list_items(items)]))
         good = [item for item in items if not item.problem]
         if len(good) < len(items):
             worst = FAILED
@@ -147,7 +147,7 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 def _said_yes(runs: int, calls: int, clipped: int) -> bool:
     """Ask whether to sign."""
-    from ..notebook.yes_no import confirmed
+    from ..notebook.yes_no import ask_yes_no
 
     hidden = (
         f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full."
@@ -155,4 +155,4 @@ def _said_yes(runs: int, calls: int, clipped: int) -> bool:
         else ""
     )
     text = f"Sign {runs} run{'' if runs == 1 else 's'} with {calls} call{'' if calls == 1 else 's'}?{hidden} [y]es, [n]o: "
-    return confirmed(text)
+    return ask_yes_no(text)

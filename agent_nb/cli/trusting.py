@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..notebook.notices import printable
+from ..notebook.notices import make_printable
 from .shared import OK, Arguments
 from .terminal import show
 
@@ -39,10 +39,10 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
 
 def mcp(arguments: Arguments) -> int:
     """list the MCP servers of this folder's .mcp.json, or let one start after showing what it is"""
-    from ..notebook.mcp_servers import work
+    from ..notebook.mcp_servers import run_mcp_command
 
     words = [arguments.verb, *arguments.names] if arguments.verb else []
-    show(printable(work(words)))
+    show(make_printable(run_mcp_command(words)))
     return OK
 
 

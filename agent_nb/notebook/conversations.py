@@ -69,9 +69,9 @@ class Conversation:
         """Replace the turn of the cell, or append; return how many later turns were dropped."""
         at = self._place(turn.cell)
         rest = self.turns[at + 1 :]
-        kept = rest[self.later(turn.cell) :] if live else rest
-        self.turns = [*self.turns[:at], turn, *kept]
-        return len(rest) - len(kept)
+        rest_kept = rest[self.later(turn.cell) :] if live else rest
+        self.turns = [*self.turns[:at], turn, *rest_kept]
+        return len(rest) - len(rest_kept)
 
     def forget(self, cell: str) -> bool:
         """Remove the turn of `cell`; return whether there was one."""
@@ -123,12 +123,12 @@ class Conversations:
             conversation.running = ""
 
 
-def remarks(rebuilt: int, later: int) -> list[str]:
+def rebuild_remarks(rebuilt: int, later: int) -> list[str]:
     """Return remarks on the turns rebuilt from records and on the later turns that are dropped."""
     return [*_rebuilt(rebuilt), *_notes(later)]
 
 
-def named(foreign: int) -> str:
+def describe_foreign(foreign: int) -> str:
     """Return words for a number of foreign turns, "" for none."""
     if not foreign:
         return ""

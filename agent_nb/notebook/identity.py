@@ -77,7 +77,7 @@ class Cells:
             body=body,
             stdin=allowed,
             kernel=kernel,
-            sent=asked(metadata.get(OURS)),
+            sent=sent_values(metadata.get(OURS)),
             tags=_texts(metadata.get("tags")),
             deleted=_texts(metadata.get("deletedCells")),
         )
@@ -91,26 +91,26 @@ class Cells:
         return seen.index(cell_id) + 1
 
 
-def asked(told: Any) -> dict[str, Any]:
+def sent_values(metadata: Any) -> dict[str, Any]:
     """Return the wishes that count of the value under `OURS` in a request's metadata.
 
     `told` may come from a stranger's notebook.
     """
-    told = _dict(told)
-    if launch.LAUNCH.proves(told.get(PROOF)):
-        return {name: value for name, value in told.items() if name != PROOF}
+    metadata = _dict(metadata)
+    if launch.LAUNCH.proves(metadata.get(PROOF)):
+        return {name: value for name, value in metadata.items() if name != PROOF}
     return {
         name: value
         for name, value in UNPROVED.items()
-        if type(told.get(name)) is type(value) and told[name] == value
+        if type(metadata.get(name)) is type(value) and metadata[name] == value
     }
 
 
-def request(shell: Any) -> tuple[str, str]:
+def current_request(shell: Any) -> tuple[str, str]:
     """Return the id and the code of the request that the kernel handles, "" where unknown."""
-    found = _request(shell)
-    return str(_dict(found.get("header")).get("msg_id", "")), str(
-        _dict(found.get("content")).get("code", "")
+    message = _request(shell)
+    return str(_dict(message.get("header")).get("msg_id", "")), str(
+        _dict(message.get("content")).get("code", "")
     )
 
 

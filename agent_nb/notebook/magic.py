@@ -120,12 +120,12 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
 
     @no_var_expand  # type: ignore[untyped-decorator]
     @cell_magic("agent")  # type: ignore[untyped-decorator]
-    @option_table.decorate
+    @option_table.add_options
     def agent_cell(self, line: str, cell: str) -> Any:
         """Run an agent: the cell is the prompt, in which {{ expression }} is replaced by a value of
         this notebook.
         """
-        return transform.awaitable(self._run(line, cell))
+        return transform.await_or_run(self._run(line, cell))
 
     def _run(self, line: str, body: str) -> Coroutine[Any, Any, None]:
         session = self.session
@@ -137,9 +137,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
     @line_magic("agent")  # type: ignore[untyped-decorator]
     def agent_line(self, line: str) -> Any:
         """Ask about agents: %agent help lists what there is."""
-        from .commands import command
+        from .commands import run_command
 
-        return command(self.session, line)
+        return run_command(self.session, line)
 
 
 def _kind(line: str) -> type[CellRun | ForeignRun]:
@@ -148,21 +148,21 @@ def _kind(line: str) -> type[CellRun | ForeignRun]:
 
     if "--from" not in line:
         return CellRun
-    from .follow.from_source import ForeignRun, wanted
+    from .follow.from_source import ForeignRun, wants_source
 
-    return ForeignRun if wanted(line) else CellRun
+    return ForeignRun if wants_source(line) else CellRun
 
 
-def load(shell: Any) -> None:
+def load_magics(shell: Any) -> None:
     """Register magics, transformer and hooks in an IPython shell; loading twice is harmless."""
     if _loaded(shell) is None:
         shell.register_magics(AgentMagics)
-    transform.install(shell)
-    kernel_interrupts.install(shell)
-    executions.install(shell)
-    ran_cells.install(shell)
-    publish.guard(shell)
-    completion.install(shell, lambda: _loaded(shell).session)
+    transform.install_transformer(shell)
+    kernel_interrupts.install_interrupts(shell)
+    executions.install_executions(shell)
+    ran_cells.install_history(shell)
+    publish.guard_displays(shell)
+    completion.install_matcher(shell, lambda: _loaded(shell).session)
     if hasattr(shell, "kernel"):
         threading.Thread(target=_load_ahead, name="agent_nb imports", daemon=True).start()
 
@@ -179,14 +179,14 @@ def _load_ahead() -> None:
         from .cell import run  # noqa: F401
 
 
-def unload(shell: Any) -> None:
+def unload_magics(shell: Any) -> None:
     """Remove magics, configuration, transformer and hooks from an IPython shell."""
-    transform.uninstall(shell)
-    kernel_interrupts.uninstall(shell)
-    executions.uninstall(shell)
-    ran_cells.uninstall(shell)
-    publish.unguard(shell)
-    completion.uninstall(shell)
+    transform.uninstall_transformer(shell)
+    kernel_interrupts.uninstall_interrupts(shell)
+    executions.uninstall_executions(shell)
+    ran_cells.uninstall_history(shell)
+    publish.unguard_displays(shell)
+    completion.uninstall_matcher(shell)
     if (hub := sys.modules.get("agent_nb.tools.mcp.hub")) is not None:
         hub.HUB.close()
     ours = _loaded(shell)

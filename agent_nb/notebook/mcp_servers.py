@@ -20,45 +20,45 @@ from ..tools.mcp.hub import HUB
 from ..tools.mcp.masking import mask_server
 from ..tools.mcp.server import Server, quote_ascii
 from ..wire.redact import redact_text
-from .notices import printable, table
-from .yes_no import NO, confirmed
+from .notices import format_table, make_printable
+from .yes_no import NO, ask_yes_no
 
 USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
 
-def work(words: Sequence[str], folder: str = ".") -> str:
+def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
     """Do `mcp` with these words and return its message. Raises UsageError."""
-    if not words:
+    if not arguments:
         return listing(folder)
-    verb, *names = words
+    verb, *names = arguments
     if verb not in VERBS or not names:
-        raise UsageError(f"{USAGE} It got: {' '.join(words)}.")
+        raise UsageError(f"{USAGE} It got: {' '.join(arguments)}.")
     return "\n".join(VERBS[verb](_server(name, folder)) for name in names)
 
 
 def listing(folder: str = ".") -> str:
     """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
-    found = config_file.read_servers(folder)
+    config = config_file.read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
         (name, states.get(server.digest) or _permission(server), _shown(server))
-        for name, server in found.servers.items()
+        for name, server in config.servers.items()
     ]
-    rows += [(name, "faulty", fault) for name, fault in found.faults.items()]
-    file = [server.digest for server in found.servers.values()]
+    rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
+    file = [server.digest for server in config.servers.values()]
     rows += [
         (server.name, state, _shown(server))
         for server, state in HUB.states()
         if server.digest not in file
     ]
     where = (
-        f"Servers of {tilde(found.path)}"
-        if found.path
+        f"Servers of {tilde(config.path)}"
+        if config.path
         else f"There is no {config_file.NAME}. {config_file.ADVICE}"
     )
     if trust.everywhere(trust.SERVERS):
         where += f"\n{trust.SERVERS} is set: in this process every server may start"
-    return "\n".join([where, *([table(rows)] if rows else [])])
+    return "\n".join([where, *([format_table(rows)] if rows else [])])
 
 
 def _shown(server: Server) -> str:
@@ -73,8 +73,8 @@ def _permission(server: Server) -> str:
 
 def _server(name: str, folder: str) -> Server:
     """Return the server of a name: made in code and running, else of the folder's file."""
-    made = {server.name: server for server, _ in HUB.states() if not server.file}
-    return made.get(name) or config_file.read_servers(folder).server(name)
+    started = {server.name: server for server, _ in HUB.states() if not server.file}
+    return started.get(name) or config_file.read_servers(folder).server(name)
 
 
 def _allow(server: Server) -> str:
@@ -86,11 +86,11 @@ def _allow(server: Server) -> str:
         "A yes counts as long as this entry stays as it is; the program itself may change.",
         "Allow it? [y]es, [n]o: ",
     ]
-    if not confirmed(printable("\n".join(lines)), (*NO, "")):
+    if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    kept = permissions.allow_server(server)
+    permission = permissions.allow_server(server)
     return f"allowed: the MCP server {server.name}" + (
-        "" if kept else "\nIt could not be saved and holds until this process ends."
+        "" if permission else "\nIt could not be saved and holds until this process ends."
     )
 
 

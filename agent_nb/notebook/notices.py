@@ -19,12 +19,12 @@ LONGEST = 2000  # characters of an argument or preview
 CLIPPED = "more characters]"
 
 
-def warn(message: str) -> None:
+def print_warning(message: str) -> None:
     """Write one line to stderr."""
-    sys.stderr.write(f"agent_nb: {printable(message)}\n")
+    sys.stderr.write(f"agent_nb: {make_printable(message)}\n")
 
 
-def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
+def make_printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
     """Return `text` without keys, with every unprintable character but line ends and tabs escaped.
 
     `hidden`: the values to redact, by name (None: the keys known now).
@@ -34,15 +34,15 @@ def printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
 
 def printable_value(value: Any) -> str:
     """Return an argument of a call as bounded readable text."""
-    return shorten(printable(content_text(value))).replace("\n", "\n    ")
+    return shorten_text(make_printable(content_text(value))).replace("\n", "\n    ")
 
 
-def shorten(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return a text of at most `LONGEST` characters, and how many it lacks."""
     return cut_end(text, LONGEST, f" [… {{}} {CLIPPED}")
 
 
-def table(rows: Iterable[Iterable[Any]]) -> str:
+def format_table(rows: Iterable[Iterable[Any]]) -> str:
     """Return rows as lines of aligned columns."""
     cells = [[str(value) for value in row] for row in rows]
     widths = (

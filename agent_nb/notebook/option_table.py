@@ -215,7 +215,7 @@ OPTIONS = (
 )
 
 
-def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+def add_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options to a magic function as IPython's `magic_arguments`; `%%agent?` shows them."""
     from IPython.core.magic_arguments import argument, magic_arguments
 

@@ -110,64 +110,64 @@ def parse(parser: Any, line: str, defaults: Mapping[str, Any]) -> Options:
     from IPython.core.error import UsageError as ShellError
 
     try:
-        said, rest = parser.parse_known_args(words(line))
+        parsed, rest = parser.parse_known_args(split_words(line))
     except ShellError as fault:
         raise UsageError(
             f"{str(fault)[:1].upper()}{str(fault)[1:]}. %%agent? lists the options."
         ) from None
     if rest:
         raise UsageError(_unknown(rest[0]))
-    given = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
-    if said.map:  # the default for cells that can have a context
-        given.pop("context", None)
-    given |= {k: v for k, v in vars(said).items() if v is not None}
-    return build(given, "from %config" if said.model is None and given.get("model") else "")
+    values = {k: v for k, v in defaults.items() if v not in (None, "", [], ())}
+    if parsed.map:  # the default for cells that can have a context
+        values.pop("context", None)
+    values |= {k: v for k, v in vars(parsed).items() if v is not None}
+    return build(values, "from %config" if parsed.model is None and values.get("model") else "")
 
 
-def build(given: Mapping[str, Any], model_source: str = "") -> Options:
+def build(typed: Mapping[str, Any], model_source: str = "") -> Options:
     """Return options from plain values under the parser's names.
 
     Raises UsageError for an invalid variable name and for options that do not fit together.
     """
-    output = given.get("output", LATEST)
+    output = typed.get("output", LATEST)
     if not str(output).isidentifier():
         raise UsageError(f"-o takes the name of a variable, not {output!r}.")
-    if not given.get("source") and (given.get("codec") or given.get("follow")):
+    if not typed.get("source") and (typed.get("codec") or typed.get("follow")):
         raise UsageError("--codec and --follow belong to --from FILE|URL.")
-    _check_map(given)
-    values = {k: given[k] for k in SAME if k in given}
+    _check_map(typed)
+    values = {k: typed[k] for k in SAME if k in typed}
     if "conversation" in values:  # the name stands in records, journals and lists
         values["conversation"] = redact_text(values["conversation"], secrets())
     return Options(
         **values,
         model_source=model_source,
         output=output,
-        tools=names(given.get("tools", ())),
-        approve=given.get("approve"),
-        record=not given.get("no_record", False),
-        limits={to: given[k] for k, to in LIMITS.items() if k in given},
-        settings={to: _setting(given[k]) for k, to in SETTINGS.items() if k in given},
-        attach=tuple(given.get("attach", ())),
-        mapping=MapOptions(**{k: given[k] for k in MAPPING if k in given}).checked(),
-        thought_tags=names(given.get("thought_tags", ())),
+        tools=names(typed.get("tools", ())),
+        approve=typed.get("approve"),
+        record=not typed.get("no_record", False),
+        limits={to: typed[k] for k, to in LIMITS.items() if k in typed},
+        settings={to: _setting(typed[k]) for k, to in SETTINGS.items() if k in typed},
+        attach=tuple(typed.get("attach", ())),
+        mapping=MapOptions(**{k: typed[k] for k in MAPPING if k in typed}).checked(),
+        thought_tags=names(typed.get("thought_tags", ())),
     )
 
 
-def _check_map(given: Mapping[str, Any]) -> None:
+def _check_map(values: Mapping[str, Any]) -> None:
     """Raise UsageError for options that need `--map`, or do not go with it."""
-    alone = [flag for name, flag in WITH_MAP.items() if name in given]
-    if alone and not given.get("map"):
+    alone = [flag for name, flag in WITH_MAP.items() if name in values]
+    if alone and not values.get("map"):
         raise UsageError(f"{alone[0]} belongs to --map DATA.")
-    against = [flag for name, flag in WITHOUT_MAP.items() if given.get(name)]
-    if given.get("context") in ("vars", "cells"):
+    against = [flag for name, flag in WITHOUT_MAP.items() if values.get(name)]
+    if values.get("context") in ("vars", "cells"):
         against.append("--context")
-    if given.get("map") and against:
+    if values.get("map") and against:
         raise UsageError(
             f"{against[0]} does not go with --map: each row is asked alone. Leave one of them out."
         )
 
 
-def words(line: str) -> list[str]:
+def split_words(line: str) -> list[str]:
     """Split an option line into words. Raises UsageError on an unclosed quotation."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
@@ -177,9 +177,9 @@ def words(line: str) -> list[str]:
         raise UsageError(f"Unclosed quotation in: %%agent {line}") from None
 
 
-def names(given: Any) -> tuple[str, ...]:
+def names(value: Any) -> tuple[str, ...]:
     """Return the names in a comma-separated text or a list of such texts, each once, in order."""
-    texts = [given] if isinstance(given, str) else list(given)
+    texts = [value] if isinstance(value, str) else list(value)
     return tuple(
         dict.fromkeys(n.strip() for text in texts for n in str(text).split(",") if n.strip())
     )

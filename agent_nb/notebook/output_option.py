@@ -23,7 +23,7 @@ _TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict",
 _HOMES = ("typing", "types", "typing_extensions")
 
 
-def wanted(options: Options, namespace: Mapping[str, Any]) -> Any:
+def wanted_type(options: Options, namespace: Mapping[str, Any]) -> Any:
     """Return the type of the answer that a cell's options ask for; None: words. Raises
     UsageError.
     """
@@ -32,14 +32,16 @@ def wanted(options: Options, namespace: Mapping[str, Any]) -> Any:
 
 def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     """Return the type that `text` names in the notebook's namespace. Raises UsageError."""
-    words = text.strip()
+    expression = text.strip()
     try:
-        tree = ast.parse(words[:LONGEST], mode="eval").body
+        tree = ast.parse(expression[:LONGEST], mode="eval").body
         kind = _value(tree, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError(f"--output takes the type of the answer, not {_quoted(words)}.") from None
+        raise UsageError(
+            f"--output takes the type of the answer, not {_quoted(expression)}."
+        ) from None
     if not _is_type(kind) and kind is not typing.Any:
-        raise UsageError(_not_a_type(words, f"is a {type(kind).__name__}"))
+        raise UsageError(_not_a_type(expression, f"is a {type(kind).__name__}"))
     return kind
 
 
@@ -61,9 +63,9 @@ def _value(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
 def _named(name: str, namespace: Mapping[str, Any]) -> Any:
     if name in namespace:
         return namespace[name]
-    found = getattr(builtins, name, None)
-    if isinstance(found, type):
-        return found
+    value = getattr(builtins, name, None)
+    if isinstance(value, type):
+        return value
     if name in _TYPING:
         return getattr(typing, name)
     raise UsageError(_not_a_type(name, "is not defined: run the cell that defines or imports it"))
@@ -88,19 +90,19 @@ def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
 
 
 def _inner(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    found = _value(node, namespace)
-    return found if found is None or found is Ellipsis else _checked(found, node)
+    value = _value(node, namespace)
+    return value if value is None or value is Ellipsis else _checked(value, node)
 
 
 def _typed(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    found = _value(node, namespace)
-    return None if found is None else _checked(found, node)
+    value = _value(node, namespace)
+    return None if value is None else _checked(value, node)
 
 
-def _checked(found: Any, node: ast.expr) -> Any:
-    if not _is_type(found):
-        raise UsageError(_not_a_type(ast.unparse(node), f"is a {type(found).__name__}"))
-    return found
+def _checked(value: Any, node: ast.expr) -> Any:
+    if not _is_type(value):
+        raise UsageError(_not_a_type(ast.unparse(node), f"is a {type(value).__name__}"))
+    return value
 
 
 def _is_type(value: Any) -> bool:
@@ -113,7 +115,7 @@ def _quoted(text: str) -> str:
 
 
 def _not_a_type(text: str, why: str) -> str:
-    said = f"--output takes the type of the answer, and {text[:80]} {why}."
+    message = f"--output takes the type of the answer, and {text[:80]} {why}."
     if not text.isidentifier():
-        return said
-    return f"{said} For the variable that gets the run, write -o {text[:80]}."
+        return message
+    return f"{message} For the variable that gets the run, write -o {text[:80]}."

@@ -34,9 +34,9 @@ def _load_jupyter_server_extension(app: Any) -> None:
     def hook(model: Any = None, path: str = "", contents_manager: Any = None, **_: Any) -> None:
         try:
             if before_save(model, path, contents_manager) and (
-                words := remaining(model["content"], path, counts)
+                remark := remaining(model["content"], path, counts)
             ):
-                app.log.info(words)
+                app.log.info(remark)
         except Exception:  # an error in a record must not keep the notebook from being saved
             app.log.exception("agent_nb: the records of %s stay where they are", path)
 
@@ -57,8 +57,8 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
     ):
         return False
     settled = remove_widgets(model["content"], goes_on)
-    told = bring_up_to_date(model["content"])
-    return lift_records(model["content"], on_disk(manager, path)) or settled + told > 0
+    messages = bring_up_to_date(model["content"])
+    return lift_records(model["content"], on_disk(manager, path)) or settled + messages > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:

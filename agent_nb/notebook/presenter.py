@@ -3,10 +3,11 @@
 Why: an agent must not import the notebook, yet a cell shows the runs that its code awaits.
 """
 
-from .cell.awaited_run import host, screen
+from .cell.awaited_run import cell_host as host
+from .cell.awaited_run import cell_screen as screen
 from .cell.context import of_running_cell as context
-from .cell.recording import begun
-from .cell.show_run import show
-from .follow.awaited_source import screen as followed
+from .cell.recording import begin_recording as begun
+from .cell.show_run import display_run as show
+from .follow.awaited_source import source_screen as followed
 
 __all__ = ["begun", "context", "followed", "host", "screen", "show"]

@@ -20,7 +20,7 @@ from ..view.run_live_button import RunLiveButton
 from .conversations import Conversation, Conversations
 from .files.library import Library
 from .identity import Cell, Cells
-from .notices import warn
+from .notices import print_warning
 from .options import Options
 
 KEPT = 3
@@ -71,7 +71,7 @@ class Session:
         """Print a warning about this machine, once per kernel."""
         if message not in self._warned:
             self._warned.add(message)
-            warn(message)
+            print_warning(message)
 
     def sign(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record signed by this user, or unsigned with a warning if there is no key."""

@@ -34,10 +34,10 @@ _LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'a
 def rewrite(lines: list[str]) -> list[str]:
     """Return an `%%agent` cell rewritten to one awaited call, other cells unchanged."""
     text = "".join(lines)
-    found = AGENT_CELL.match(text)
-    if found is None:
+    matched = AGENT_CELL.match(text)
+    if matched is None:
         return lines
-    line, body = found[1].strip(), text[found.end() :]
+    line, body = matched[1].strip(), text[matched.end() :]
     body = body or ("\n" if any(option in line for option in BARE) else "")
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 
@@ -51,10 +51,10 @@ def awaited(lines: list[str]) -> list[str]:
 
 
 def _awaited(line: str) -> str:
-    found = _LINE.match(line)
-    if found is None:
+    matched = _LINE.match(line)
+    if matched is None:
         return line
-    name, call = found[1] or "", line[found.start(2) :]
+    name, call = matched[1] or "", line[matched.start(2) :]
     return f"{name}await {call}" if name else f"await {call.rstrip()};\n"
 
 
@@ -64,7 +64,7 @@ def _awaited(line: str) -> str:
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
 
 
-def awaitable(work: Coroutine[Any, Any, Any]) -> Any:
+def await_or_run(work: Coroutine[Any, Any, Any]) -> Any:
     """Return `work` where an event loop runs, for the caller to await; else run it to its end."""
     try:
         asyncio.get_running_loop()
@@ -73,7 +73,7 @@ def awaitable(work: Coroutine[Any, Any, Any]) -> Any:
     return work
 
 
-def install(shell: Any) -> None:
+def install_transformer(shell: Any) -> None:
     """Add the transformer to an IPython shell; installing twice changes nothing."""
     if rewrite not in shell.input_transformers_cleanup:
         shell.input_transformers_cleanup.insert(0, rewrite)
@@ -81,7 +81,7 @@ def install(shell: Any) -> None:
         shell.input_transformers_post.append(awaited)
 
 
-def uninstall(shell: Any) -> None:
+def uninstall_transformer(shell: Any) -> None:
     """Remove the transformer from an IPython shell."""
     cleanup = shell.input_transformers_cleanup
     cleanup[:] = [t for t in cleanup if t is not rewrite]

@@ -9,16 +9,16 @@ ATTEMPTS = 3
 YES, NO = ("y", "yes"), ("n", "no")
 
 
-def confirmed(text: str, no: Collection[str] = NO) -> bool:
+def ask_yes_no(text: str, no: Collection[str] = NO) -> bool:
     """Ask until the answer is clear, three times at most; everything but a clear yes is a no."""
     from IPython.core.error import StdinNotImplementedError
 
     for _ in range(ATTEMPTS):
         try:
-            said = input(text).strip().lower()
+            answer = input(text).strip().lower()
         except (EOFError, StdinNotImplementedError):
             return False
-        if said in (*YES, *no):
-            return said in YES
+        if answer in (*YES, *no):
+            return answer in YES
         text = "Please answer y or n: "
     return False

@@ -24,7 +24,7 @@ from nbclient.output_widget import OutputWidget
 
 from ..host import launch
 from ..notebook.files.library import SENT, SIGNED
-from ..notebook.files.review import countersigned
+from ..notebook.files.review import countersigned_records
 from ..notebook.identity import OURS, PROOF
 from ..record.ipynb import cell_id
 from ..record.notebook_file import group_records
@@ -128,7 +128,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 sent = {
                     **self._sent,
                     SENT: listed,
-                    SIGNED: countersigned(self.nb, self._cell, listed, self._signers),
+                    SIGNED: countersigned_records(self.nb, self._cell, listed, self._signers),
                     PROOF: self._proof,
                 }
                 metadata = {**(metadata or {}), "cellId": name, OURS: sent}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..notebook.files.cell_titles import name_cell
-from ..notebook.notices import printable
+from ..notebook.notices import make_printable
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
@@ -51,8 +51,8 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
         cell=number,
         title=name_cell(number, cell),
         line=line,
-        error=printable(error),
-        message=printable(message),
+        error=make_printable(error),
+        message=make_printable(message),
     )
 
 

@@ -16,7 +16,7 @@ import msgspec
 from ..agent.tape import FOREIGN
 from ..notebook.cell.recording import begun_by
 from ..notebook.files.cell_titles import name_cell
-from ..notebook.files.review import countersigned, remarks
+from ..notebook.files.review import countersigned_records, signature_remarks
 from ..record.agent_cells import agent_cell
 from ..record.ipynb import Notebook, source_of
 from ..record.outputs import RunNumbers
@@ -73,7 +73,7 @@ def problems(
         )
         if any(FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(
-                words for r in recorded.listed for words in remarks(nb, cell, r, signers)
+                words for r in recorded.listed for words in signature_remarks(nb, cell, r, signers)
             )
             found += [
                 Problem(text=f"{name_cell(number, cell)}: {w}", kind="untrusted") for w in said
@@ -102,7 +102,7 @@ def checked_records(
     """Return the records of a cell, ranked for the user with this key, and check the one that an
     agent cell plays.
     """
-    listed = rank_records(found, key, countersigned(nb, cell, found, signers))
+    listed = rank_records(found, key, countersigned_records(nb, cell, found, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
     return Recorded(listed, check_record(asked[0]) if asked else [])
 

@@ -30,7 +30,7 @@ from nbclient.exceptions import (
 from ..notebook.cell.event_file import STREAM
 from ..notebook.cell.rerun import RULES
 from ..notebook.identity import HEADLESS, RERUN, UNSHOWN
-from ..notebook.notices import printable
+from ..notebook.notices import make_printable
 from ..record import journal
 from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
 from ..record.masks import Rule
@@ -170,7 +170,7 @@ async def _executed(client: Client, said: IO[bytes]) -> None:
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:
     file.seek(0)
-    return printable(file.read().decode(errors="replace")[-longest:])
+    return make_printable(file.read().decode(errors="replace")[-longest:])
 
 
 def write(nb: Any, path: Path, *, over: bool = False) -> None:

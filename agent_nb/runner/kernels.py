@@ -32,7 +32,7 @@ from ..errors import UsageError
 from ..host import launch
 from ..host.trust import OPTION, SERVERS, VARIABLE
 from ..notebook.files.notebook_path import SESSION
-from ..notebook.notices import warn
+from ..notebook.notices import print_warning
 from ..wire.json_text import as_dict
 
 DEFAULT_KERNEL = "python3"
@@ -223,6 +223,6 @@ def say(path: Path, nb: Mapping[str, Any], asked: str) -> None:
     """Warn on stderr if a notebook runs on another kernel than its own."""
     name, missing = kernel_of(nb, asked)
     if missing:
-        warn(
+        print_warning(
             f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
         )

@@ -12,7 +12,7 @@ import time
 from typing import TextIO
 
 from ..models.keys import secrets
-from ..notebook.notices import printable
+from ..notebook.notices import make_printable
 
 WIDTH = 20
 LONGEST = 50  # characters of a cell's first line
@@ -27,7 +27,7 @@ class Progress:
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
         self._hidden = secrets()
-        self._name = printable(name, self._hidden)
+        self._name = make_printable(name, self._hidden)
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() and not lines
         self._line = ""
@@ -52,7 +52,7 @@ class Progress:
 
     def cell(self, index: int, count: int, source: str) -> None:
         """Show that a cell begins."""
-        first = printable(
+        first = make_printable(
             next((s for s in source.splitlines() if s.strip()), ""), self._hidden
         ).strip()[:LONGEST]
         self._done = index / count

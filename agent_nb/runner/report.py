@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from ..notebook.notices import printable
+from ..notebook.notices import make_printable
 
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -177,4 +177,4 @@ def _results(report: Report) -> Iterator[tuple[str, str, str]]:
 
 def _xml(text: str) -> str:
     """Return a text without the characters that XML does not allow."""
-    return _NO_XML.sub("\ufffd", printable(text))
+    return _NO_XML.sub("\ufffd", make_printable(text))

@@ -59,7 +59,7 @@ def shell() -> Any:
         made.run_cell(
             f"value_{number} = {number}\nvalue_{number} * 2", store_history=True, silent=False
         )
-    magic.load(made)
+    magic.load_magics(made)
     return made
 
 
@@ -108,7 +108,7 @@ def hostile(rounds: int) -> None:
     from helpers.hostile_objects import hostile as objects
     from IPython.core.getipython import get_ipython
 
-    from agent_nb.notebook.cell.context import gather
+    from agent_nb.notebook.cell.context import build_context
 
     made: Any = get_ipython()
     with tempfile.TemporaryDirectory() as folder:
@@ -118,7 +118,7 @@ def hostile(rounds: int) -> None:
         times = []
         for _ in range(rounds):
             began = time.perf_counter()
-            found = gather(made, "vars", (), "What is mock?")
+            found = build_context(made, "vars", (), "What is mock?")
             times.append(time.perf_counter() - began)
         written = len(list(Path(folder).iterdir()))
     print(

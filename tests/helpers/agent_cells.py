@@ -70,8 +70,8 @@ def nb(loaded, run, monkeypatch, tmp_path):
         notebook.shown.append((data, metadata))
         notebook.displays.add(transient.get("display_id"))
 
-    monkeypatch.setattr(publish, "publish", show)
-    monkeypatch.setattr(display, "publish", show)
-    monkeypatch.setattr(run_live_button, "publish", show)
+    monkeypatch.setattr(publish, "publish_display", show)
+    monkeypatch.setattr(display, "publish_display", show)
+    monkeypatch.setattr(run_live_button, "publish_display", show)
     yield notebook
     del loaded.kernel

@@ -49,9 +49,9 @@ def loaded(shell):
     """The shell with our magics and none of their defaults changed."""
     from agent_nb.notebook import magic
 
-    magic.load(shell)
+    magic.load_magics(shell)
     yield shell
-    magic.unload(shell)
+    magic.unload_magics(shell)
     shell.config.pop("AgentMagics", None)
 
 

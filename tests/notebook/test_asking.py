@@ -11,7 +11,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell import approvals, unseen
 from agent_nb.notebook.cell.approvals import (
     ANSWERS,
-    Clicks,
+    ButtonApprovals,
     either_asker,
     put,
     stdin_asker,
@@ -102,7 +102,7 @@ def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
 )
 def test_a_click_on_another_thread_answers_its_own_question(button, payload, allow, scope, args):
     async def main():
-        clicks = Clicks()
+        clicks = ButtonApprovals()
         question = asyncio.ensure_future(clicks.ask(QUESTION))
         await asyncio.sleep(0)
         await asyncio.to_thread(getattr(clicks, button), {"call_id": "another", **payload})
@@ -123,7 +123,7 @@ def test_a_question_with_a_mark_is_answered_by_a_click_that_bears_it():
     """A record may show a question of its own about a call of the same id."""
 
     async def main(*payloads):
-        clicks = Clicks()
+        clicks = ButtonApprovals()
         question = asyncio.ensure_future(clicks.ask(Question("c1", "python", {}, exact="mark")))
         await asyncio.sleep(0)
         for payload in payloads:
@@ -143,7 +143,7 @@ def test_a_question_about_exact_arguments_offers_no_more():
 
 
 def test_a_click_after_the_run_is_ignored():
-    clicks = Clicks()
+    clicks = ButtonApprovals()
 
     async def abandoned():
         asyncio.ensure_future(clicks.ask(QUESTION))  # noqa: RUF006  (left behind on purpose)
@@ -156,7 +156,7 @@ def test_a_click_after_the_run_is_ignored():
 @pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
 def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by):
     monkeypatch.setattr(approvals, "PATIENCE", 0.2)
-    clicks, left = Clicks(), list(heard)
+    clicks, left = ButtonApprovals(), list(heard)
 
     async def typed(question):
         return Decision(True, by="stdin")
@@ -215,7 +215,7 @@ async def never(question):
 
 def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
     monkeypatch.setattr(approvals, "PATIENCE", 0.0)
-    clicks = Clicks()
+    clicks = ButtonApprovals()
 
     async def ask():
         views = counted()
@@ -252,7 +252,7 @@ def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
     made, stream = streamed(views)
 
     async def ask():
-        asked = asyncio.create_task(made.denied_or(Clicks().ask, QUESTION))
+        asked = asyncio.create_task(made.denied_or(ButtonApprovals().ask, QUESTION))
         await asyncio.sleep(0.05)
         assert not asked.done()
         views.lost = True
@@ -270,7 +270,7 @@ def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
 def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
     monkeypatch.setattr(unseen, "LOOK", 0.01)
     made, stream = streamed(counted(lost=True), reachable=True)
-    clicks = Clicks()
+    clicks = ButtonApprovals()
 
     async def ask():
         asked = asyncio.create_task(made.denied_or(clicks.ask, QUESTION))
@@ -285,7 +285,7 @@ def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
 
 def test_a_question_whose_views_are_not_counted_waits(monkeypatch):
     monkeypatch.setattr(unseen, "LOOK", 0.01)
-    clicks = Clicks()
+    clicks = ButtonApprovals()
 
     async def ask():
         asked = asyncio.create_task(Unseen(Views).denied_or(clicks.ask, QUESTION))

@@ -13,7 +13,7 @@ from agent_nb.models import keys
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.magic import AgentMagics
-from agent_nb.notebook.notices import table
+from agent_nb.notebook.notices import format_table
 from agent_nb.tools.standing import STANDING
 from agent_nb.tools.toolset import resolve_tools
 
@@ -252,5 +252,5 @@ def test_doctor_tells_versions_front_end_and_model(ask, monkeypatch):
 
 
 def test_a_table_has_aligned_columns():
-    assert table([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
-    assert table([]) == ""
+    assert format_table([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
+    assert format_table([]) == ""

@@ -15,7 +15,7 @@ from agent_nb import Agent, Scripted, mcp_server
 from agent_nb.notebook import magic
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.completion import fitting
-from agent_nb.notebook.completion.line import typed
+from agent_nb.notebook.completion.line import parse_typed
 from agent_nb.notebook.option_table import OPTIONS
 from agent_nb.tools.standing import STANDING
 from agent_nb.tools.toolset import resolve_tools
@@ -263,16 +263,16 @@ def test_a_source_that_fails_offers_nothing_and_prints_nothing(offered, monkeypa
 
 
 def test_loading_twice_adds_one_matcher_and_unloading_removes_it(loaded):
-    magic.load(loaded)
+    magic.load_magics(loaded)
     ours = [m for m in loaded.Completer.custom_matchers if "agent_nb" in str(m)]
     assert len(ours) == 1
-    magic.unload(loaded)
+    magic.unload_magics(loaded)
     assert not [m for m in loaded.Completer.custom_matchers if "agent_nb" in str(m)]
 
 
 @given(st.text(alphabet="%agent -m'\"\n\\=,x"), st.integers(-1, 5), st.integers(0, 40))
 def test_any_text_can_be_typed(text, line, column):
-    found = typed(text, line, column)
+    found = parse_typed(text, line, column)
     if found is not None:
         assert text.split("\n")[line][:column].endswith(found.begun)
 

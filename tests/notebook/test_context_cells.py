@@ -20,13 +20,13 @@ CELLS = "-m model --context cells"
 def notebook(nb, tmp_path, monkeypatch):
     """The cells of `nb`, and a way to run plain ones; `save` writes cells to the file."""
     history = nb.shell.history_manager
-    ran_cells.uninstall(nb.shell)
+    ran_cells.uninstall_history(nb.shell)
     for kept in (history.input_hist_raw, history.input_hist_parsed):
         kept[:] = [""]
     for name in ("outputs", "exceptions", "output_hist_reprs"):  # versions of IPython differ
         getattr(history, name, {}).clear()
     nb.shell.execution_count = 1
-    ran_cells.install(nb.shell)
+    ran_cells.install_history(nb.shell)
 
     def plain(code, cell="", tags=None):
         metadata = {"cellId": cell} if cell else {}
@@ -186,9 +186,9 @@ def test_no_object_is_asked_again(notebook, tmp_path):
 
 
 def test_what_ran_before_the_extension_was_loaded_comes_from_the_history(notebook):
-    ran_cells.uninstall(notebook.shell)
+    ran_cells.uninstall_history(notebook.shell)
     notebook.plain("early = 41\nearly + 1", "a")
-    ran_cells.install(notebook.shell)
+    ran_cells.install_history(notebook.shell)
     model = Asked(["ok"])
     notebook.cell("Why?", CELLS, model=model)
     assert "early = 41" in shown(model)
@@ -211,10 +211,10 @@ def test_unloading_leaves_no_hook(shell):
     from agent_nb.notebook import magic
 
     before = len(shell.events.callbacks["post_run_cell"])
-    magic.load(shell)
-    magic.load(shell)
+    magic.load_magics(shell)
+    magic.load_magics(shell)
     assert len(shell.events.callbacks["post_run_cell"]) == before + 1
-    magic.unload(shell)
+    magic.unload_magics(shell)
     assert len(shell.events.callbacks["post_run_cell"]) == before
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.notebook.cell.frontend import can_click, headless, may_click, view_kind
+from agent_nb.notebook.cell.frontend import can_click, is_headless, may_click, view_kind
 from agent_nb.notebook.identity import Cell
 
 LAB = Cell(key="a", id="a", kernel=True, stdin=True)
@@ -22,7 +22,7 @@ def test_each_front_end_gets_the_view_it_can_show(cell, kind):
 
 
 def test_nobody_looks_on_in_a_runner():
-    assert [headless(c) for c in (LAB, RUNNER, NBCLIENT, CONSOLE, TERMINAL)] == [
+    assert [is_headless(c) for c in (LAB, RUNNER, NBCLIENT, CONSOLE, TERMINAL)] == [
         False,
         True,
         True,

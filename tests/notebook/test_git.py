@@ -14,7 +14,7 @@ from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook import doctor
-from agent_nb.notebook.files.git import text
+from agent_nb.notebook.files.git import diff_text
 from agent_nb.record.ipynb import load_notebook, source_of
 from agent_nb.record.notebook_file import group_records, lift_records
 from agent_nb.record.record import RECORD_MIME, run_record
@@ -213,7 +213,7 @@ def test_the_newest_execution_of_a_cell_is_shown_with_all_its_runs(tmp_path):
         for n in (2, 1)
     ]
     write(tmp_path / "n.ipynb", cell("a", *made), cell("b", *latest, made[0]))
-    shown = text(load_notebook(tmp_path / "n.ipynb"))
+    shown = diff_text(load_notebook(tmp_path / "n.ipynb"))
     assert [line.strip() for line in shown.splitlines() if "Answer" in line or "New" in line] == [
         "Answer 2.",
         "New 1.",
@@ -237,7 +237,7 @@ def test_agents_that_ran_at_the_same_time_are_shown_one_after_the_other(tmp_path
     shown = []
     for order in ("abab", "bbaa", "abba"):
         write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls(*order))))
-        shown.append(text(load_notebook(tmp_path / "n.ipynb")))
+        shown.append(diff_text(load_notebook(tmp_path / "n.ipynb")))
     assert shown[0] == shown[1] == shown[2]
     assert shown[0].index("said a") < shown[0].index("result helper") < shown[0].index("sub b")
 
@@ -252,13 +252,13 @@ def test_however_deep_a_record_says_that_agents_ran_it_is_shown(tmp_path):
         ]
         span = below[-200:]
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=calls)))
-    assert "\x1b" not in text(load_notebook(tmp_path / "n.ipynb"))
+    assert "\x1b" not in diff_text(load_notebook(tmp_path / "n.ipynb"))
 
 
 def test_addresses_in_reprs_are_not_shown_and_other_numbers_are(tmp_path):
     result = Result(call_id="c", name="read", content="<object object at 0x7f12ab> 0x1F", turn=1)
     write(tmp_path / "n.ipynb", cell("a", record("r", calls=(CALL[0], result))))
-    assert "<object object at 0x…> 0x1F" in text(load_notebook(tmp_path / "n.ipynb"))
+    assert "<object object at 0x…> 0x1F" in diff_text(load_notebook(tmp_path / "n.ipynb"))
 
 
 def test_runs_of_both_sides_are_kept(repository):

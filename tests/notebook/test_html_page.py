@@ -11,7 +11,7 @@ from agent_nb.cli.main import main
 from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import html_page as pages
-from agent_nb.notebook.files.html_page import displayed, page
+from agent_nb.notebook.files.html_page import displayed, render_page
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
 from agent_nb.rows.recorded_runs import runs
 
@@ -82,7 +82,7 @@ def notebook(tmp_path):
 
 
 def made(path):
-    return page(list(runs(path)))
+    return render_page(list(runs(path)))
 
 
 def test_a_plot_that_the_code_displayed_is_on_the_page(notebook):
@@ -183,16 +183,16 @@ def test_a_broken_notebook_becomes_a_page_without_plots(notebook, outputs):
     nb = json.loads(path.read_text())
     nb["cells"][0]["outputs"] += outputs
     path.write_text(json.dumps(nb))
-    assert "It is" in page([run])
+    assert "It is" in render_page([run])
     path.write_text("no notebook")
-    assert "It is" in page([run])
+    assert "It is" in render_page([run])
     path.unlink()
-    assert "It is" in page([run])
+    assert "It is" in render_page([run])
 
 
 def test_a_run_without_a_notebook_has_a_page(notebook):
     run = runs(notebook(card("r1")))[0]
-    assert "It is" in page([Run(run.log)])
+    assert "It is" in render_page([Run(run.log)])
 
 
 def test_export_writes_the_page(notebook, tmp_path):

@@ -41,9 +41,9 @@ def idle():
 @pytest.fixture
 def kernel(shell):
     shell.kernel = Kernel()
-    kernel_interrupts.install(shell)
+    kernel_interrupts.install_interrupts(shell)
     yield shell.kernel
-    kernel_interrupts.uninstall(shell)
+    kernel_interrupts.uninstall_interrupts(shell)
     del shell.kernel
 
 
@@ -133,16 +133,16 @@ def test_a_request_of_another_thread_changes_nothing(kernel):
 def test_hooks_that_somebody_has_wrapped_again_stay_theirs(kernel, shell):
     ours = kernel.pre_handler_hook
     kernel.pre_handler_hook = theirs = lambda: ours()  # noqa: PLW0108
-    kernel_interrupts.uninstall(shell)
+    kernel_interrupts.uninstall_interrupts(shell)
     assert kernel.pre_handler_hook is theirs
 
 
 def test_hooks_that_a_kernel_object_has_of_its_own_are_put_back(shell):
     shell.kernel = Kernel()
     shell.kernel.pre_handler_hook = own = lambda: None
-    kernel_interrupts.install(shell)
-    kernel_interrupts.install(shell)
-    kernel_interrupts.uninstall(shell)
+    kernel_interrupts.install_interrupts(shell)
+    kernel_interrupts.install_interrupts(shell)
+    kernel_interrupts.uninstall_interrupts(shell)
     assert shell.kernel.pre_handler_hook is own
     assert "post_handler_hook" not in vars(shell.kernel)
     del shell.kernel
@@ -150,7 +150,7 @@ def test_hooks_that_a_kernel_object_has_of_its_own_are_put_back(shell):
 
 def test_a_kernel_without_hooks_is_left_alone(shell):
     shell.kernel = object()
-    kernel_interrupts.install(shell)
+    kernel_interrupts.install_interrupts(shell)
     assert kernel_interrupts.installed(shell) is None
     with kernel_interrupts.cell_interrupts(shell) as interrupts:
         press()

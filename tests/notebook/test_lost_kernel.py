@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator
 
 from agent_nb.events.event_json import encode_event
 from agent_nb.notebook.files.library import Library
-from agent_nb.notebook.files.recovery import recover
+from agent_nb.notebook.files.recovery import recover_run
 from agent_nb.record import journal_recovery
 from agent_nb.record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, log_of
 from agent_nb.record.signing import user_key
@@ -202,7 +202,7 @@ def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
     journals, validator = found(), Draft202012Validator(build_schema())
     for one in lost:
         assert (journals[one.run].status, journals[one.run].header.cell) == ("lost", one.cell)
-        log, record = recover(journals[one.run], Library({}))
+        log, record = recover_run(journals[one.run], Library({}))
         assert check_record(record, key=user_key()) == []
         assert not list(
             validator.iter_errors({"version": METADATA_VERSION, "runs": {one.cell: [record]}})

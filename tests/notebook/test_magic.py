@@ -157,12 +157,12 @@ def test_a_default_model_that_cannot_be_is_refused_with_a_suggestion(loaded, cap
 
 def test_a_configuration_file_with_a_wrong_model_does_not_keep_the_extension_from_loading(shell):
     shell.config["AgentMagics"] = Config({"model": "gpt-5"})
-    magic.load(shell)
+    magic.load_magics(shell)
     try:
         with pytest.raises(AgentCellError, match="write provider/name, for example openai/gpt-5"):
             shell.run_cell_magic("agent", "", "hi")
     finally:
-        magic.unload(shell)
+        magic.unload_magics(shell)
         shell.config.pop("AgentMagics", None)
 
 
@@ -233,10 +233,10 @@ def test_loading_twice_and_unloading_leaves_the_shell_as_it_was(shell):
         len(shell.configurables),
         set(shell.magics_manager.magics["cell"]),
     )
-    magic.load(shell)
-    magic.load(shell)
-    magic.unload(shell)
-    magic.unload(shell)
+    magic.load_magics(shell)
+    magic.load_magics(shell)
+    magic.unload_magics(shell)
+    magic.unload_magics(shell)
     assert before == (
         list(shell.input_transformers_cleanup),
         len(shell.configurables),

@@ -22,7 +22,7 @@ from agent_nb.errors import UsageError
 from agent_nb.host import trust
 from agent_nb.notebook import magic
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.notebook.mcp_servers import work
+from agent_nb.notebook.mcp_servers import run_mcp_command
 from agent_nb.tools.mcp.hub import HUB
 
 PROGRAM = Path(mcp_servers.__file__)
@@ -53,11 +53,11 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_permission_needs_a_yes_after_the_command_was_shown(folder, answer):
     asked = answer("y")
-    assert work(["allow", "small"]) == "allowed: the MCP server small"
+    assert run_mcp_command(["allow", "small"]) == "allowed: the MCP server small"
     assert f'command: "{sys.executable}" "server.py"' in asked[0]
     assert "A yes counts as long as this entry stays as it is" in asked[0]
-    assert "small  allowed" in work([])
-    assert work(["allow", "small"]) == "The MCP server small may start already."
+    assert "small  allowed" in run_mcp_command([])
+    assert run_mcp_command(["allow", "small"]) == "The MCP server small may start already."
 
 
 @pytest.mark.parametrize(
@@ -65,50 +65,50 @@ def test_a_permission_needs_a_yes_after_the_command_was_shown(folder, answer):
 )
 def test_what_is_not_clearly_a_yes_allows_nothing(folder, answer, said):
     answer(*said)
-    assert work(["allow", "small"]).startswith("Not allowed.")
-    assert "small  not allowed" in work([])
+    assert run_mcp_command(["allow", "small"]).startswith("Not allowed.")
+    assert "small  not allowed" in run_mcp_command([])
 
 
 def test_a_changed_entry_asks_again(folder, answer):
     answer("y")
-    work(["allow", "small"])
+    run_mcp_command(["allow", "small"])
     written(folder, "small", [sys.executable, "-u", "server.py"])
-    assert "small  not allowed" in work([])
+    assert "small  not allowed" in run_mcp_command([])
 
 
 def test_another_process_knows_the_permission_until_it_is_revoked(folder, answer, monkeypatch):
     answer("y")
-    work(["allow", "small"])
+    run_mcp_command(["allow", "small"])
     monkeypatch.setattr(trust, "_here", set())
-    assert "small  allowed" in work([])
-    assert work(["revoke", "small"]) == "small: may not start any more"
-    assert "small  not allowed" in work([])
-    assert work(["revoke", "small"]) == "small: was not allowed"
+    assert "small  allowed" in run_mcp_command([])
+    assert run_mcp_command(["revoke", "small"]) == "small: may not start any more"
+    assert "small  not allowed" in run_mcp_command([])
+    assert run_mcp_command(["revoke", "small"]) == "small: was not allowed"
 
 
 def test_trusting_the_folder_allows_no_server_and_a_server_not_the_folder(
     folder, answer, monkeypatch
 ):
     monkeypatch.setenv(trust.VARIABLE, "1")
-    assert "small  not allowed" in work([])
+    assert "small  not allowed" in run_mcp_command([])
     monkeypatch.delenv(trust.VARIABLE)
     answer("y")
-    work(["allow", "small"])
+    run_mcp_command(["allow", "small"])
     assert list(trust.listed()) == [(str(folder), "start the MCP server small")]
 
 
 def test_the_folders_own_env_file_does_not_allow_its_servers(folder, monkeypatch):
     monkeypatch.setenv(trust.SERVERS, "1")
-    assert f"{trust.SERVERS} is set" in work([])
+    assert f"{trust.SERVERS} is set" in run_mcp_command([])
     (folder / ".env").write_text(f"{trust.SERVERS}=1")
-    assert "small  not allowed" in work([])
+    assert "small  not allowed" in run_mcp_command([])
 
 
 def test_what_an_entry_says_is_shown_escaped(folder, answer):
     written(folder, "small", ["\x1b[2Jnpx", "\u202e\u200b\U000e0041"])
     asked = answer("n")
-    assert '"\\u001b[2Jnpx" "\\u202e\\u200b\\udb40\\udc41"' in work([])
-    work(["allow", "small"])
+    assert '"\\u001b[2Jnpx" "\\u202e\\u200b\\udb40\\udc41"' in run_mcp_command([])
+    run_mcp_command(["allow", "small"])
     assert all(c.isprintable() or c == "\n" for c in asked[0])
 
 
@@ -137,12 +137,12 @@ SECRET = "quite-hidden"
 def test_the_list_shows_no_secret_and_allow_shows_the_entry(folder, answer, entry):
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"small": entry}}))
     asked = answer("n")
-    shown = work([])
+    shown = run_mcp_command([])
     assert "small  not allowed" in shown
     assert "hidden" not in shown.replace("not allowed", "")
     assert SECRET[-5:] not in shown
     assert entry.get("command", "example.org/a") in shown
-    work(["allow", "small"])
+    run_mcp_command(["allow", "small"])
     assert SECRET[-5:] in asked[0]
 
 
@@ -150,7 +150,7 @@ def test_the_list_shows_what_is_no_secret(folder):
     args = ["-y", "pkg@1.2", "--port=80", "--no-auth", "-v", "C:\\x", "https://example.org/a"]
     entry = {"command": "npx", "args": args, "env": {"MODE": "fast"}}
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"small": entry}}))
-    shown = work([])
+    shown = run_mcp_command([])
     assert f"command: {' '.join(map(json.dumps, ['npx', *args]))}" in shown
     assert '"MODE"="fast"' in shown
 
@@ -165,13 +165,13 @@ def test_the_list_shows_what_is_no_secret(folder):
 )
 def test_a_wrong_word_changes_nothing(folder, words, said):
     with pytest.raises(UsageError, match=said):
-        work(words)
+        run_mcp_command(words)
 
 
 def test_a_faulty_entry_is_listed_with_its_fault(folder):
     (folder / ".mcp.json").write_text('{"mcpServers": {"odd": {"command": 3}}}')
-    assert "odd  faulty" in work([])
-    assert "command must be a text" in work([])
+    assert "odd  faulty" in run_mcp_command([])
+    assert "command must be a text" in run_mcp_command([])
 
 
 def test_the_terminal_lists_and_allows_as_well(folder, answer, capsys):
@@ -207,7 +207,7 @@ def test_unloading_the_extension_ends_the_servers(loaded, program):
     loaded.run_cell_magic("agent", "-m m -t small --approve auto", "go")
     process = loaded.user_ns["_agent"].log.of("result")[0].content
     assert alive(process)
-    magic.unload(loaded)
+    magic.unload_magics(loaded)
     assert not alive(process)
 
 

@@ -11,7 +11,7 @@ from agent_nb import events as e
 from agent_nb.errors import AgentStopped
 from agent_nb.notebook.cell import controls, offered_cells
 from agent_nb.notebook.cell.failure import AgentCellError
-from agent_nb.notebook.cell.offered_cells import offers
+from agent_nb.notebook.cell.offered_cells import list_offers
 
 
 @pytest.fixture
@@ -111,14 +111,14 @@ def offered(agent, inserted):
 
 
 def test_the_offers_of_a_run_are_its_good_calls_in_order(offered):
-    assert [o.code for o in offers(offered.log)] == ["df.head()", "a = 1\nb = 2"]
+    assert [o.code for o in list_offers(offered.log)] == ["df.head()", "a = 1\nb = 2"]
 
 
 def test_the_offers_of_sub_agents_come_last():
     helper = Agent(Scripted([calling("add_cell", code="inner"), "."]), ["add_cell"], name="helper")
     turn = batch(("helper", {"prompt": "Offer."}), ("add_cell", {"code": "outer"}))
     boss = Agent(Scripted([turn, "Done."]), [helper, "add_cell"])
-    assert [o.code for o in offers(boss.run_sync("Go.").log)] == ["outer", "inner"]
+    assert [o.code for o in list_offers(boss.run_sync("Go.").log)] == ["outer", "inner"]
 
 
 def test_cell_lists_the_offers(offered, loaded, capsys):
@@ -146,9 +146,9 @@ def test_cell_of_an_older_run_is_inserted_by_its_id(offered, agent, loaded, inse
 def test_a_cell_that_is_this_command_alone_is_replaced(offered, loaded, inserted, monkeypatch):
     from agent_nb.notebook.commands import cells
 
-    monkeypatch.setattr(cells, "request", lambda shell: ("", "%agent cell 1\n"))
+    monkeypatch.setattr(cells, "current_request", lambda shell: ("", "%agent cell 1\n"))
     loaded.run_line_magic("agent", "cell 1")
-    monkeypatch.setattr(cells, "request", lambda shell: ("", "x = 1\n%agent cell 1"))
+    monkeypatch.setattr(cells, "current_request", lambda shell: ("", "x = 1\n%agent cell 1"))
     loaded.run_line_magic("agent", "cell 1")
     assert [replace for _, replace in inserted] == [True, False]
 
@@ -161,7 +161,7 @@ def test_a_number_without_an_offer_is_one_line(offered, loaded, inserted, number
 
 
 def test_a_forged_offer_with_hidden_characters_is_refused(loaded, inserted):
-    place = offered_cells.place
+    place = offered_cells.insert_offer
     with pytest.raises(Exception, match=r"not inserted.*U\+202E"):
         place(loaded, offered_cells.Offer("x = '\u202e'"), replace=False)
     assert inserted == []
@@ -170,4 +170,4 @@ def test_a_forged_offer_with_hidden_characters_is_refused(loaded, inserted):
 @pytest.mark.parametrize("args", [{}, {"code": 7}, {"code": None, "why": []}])
 def test_forged_calls_offer_nothing_that_is_inserted(args):
     log = [e.Call(call_id="k", name="add_cell", args=args), e.Result(call_id="k", name="add_cell")]
-    assert [o.code for o in offers(log)] == [""]
+    assert [o.code for o in list_offers(log)] == [""]

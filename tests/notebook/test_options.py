@@ -3,8 +3,8 @@
 import pytest
 
 from agent_nb.errors import UsageError
-from agent_nb.notebook.option_table import OPTIONS, decorate
-from agent_nb.notebook.options import Options, parse, words
+from agent_nb.notebook.option_table import OPTIONS, add_options
+from agent_nb.notebook.options import Options, parse, split_words
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def parser():
     def agent(line, cell):
         """Run an agent."""
 
-    return decorate(agent).parser
+    return add_options(agent).parser
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_refused_with_a_hint(options, line, named):
 
 
 def test_words_keep_backslashes_and_lose_quotes():
-    assert words(r"""a\b "c d" 'e "f"' #g""") == [r"a\b", "c d", 'e "f"', "#g"]
+    assert split_words(r"""a\b "c d" 'e "f"' #g""") == [r"a\b", "c d", 'e "f"', "#g"]
 
 
 def test_the_help_names_every_option(parser):

@@ -146,23 +146,23 @@ class Display:
 
 def test_guarding_twice_is_guarding_once_and_it_can_be_taken_back():
     shell = SimpleNamespace(display_pub=Display())
-    publish.guard(shell)
-    publish.guard(shell)
+    publish.guard_displays(shell)
+    publish.guard_displays(shell)
     before = copy.deepcopy(SHOWN)
     shell.display_pub.publish(SHOWN, metadata=MARKED, transient={"display_id": "x"}, update=True)
     assert shell.display_pub.sent == [
         ({"text/plain": "shown"}, {"isolated": True}, {"display_id": "x"}, True)
     ]
     assert before == SHOWN
-    publish.unguard(shell)
-    publish.unguard(shell)
+    publish.unguard_displays(shell)
+    publish.unguard_displays(shell)
     assert vars(shell.display_pub) == {"sent": shell.display_pub.sent}
 
 
 @pytest.mark.parametrize("data", [None, "text", [1], {}, {"text/plain": "x"}])
 def test_what_holds_nothing_of_ours_passes_as_it_is(data):
     shell = SimpleNamespace(display_pub=Display())
-    publish.guard(shell)
+    publish.guard_displays(shell)
     shell.display_pub.publish(data)
     assert shell.display_pub.sent[0][0] is data
 

@@ -3,7 +3,7 @@
 from agent_nb import Run
 from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, State, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.summary import line, summary
+from agent_nb.notebook.cell.summary import summarize_run, summary_line
 
 
 def ended(*events, status="ok"):
@@ -16,7 +16,7 @@ def ended(*events, status="ok"):
 
 def test_the_numbers_of_a_run():
     run = ended(Result(call_id="c", turn=1), Metric(total=Counts(input=10, output=5), turn=2))
-    numbers = summary(run)
+    numbers = summarize_run(run)
     assert numbers["run"] == "r1"
     assert (
         numbers["status"],
@@ -27,39 +27,39 @@ def test_the_numbers_of_a_run():
     ) == ("ok", "a/b", 2, 1, [10, 5])
     assert numbers["seconds"] > 0
     assert "error" not in numbers
-    assert line(numbers).startswith("ok · a/b · 2 turns · 1 call · 10 → 5 tokens")
+    assert summary_line(numbers).startswith("ok · a/b · 2 turns · 1 call · 10 → 5 tokens")
 
 
 def test_what_it_cost_and_the_model_that_took_over_are_in_it():
     took_over = State(kind="model", payload={"model": "c/d", "instead_of": "a/b"})
-    numbers = summary(ended(took_over, Metric(total=Counts(input=10, cost=0.0123))))
+    numbers = summarize_run(ended(took_over, Metric(total=Counts(input=10, cost=0.0123))))
     assert (numbers["model"], numbers["cost"]) == ("c/d", 0.0123)
-    assert "10 → 0 tokens · $0.012 · " in line(numbers)
+    assert "10 → 0 tokens · $0.012 · " in summary_line(numbers)
 
 
 def test_a_failed_run_says_why_in_one_line():
-    numbers = summary(ended(Error(message="no\nserver"), status="error"))
-    assert line(numbers).endswith("no server")
+    numbers = summarize_run(ended(Error(message="no\nserver"), status="error"))
+    assert summary_line(numbers).endswith("no server")
 
 
 def test_a_replay_is_said_to_be_one_and_whether_it_drifted():
-    numbers = summary(ended())
-    assert line({**numbers, "replayed": True}).startswith("ok, replayed · a/b")
-    assert line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith(
+    numbers = summarize_run(ended())
+    assert summary_line({**numbers, "replayed": True}).startswith("ok, replayed · a/b")
+    assert summary_line({**numbers, "replayed": True, "drift": {"seq": 5}}).startswith(
         "ok, replayed, drifted · a/b"
     )
 
 
 def test_a_run_that_ended_at_a_limit_says_which_in_one_line():
-    numbers = summary(
+    numbers = summarize_run(
         ended(Interrupt(reason="limit", detail="stopped at the limit of 30 turns"), status="limit")
     )
-    assert line(numbers).startswith("stopped at the limit of 30 turns · a/b")
+    assert summary_line(numbers).startswith("stopped at the limit of 30 turns · a/b")
 
 
 def test_a_run_without_events_has_a_summary():
-    assert summary(Run(EventLog("r1")))["seconds"] == 0.0
+    assert summarize_run(Run(EventLog("r1")))["seconds"] == 0.0
 
 
 def test_a_foreign_summary_makes_a_line():
-    assert line({}) == "? · 0 turns · 0 calls · 0 → 0 tokens · 0 s"
+    assert summary_line({}) == "? · 0 turns · 0 calls · 0 → 0 tokens · 0 s"

@@ -29,7 +29,7 @@ class Shell:
 @pytest.fixture
 def shell():
     shell = Shell()
-    transform.install(shell)
+    transform.install_transformer(shell)
     return shell
 
 
@@ -124,10 +124,10 @@ def test_a_cell_being_typed_in_a_terminal_is_complete_at_a_blank_line_only(shell
 def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
     shell = Shell()
     before = list(shell.input_transformers_cleanup)
-    transform.install(shell)
-    transform.install(shell)
+    transform.install_transformer(shell)
+    transform.install_transformer(shell)
     assert shell.input_transformers_cleanup.count(transform.rewrite) == 2
-    transform.uninstall(shell)
+    transform.uninstall_transformer(shell)
     assert shell.input_transformers_cleanup == before
 
 
@@ -162,7 +162,7 @@ def test_texts_that_look_like_it_stay_as_they_are(shell):
 
 
 def test_the_post_transformer_comes_once_and_goes(shell):
-    transform.install(shell)
+    transform.install_transformer(shell)
     assert shell.post == [transform.awaited]
-    transform.uninstall(shell)
+    transform.uninstall_transformer(shell)
     assert shell.post == []

@@ -18,7 +18,7 @@ from agent_nb.errors import NotAllowed, UsageError
 from agent_nb.host import trust
 from agent_nb.host.trust import Offer
 from agent_nb.notebook.cell import trusting
-from agent_nb.notebook.cell.trusting import permit, question, trust_folder
+from agent_nb.notebook.cell.trusting import ask_permissions, question, trust_folder
 
 KEY = "sk-0123456789abcdef"
 POLICY = "rules: [{allow: [shell, python]}, {deny: write}]"
@@ -57,7 +57,7 @@ def offers(folder):
 def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
     asked, declined = answer("y", "n"), set()
     for _ in range(3):
-        permit(waiting(*offers(tmp_path)), declined, stdin=True)
+        ask_permissions(waiting(*offers(tmp_path)), declined, stdin=True)
     keys, policy = offers(tmp_path)
     assert len(asked) == 2
     assert (trust.allowed(keys), trust.allowed(policy)) == (True, False)
@@ -69,13 +69,13 @@ def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
 )
 def test_what_is_not_clearly_a_yes_is_a_no(tmp_path, answer, said):
     answer(*said)
-    permit(waiting(offers(tmp_path)[0]), set(), stdin=True)
+    ask_permissions(waiting(offers(tmp_path)[0]), set(), stdin=True)
     assert not trust.allowed(offers(tmp_path)[0])
 
 
 def test_where_nobody_can_be_asked_nobody_is_and_nothing_is_allowed(tmp_path, answer):
     asked, declined = answer(), set()
-    permit(waiting(*offers(tmp_path)), declined, stdin=False)
+    ask_permissions(waiting(*offers(tmp_path)), declined, stdin=False)
     assert (asked, declined) == ([], set())
     assert not any(map(trust.allowed, offers(tmp_path)))
 
@@ -91,10 +91,10 @@ def test_what_a_run_cannot_do_without_is_asked_about_and_its_lack_an_error(tmp_p
         return []
 
     if said == ["y"]:
-        permit(needed, set(), stdin=True)
+        ask_permissions(needed, set(), stdin=True)
         return
     with pytest.raises(NotAllowed):
-        permit(needed, set(), stdin=True)
+        ask_permissions(needed, set(), stdin=True)
 
 
 def test_the_question_names_file_folder_and_all_that_a_yes_allows(tmp_path):
@@ -121,18 +121,21 @@ def test_the_command_allows_what_the_folder_offers_now(folder, monkeypatch):
     ]
     assert KEY not in "".join(said)
     assert (
-        trusting.listing()
+        trusting.list_permissions()
         == f"{folder} may give keys (.env), be obeyed in agent.toml, be obeyed in policy.yaml"
     )
-    assert trust_folder(["--list"]) == trusting.listing()
+    assert trust_folder(["--list"]) == trusting.list_permissions()
     assert trust_folder(["--revoke"]) == ".: nothing is allowed any more"
     assert trust_folder(["--revoke", str(folder)]) == f"{folder}: nothing was allowed"
-    assert trusting.listing() == "no folder may give keys (.env) or allow anything in a policy"
+    assert (
+        trusting.list_permissions()
+        == "no folder may give keys (.env) or allow anything in a policy"
+    )
 
 
 def test_the_command_allows_a_single_file(folder):
     assert trust_folder(["policy.yaml"]) == f"allowed: {folder}/policy.yaml allows shell, python"
-    assert trusting.listing() == f"{folder} may be obeyed in policy.yaml"
+    assert trusting.list_permissions() == f"{folder} may be obeyed in policy.yaml"
 
 
 @pytest.mark.parametrize(

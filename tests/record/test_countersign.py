@@ -14,7 +14,7 @@ from helpers.notebooks import code_cell
 from helpers.scripts import calling
 
 from agent_nb.cli.main import main
-from agent_nb.notebook.cell.rerun import trusted
+from agent_nb.notebook.cell.rerun import trusted_records
 from agent_nb.notebook.files import git
 from agent_nb.record.agent_cells import source_hash
 from agent_nb.record.countersign import SIGNATURES, merge_signatures, signed_message
@@ -502,7 +502,7 @@ class TestKeeping:
                 )
                 == 0
             )
-        assert git.merge(*(tmp_path / f"{name}.ipynb" for name in ("base", "ours", "theirs")))
+        assert git.merge_files(*(tmp_path / f"{name}.ipynb" for name in ("base", "ours", "theirs")))
         texts = ours(tmp_path / "ours.ipynb")[SIGNATURES].values()
         assert [text.count("BEGIN") for text in texts] == [2, 2]
 
@@ -522,8 +522,10 @@ class TestKeeping:
 
 
 def test_a_request_without_proof_names_no_signed_records():
-    from agent_nb.notebook.identity import Cell, asked
+    from agent_nb.notebook.identity import Cell, sent_values
 
-    assert trusted(Cell(key="c", sent=asked({"signed": ["sha256:2:x"]}))) == frozenset()
-    assert trusted(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}
-    assert trusted(Cell(key="c", sent={"signed": "sha256:2:x"})) == frozenset()
+    assert (
+        trusted_records(Cell(key="c", sent=sent_values({"signed": ["sha256:2:x"]}))) == frozenset()
+    )
+    assert trusted_records(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}
+    assert trusted_records(Cell(key="c", sent={"signed": "sha256:2:x"})) == frozenset()

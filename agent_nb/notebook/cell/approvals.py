@@ -23,7 +23,7 @@ from typing import Any
 
 from ...agent.registry import Questions, Scope
 from ...tools.base import Asker, Decision, Host, Question
-from ..notices import printable, printable_value, shorten
+from ..notices import make_printable, printable_value, shorten_text
 from .unseen import Unseen
 
 ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
@@ -63,7 +63,7 @@ def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: T
 
 
 def either_asker(
-    clicks: Clicks, typed: Asker, can_click: Callable[[], bool], unseen: Unseen
+    clicks: ButtonApprovals, typed: Asker, can_click: Callable[[], bool], unseen: Unseen
 ) -> Asker:
     """Return an asker that waits for a click, or uses `typed` if clicks do not arrive.
 
@@ -81,7 +81,7 @@ def either_asker(
     return ask
 
 
-class Clicks:
+class ButtonApprovals:
     """Questions that buttons answer. `ask` waits on the agent's loop; answers take any thread."""
 
     def __init__(self) -> None:
@@ -146,8 +146,8 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
 
 def scope_of(payload: Mapping[str, Any]) -> Scope:
     """Return how long a click counts: once, unless it names a known scope."""
-    said = payload.get("scope")
-    return "tool" if said == "tool" else "kernel" if said == "kernel" else "once"
+    scope = payload.get("scope")
+    return "tool" if scope == "tool" else "kernel" if scope == "kernel" else "once"
 
 
 def _settle(answer: asyncio.Future[Decision], decision: Decision) -> None:
@@ -162,28 +162,29 @@ def put(question: Question) -> Decision | None:
     text = wording(question)
     for _ in range(ATTEMPTS):
         try:
-            said = input(text).strip().lower()
+            answer = input(text).strip().lower()
         except EOFError:
             return Decision(False, by="stdin", reason="the input ended")
         except StdinNotImplementedError:
             return None
-        if said in ANSWERS:
-            return ANSWERS[said]
+        if answer in ANSWERS:
+            return ANSWERS[answer]
         text = "Please answer y, n or a: " if question.exact else "Please answer y, n, a or k: "
     return Decision(False, by="stdin", reason="no clear answer")
 
 
 def wording(question: Question) -> str:
     """Return the question as text."""
-    lines = [f"The agent wants to call {printable(question.name)}:"]
+    lines = [f"The agent wants to call {make_printable(question.name)}:"]
     lines += [
-        f"  {printable(name)} = {printable_value(value)}" for name, value in question.args.items()
+        f"  {make_printable(name)} = {printable_value(value)}"
+        for name, value in question.args.items()
     ]
     if question.preview:
-        lines.append(shorten(printable(question.preview)))
+        lines.append(shorten_text(make_printable(question.preview)))
     always = (
         ""
         if question.exact
-        else f", [a]lways {printable(question.name)} in this run, [k]eep allowing it in this notebook"
+        else f", [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
     )
     return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])

@@ -30,22 +30,22 @@ from ...events.log import EventLog
 from ...models.keys import secrets
 from ...tools.base import Asker
 from ...wire.redact import redact_value
-from ..notices import warn
+from ..notices import print_warning
 from ..options import Options
 from . import executions
-from .approvals import Clicks, either_asker, run_actions, stdin_asker
-from .capture import active, bars
+from .approvals import ButtonApprovals, either_asker, run_actions, stdin_asker
+from .capture import is_capturing, show_bars
 from .display import Display, show_unrecorded
 from .event_file import write_events
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
-from .kernel_interrupts import Waiting, waiting
-from .main_thread import MainThread, in_loop, stepping
-from .mapped import leave
+from .kernel_interrupts import Waiting, interrupts_of_cell
+from .main_thread import MainThread, in_loop, self_driven_host
+from .mapped import publish_map
 from .offered_cells import Chosen
-from .publish import guard
+from .publish import guard_displays
 from .recording import Recorder
-from .summary import summary
+from .summary import summarize_run
 from .unseen import Unseen
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ...agent.stream import Stream
 
 
-def screen(stream: Stream, view: str | None) -> Waiting | None:
+def cell_screen(stream: Stream, view: str | None) -> Waiting | None:
     """Return the `agent.display.Screen` of the cell that awaits a run, None where no cell does.
 
     It has no cards in a terminal, unless a view is given. Raises UsageError on an unknown view.
@@ -61,16 +61,16 @@ def screen(stream: Stream, view: str | None) -> Waiting | None:
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
-    if shell is None or active() or threading.current_thread() is not threading.main_thread():
+    if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
         return None
-    leave(stream, shell.user_ns)
+    publish_map(stream, shell.user_ns)
     if view is None or (getattr(shell, "kernel", None) is None and view == "auto"):
-        return waiting(shell)
-    guard(shell)
-    return AwaitedRun(stream, shell, looks(view))
+        return interrupts_of_cell(shell)
+    guard_displays(shell)
+    return AwaitedRun(stream, shell, view_options(view))
 
 
-def host(screen: Screen | None) -> MainThread | None:
+def cell_host(screen: Screen | None) -> MainThread | None:
     """Return the `agent.display.CellHost` of the running cell, None where none runs.
 
     The run shares the cell's event loop, so its jobs are tasks beside the cell.
@@ -78,20 +78,20 @@ def host(screen: Screen | None) -> MainThread | None:
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()
-    if shell is None or active() or threading.current_thread() is not threading.main_thread():
+    if shell is None or is_capturing() or threading.current_thread() is not threading.main_thread():
         return None
-    if waiting(shell) is None or not in_loop():
+    if interrupts_of_cell(shell) is None or not in_loop():
         return None
     own = screen.interrupts if isinstance(screen, Waiting) else None
     hidden = secrets()
-    return stepping(
+    return self_driven_host(
         shell,
         own or Interrupts(shell.user_ns, shell.user_global_ns),
         lambda shown: redact_value(shown, secrets=hidden),
     )
 
 
-def looks(view: str) -> Options:
+def view_options(view: str) -> Options:
     """Return the options of a run that is shown as `view`. Raises UsageError on an unknown view."""
     if view not in VIEWS:
         raise UsageError(
@@ -110,7 +110,7 @@ class AwaitedRun(Waiting):
         self._stream, self._shell = stream, shell
         ours = shell.magics_manager.registry.get("AgentMagics")
         self._session = ours.session if ours is not None else None
-        self._cell = executions.of(shell).current().cell
+        self._cell = executions.executions_of(shell).current().cell
         self._can_click = partial(can_click, shell, self._cell)
         self._chosen = Chosen()
         self._display = Display(
@@ -128,14 +128,14 @@ class AwaitedRun(Waiting):
         write_events(self._cell, stream.log)
         self._display.open(stream.log)
         self._held = ExitStack()
-        self._held.enter_context(bars(shell))
+        self._held.enter_context(show_bars(shell))
 
     def _asker(self) -> Asker:
         host: Any = _CellThread(self.interrupts)  # only its `call` is needed
         typed = stdin_asker(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
             return typed
-        return either_asker(Clicks(), typed, self._can_click, self._unseen)
+        return either_asker(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
         """Leave the static page and the record, and the run in the namespace."""
@@ -151,9 +151,11 @@ class AwaitedRun(Waiting):
         if not log.ended:  # abandoned
             log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)
-        kept = self._stream.kept
+        recorder = self._stream.kept
         record, numbers = (
-            kept.leave(log) if isinstance(kept, Recorder) else ({}, summary(run, recorded=False))
+            recorder.leave(log)
+            if isinstance(recorder, Recorder)
+            else ({}, summarize_run(run, recorded=False))
         )
         self._display.close(log, record, numbers)
         show_unrecorded(self._stream.played)
@@ -161,7 +163,7 @@ class AwaitedRun(Waiting):
         if run.status == "ok":
             self._chosen.insert(self._shell)
         for _, fault in log.faults:
-            warn(
+            print_warning(
                 f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
             )
 

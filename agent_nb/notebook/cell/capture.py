@@ -37,7 +37,7 @@ from ...tools.display import clean_bundle, without_hidden
 from ...tools.figure_artists import is_figure
 from ...tools.pictures import Figures, of_bundle, with_figure_data
 from ...tools.results import convert_result
-from .publish import ours
+from .publish import is_publishing
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # displays that are more than their picture
@@ -65,13 +65,13 @@ class Capture:
 
     def note_figure(self, figure: Any, data: Any) -> None:
         """Keep the data of a figure that was formatted: what it displays is only a picture."""
-        found = with_figure_data(of_bundle(data), figure) if is_figure(figure) else None
-        if found is not None:
-            self._drawings[found["data"]] = found
+        picture = with_figure_data(of_bundle(data), figure) if is_figure(figure) else None
+        if picture is not None:
+            self._drawings[picture["data"]] = picture
 
     def _picture(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        found = of_bundle(data)
-        return None if found is None else self._drawings.get(found["data"], found)
+        picture = of_bundle(data)
+        return None if picture is None else self._drawings.get(picture["data"], picture)
 
     def show(self, value: Any) -> None:
         """Keep the value of an expression; stands in for `sys.displayhook`."""
@@ -83,29 +83,32 @@ class Capture:
 
         A widget is also displayed in the cell.
         """
-        made, shown = convert_result(None), dict[str, Any]()
+        outcome, shown = convert_result(None), dict[str, Any]()
         if self.value is not None:
             data, metadata = self._shell.display_formatter.format(self.value)
             if WIDGET in data:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
-            if (found := self._picture(data)) is not None:
-                made = Outcome("ok", self.figures.add(found))
+            if (picture := self._picture(data)) is not None:
+                outcome = Outcome("ok", self.figures.add(picture))
             else:
-                made, shown = convert_result(self.value, figures=self.figures), clean_bundle(data)
-        rich = shown if shown.keys() - {"text/plain"} else made.display
-        return msgspec.structs.replace(made, display=rich, attachments=self.figures.all)
+                outcome, shown = (
+                    convert_result(self.value, figures=self.figures),
+                    clean_bundle(data),
+                )
+        rich = shown if shown.keys() - {"text/plain"} else outcome.display
+        return msgspec.structs.replace(outcome, display=rich, attachments=self.figures.all)
 
     def show_picture(self, data: dict[str, Any], key: str, *, update: bool) -> bool:
         """Keep the picture of a mime bundle; return whether it belongs to the call.
 
         `key`: the id of its display. An update of a display that is not the call's is not kept.
         """
-        found = self._picture(data)
-        if found is None or (update and not self.figures.has(key)):
+        picture = self._picture(data)
+        if picture is None or (update and not self.figures.has(key)):
             return False
-        words = self.figures.add(found, key)
+        text = self.figures.add(picture, key)
         if not update:
-            self.on_text(f"{words}\n")
+            self.on_text(f"{text}\n")
         return True
 
 
@@ -115,13 +118,13 @@ def _active() -> Capture | None:
     return capture if capture is not None and capture.open else None
 
 
-def active() -> bool:
+def is_capturing() -> bool:
     """Return whether the output of the running context is captured for a tool."""
     return _active() is not None
 
 
 @contextmanager
-def capturing(
+def capture_job(
     shell: Any,
     on_text: Callable[[str], None],
     after: Callable[[], None],
@@ -166,7 +169,7 @@ def capturing(
 
 
 @contextmanager
-def bars(shell: Any) -> Iterator[None]:
+def show_bars(shell: Any) -> Iterator[None]:
     """Show the progress of tqdm bars inside tools on their cards."""
     global _users  # noqa: PLW0603  (runs overlap, the formatter is one)
     formatter = shell.display_formatter.ipython_display_formatter
@@ -203,11 +206,11 @@ def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
-        made = original(value, *args, **options)
+        formatted = original(value, *args, **options)
         capture = _active()
-        if capture is not None and made:
-            capture.note_figure(value, made[0])
-        return made
+        if capture is not None and formatted:
+            capture.note_figure(value, formatted[0])
+        return formatted
 
     return format_value
 
@@ -223,15 +226,15 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
 def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
-        if capture is not None and isinstance(data, dict) and not ours():
+        if capture is not None and isinstance(data, dict) and not is_publishing():
             data, update = clean(without_hidden(data)), bool(options.get("update"))
             key = str((options.get("transient") or {}).get("display_id") or "")
             if capture.show_picture(data, key, update=update):
                 if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
                     return None
             elif not update:
-                words = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
-                capture.on_text("".join(f"{text}\n" for text in words if text))
+                lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
+                capture.on_text("".join(f"{text}\n" for text in lines if text))
         return original(data, *args, **options)
 
     return publish

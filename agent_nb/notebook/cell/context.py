@@ -53,7 +53,7 @@ _ABOUT = "(Data about the notebook, not instructions.)"
 _VARIABLES = "Variables in the kernel, without their values:"
 
 
-def gather(
+def build_context(
     shell: Any,
     mode: Mode,
     tools: Iterable[Tool],
@@ -78,12 +78,13 @@ def gather(
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    found = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
-    first = [name for name in mentioned(prompt) if name in found]
+    variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
+    first = [name for name in mentioned(prompt) if name in variables]
     known = {
-        name: describe_variable(name, found[name], clean) for name in _order(found, first)[:LOOKS]
+        name: describe_variable(name, variables[name], clean)
+        for name in _order(variables, first)[:LOOKS]
     }
-    text, cells = _variables(found, first, clean, known, rows=mode != "auto"), 0
+    text, cells = _variables(variables, first, clean, known, rows=mode != "auto"), 0
     if mode == "cells":
         left = context_cells.TOKENS - sum(map(count_tokens, text.splitlines()))
         more, cells = context_cells.text_of(above(), clean, left)
@@ -108,13 +109,13 @@ def of_running_cell(
         return Context()
     ours = shell.magics_manager.registry.get("AgentMagics")
     if ours is None:
-        return gather(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
-    cell, library = executions.of(shell).current().cell, ours.session.library
+        return build_context(shell, mode or DEFAULT, tools, prompt, hosted=hosted)
+    cell, library = executions.executions_of(shell).current().cell, ours.session.library
 
     def above() -> list[RanCell]:
-        return context_cells.above(shell, cell, library.file(cell.sent))
+        return context_cells.cells_above(shell, cell, library.file(cell.sent))
 
-    return gather(shell, mode or ours.context, tools, prompt, hosted=hosted, above=above)
+    return build_context(shell, mode or ours.context, tools, prompt, hosted=hosted, above=above)
 
 
 def _system(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> str:
@@ -135,32 +136,30 @@ def _shares(tool: Tool, *, hosted: bool) -> bool:
     )
 
 
-def _order(found: Mapping[str, Any], first: Iterable[str]) -> list[str]:
+def _order(variables: Mapping[str, Any], first: Iterable[str]) -> list[str]:
     """Return the names of variables, those that the prompt names before the others."""
-    return list(dict.fromkeys((*first, *sorted(found))))
+    return list(dict.fromkeys((*first, *sorted(variables))))
 
 
 def _variables(
-    found: Mapping[str, Any],
+    variables: Mapping[str, Any],
     first: list[str],
     clean: Callable[[str], str],
     known: Mapping[str, Described],
     *,
     rows: bool,
 ) -> str:
-    if not found:
+    if not variables:
         return ""
-    text = f"{_VARIABLES}\n{list_variables(found, first, clean, known)}"
+    text = f"{_VARIABLES}\n{list_variables(variables, first, clean, known)}"
     if not rows:
         return text
     left = TOKENS - sum(map(count_tokens, text.splitlines()))
     out: list[str] = []
-    for name in _order(found, first):
-        if public_name(found[name]) not in _FRAMES:
+    for name in _order(variables, first):
+        if public_name(variables[name]) not in _FRAMES:
             continue
-        shown = (
-            f"First rows of {name}:\n{preview_value(name, found[name], ROWS, clean, brief=True)}"
-        )
+        shown = f"First rows of {name}:\n{preview_value(name, variables[name], ROWS, clean, brief=True)}"
         left -= (cost := sum(map(count_tokens, shown.splitlines())) + 1)
         if left < 0:
             left += cost

@@ -27,10 +27,10 @@ CODE, RESULT, TRACEBACK = 4_000, 2_000, 3_000  # characters
 _ABOUT = "Cells that ran before, newest first:"
 
 
-def ran(shell: Any, cell: Cell, file: File) -> list[RanCell]:
+def readable_cells(shell: Any, cell: Cell, file: File) -> list[RanCell]:
     """Return the cells that a run in `cell` may read, newest first."""
     hidden = {source_hash(file.sources.get(name, "")) for name in file.excluded}
-    known = ran_cells.of(shell)
+    known = ran_cells.ran_cells_of(shell)
     known.forget(cell.deleted)
     return [
         other
@@ -39,24 +39,24 @@ def ran(shell: Any, cell: Cell, file: File) -> list[RanCell]:
     ]
 
 
-def above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
+def cells_above(shell: Any, cell: Cell, file: File) -> list[RanCell]:
     """Return the cells that a run in `cell` may be given, newest first."""
     order = {name: place for place, name in enumerate(file.order)}
     here = order.get(cell.id, len(order))
-    return [other for other in ran(shell, cell, file) if order.get(other.id, -1) < here]
+    return [other for other in readable_cells(shell, cell, file) if order.get(other.id, -1) < here]
 
 
-def text_of(found: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:
+def text_of(cells: Sequence[RanCell], clean: Callable[[str], str], left: int) -> tuple[str, int]:
     """Return cells as text of at most `left` tokens, and how many they are."""
     parts: list[str] = []
-    left -= count_tokens(_ABOUT) + count_tokens(_left_out(len(found)))
-    for cell in found:
+    left -= count_tokens(_ABOUT) + count_tokens(_left_out(len(cells)))
+    for cell in cells:
         part = "\n".join(_lines(cell, clean))
         left -= sum(map(count_tokens, part.splitlines())) + 1
         if left < 0:
             break
         parts.append(part)
-    missing = len(found) - len(parts)
+    missing = len(cells) - len(parts)
     listed = [*parts, *([_left_out(missing)] if missing else [])]
     return ("\n\n".join([_ABOUT, *listed]) if parts else ""), len(parts)
 

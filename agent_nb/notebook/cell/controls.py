@@ -8,7 +8,7 @@ from typing import Any
 from ...tools.base import Asker
 from ...view.views import Views
 from ..identity import Cell
-from .approvals import Clicks, either_asker, stdin_asker
+from .approvals import ButtonApprovals, either_asker, stdin_asker
 from .driver import Driver
 from .frontend import can_click, may_click
 from .offered_cells import Chosen
@@ -26,7 +26,7 @@ class Controls:
         self, shell: Any, cell: Cell, views: Callable[[], Views], *, alone: bool = False
     ) -> None:
         self._shell, self._cell, self._alone = shell, cell, alone
-        self._clicks = Clicks()
+        self._clicks = ButtonApprovals()
         self.unseen = Unseen(views)
         self.chosen = Chosen()
         self._clickable = False

@@ -29,8 +29,8 @@ from ...view.views import Views
 from ...wire.picture_size import describe_figure
 from ..identity import Cell
 from ..options import Options
-from .frontend import headless, unshown, view_kind
-from .publish import publish
+from .frontend import is_headless, is_unshown, view_kind
+from .publish import publish_display
 
 NOTHING: dict[str, Any] = {"text/plain": ""}  # the content of an output that is dropped
 Actions = Mapping[str, Callable[..., Any]]
@@ -82,7 +82,7 @@ class Display:
         self, log: Source, *, badge: str = "", recorded: bool = False, journal: bool = False
     ) -> None:
         """Show a run from its first event on; see `open_view`."""
-        if unshown(self.cell):
+        if is_unshown(self.cell):
             return
         self._mark_as_running(log, journal)
         self._view = open_view(
@@ -91,12 +91,12 @@ class Display:
             actions=self._actions,
             thoughts=self.options.thoughts,
             can_click=self._can_click,
-            publish=publish,
+            publish=publish_display,
             badge=badge,
             recorded=recorded,
             journal=journal,
             display_id=self._replaces,
-            seen=not headless(self.cell),
+            seen=not is_headless(self.cell),
         )
 
     def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:
@@ -126,20 +126,20 @@ class Display:
     ) -> None:
         """Leave the static page of an ended run, with its `record` and `numbers` (`summary`)."""
         metadata = {METADATA_KEY: dict(numbers)} if numbers else {}
-        kept: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}
+        data: dict[str, Any] = {RECORD_MIME: dict(record)} if record else {}
         self._unmark()
-        if unshown(self.cell):
+        if is_unshown(self.cell):
             if numbers:
-                publish(NOTHING, metadata, {}, False)
+                publish_display(NOTHING, metadata, {}, False)
             return
-        page = self._page(log, badge) | kept
+        page = self._page(log, badge) | data
         if self._view is not None:
             self._view.close(page, metadata)
         elif self.kind != "text":
-            place = {"display_id": self._replaces} if self._replaces else {}
-            publish(page, metadata, place, bool(place))
-        if self.kind == "text" and self.cell.kernel and kept and numbers and numbers["recorded"]:
-            publish(kept, metadata, {}, False)
+            transient = {"display_id": self._replaces} if self._replaces else {}
+            publish_display(page, metadata, transient, bool(transient))
+        if self.kind == "text" and self.cell.kernel and data and numbers and numbers["recorded"]:
+            publish_display(data, metadata, {}, False)
 
     def _page(self, log: Sequence[Event], badge: str) -> dict[str, Any]:
         if self.kind == "text":
@@ -153,7 +153,7 @@ def show_unrecorded(played: Played) -> None:
     """
     for picture in played.unrecorded if played.resume is None else ():
         kind, data = str(picture["media_type"]), picture["data"]
-        publish({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
+        publish_display({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
 
 
 class UntilDrift:

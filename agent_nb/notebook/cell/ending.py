@@ -28,17 +28,17 @@ from ...record.record import run_record
 from ...wire.redact import redact_value
 from ..conversations import Conversation, Turn
 from ..identity import Cell
-from ..notices import warn
+from ..notices import print_warning
 from ..options import Options
 from ..session import Session
 from . import executions
 from .display import Display, show_unrecorded
 from .driver import Driver
 from .failure import AgentCellError
-from .frontend import headless
+from .frontend import is_headless
 from .rerun import Choice
 from .run_live_button import RunLive, until_next_cell
-from .summary import replayed, summary
+from .summary import summarize_replay, summarize_run
 
 UNDECIDED = Choice(Match(status="unrecorded"))
 
@@ -80,7 +80,7 @@ class Ending:
         self._show(run, record, recorded=self._options.record)
         self._commit(run, conversation)
         for _, fault in run.log.faults:
-            warn(
+            print_warning(
                 f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
             )
 
@@ -106,14 +106,14 @@ class Ending:
             events.End(status="interrupted", finish_reason="user"),
         )
 
-    def line(self, words: str) -> str:
+    def line(self, text: str) -> str:
         """Return the error line below the cards, "" where the line must give the reason itself.
 
         It must without cards, and for papermill and `jupyter execute`, which print only this line.
         """
-        if headless(self._cell) or not (self._display.opened or self._display.kind != "text"):
+        if is_headless(self._cell) or not (self._display.opened or self._display.kind != "text"):
             return ""
-        return f"{words}; the reason stands above"
+        return f"{text}; the reason stands above"
 
     def judge(self, run: Run, unplaced: str) -> None:
         """Raise AgentCellError if the cell fails with this run.
@@ -129,7 +129,7 @@ class Ending:
         if run.status != "error" or expected:
             return
         keyless = any(isinstance(e, events.Error) and e.code == "no_key" for e in run.log)
-        more = unplaced if keyless and headless(self._cell) else ""
+        more = unplaced if keyless and is_headless(self._cell) else ""
         raise AgentCellError(
             " ".join(filter(None, [run.reason, more])) or "the run ended in an error",
             self.line("the run failed") if run.reason else "",
@@ -137,11 +137,11 @@ class Ending:
 
     def _before(self, log: EventLog | None, differences: list[str], *ending: events.Event) -> Run:
         log = EventLog() if log is None else log
-        said = redact_value(self._cell.body.strip(), secrets=secrets())
+        prompt = redact_value(self._cell.body.strip(), secrets=secrets())
         model = redact_value(self._options.model or "", secrets=secrets())
         for event in (
             events.RunStart(model=model),
-            events.User(content=said, origin="user"),
+            events.User(content=prompt, origin="user"),
             *ending,
         ):
             log.append(event)
@@ -165,13 +165,13 @@ class Ending:
         differences: list[str] | None = None,
     ) -> None:
         named = {"record": record.get("id", "")} if record is not None and not recorded else {}
-        asked = {"expect": self._options.expect, "compare": self._options.compare}
-        expected = {name: value for name, value in asked.items() if value not in ("", "full")}
+        options = {"expect": self._options.expect, "compare": self._options.compare}
+        expected = {name: value for name, value in options.items() if value not in ("", "full")}
         if self._choice.tape is not None and self._played is not None:
-            how = replayed(self._played)
+            how = summarize_replay(self._played)
         else:
             how = {"differences": differences} if differences else {}
-        numbers = {**summary(run, recorded=recorded), **named, **expected, **how}
+        numbers = {**summarize_run(run, recorded=recorded), **named, **expected, **how}
         if self._replaced is not None and not self._display.opened:
             self._session.put_away(self._cell.key)
         try:
@@ -203,7 +203,7 @@ class Ending:
             source=content_hash(self._cell.line, self._cell.body),
             conversation=self._options.conversation,
             fresh=self._options.new,
-            execution=executions.of(self._session.shell).current().id,
+            execution=executions.executions_of(self._session.shell).current().id,
         )
         signed = self._session.sign(record)
         self._session.library.keep(self._cell.key, signed)
@@ -232,13 +232,13 @@ def ended_log(log: EventLog, driver: Driver) -> EventLog:
     """
     if log.ended and not driver.abandoned:
         return log
-    found = list(log)
-    if not found and driver.fault is None:
+    ended = list(log)
+    if not ended and driver.fault is None:
         raise Cancelled("user", ABANDONED if driver.abandoned else driver.interrupts.by)
     if driver.fault is not None:
         fault = f"{type(driver.fault).__name__}: {driver.fault}"
-        found.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
-    whole = complete_log(found)
+        ended.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
+    whole = complete_log(events)
     return EventLog.of_events(map(_abandoned, whole) if driver.abandoned else whole)
 
 

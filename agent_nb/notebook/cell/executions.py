@@ -22,8 +22,8 @@ from typing import Any
 from ...events.log import new_run_id
 from ...record.agent_cells import agent_cell, content_hash
 from ..files.library import Library
-from ..identity import Cell, Cells, request
-from .capture import active
+from ..identity import Cell, Cells, current_request
+from .capture import is_capturing
 
 _EVENT = "pre_run_cell"
 
@@ -64,18 +64,20 @@ class Executions:
 
     def begin(self, info: Any = None) -> None:
         """Begin an execution: a cell's code is about to run."""
-        if not active():
-            self.latest = self._new(str(getattr(info, "raw_cell", "") or request(self._shell())[1]))
+        if not is_capturing():
+            self.latest = self._new(
+                str(getattr(info, "raw_cell", "") or current_request(self._shell())[1])
+            )
             _current.set(self.latest)
 
     def current(self) -> Execution:
         """Return the execution that the running code belongs to."""
-        found = _current.get() or _threads.get(threading.current_thread())
-        if found is not None:
-            return found
-        asked, code = request(self._shell())
-        if self.latest is None or (asked != self._request and not self._hooked()):
-            self.latest, self._request = self._new(code), asked
+        execution = _current.get() or _threads.get(threading.current_thread())
+        if execution is not None:
+            return execution
+        request, code = current_request(self._shell())
+        if self.latest is None or (request != self._request and not self._hooked()):
+            self.latest, self._request = self._new(code), request
         return self.latest
 
     def _hooked(self) -> bool:
@@ -93,34 +95,34 @@ _plain_start = threading.Thread.start
 
 def _start(thread: threading.Thread) -> None:
     """Start a thread and remember the execution that starts it."""
-    found = _current.get() or _threads.get(threading.current_thread())
-    if found is not None:
-        _threads[thread] = found
+    execution = _current.get() or _threads.get(threading.current_thread())
+    if execution is not None:
+        _threads[thread] = execution
     _plain_start(thread)
 
 
 _known: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
 
-def of(shell: Any) -> Executions:
+def executions_of(shell: Any) -> Executions:
     """Return the executions of a shell."""
     return _known.setdefault(shell, Executions(shell))
 
 
-def install(shell: Any) -> None:
+def install_executions(shell: Any) -> None:
     """Note every cell of a shell that runs; installing twice changes nothing."""
-    found = of(shell)
+    executions = executions_of(shell)
     if threading.Thread.start is not _start:
         threading.Thread.start = _start  # type: ignore[method-assign, assignment]  # threads inherit no contexts
-    if found.begin not in shell.events.callbacks.get(_EVENT, ()):
-        shell.events.register(_EVENT, found.begin)
-        found.begin()
+    if executions.begin not in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.register(_EVENT, executions.begin)
+        executions.begin()
 
 
-def uninstall(shell: Any) -> None:
+def uninstall_executions(shell: Any) -> None:
     """Remove the hooks of `install`."""
-    found = of(shell)
+    executions = executions_of(shell)
     if threading.Thread.start is _start:
         threading.Thread.start = _plain_start  # type: ignore[method-assign]
-    if found.begin in shell.events.callbacks.get(_EVENT, ()):
-        shell.events.unregister(_EVENT, found.begin)
+    if executions.begin in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.unregister(_EVENT, executions.begin)

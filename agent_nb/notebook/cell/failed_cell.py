@@ -27,7 +27,7 @@ from ...wire.redact import redact_text
 from ...wire.text_limits import cut_end, cut_middle
 from ..files.library import Library
 from ..identity import Cell
-from .context_cells import CODE, TRACEBACK, ran
+from .context_cells import CODE, TRACEBACK, readable_cells
 from .ran_cells import RanCell
 
 NOTHING = (
@@ -68,17 +68,17 @@ class Question(msgspec.Struct, frozen=True):
         return REPLAYED if self.recorded else ""
 
 
-def question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
+def failure_question(shell: Any, cell: Cell, library: Library, remark: str) -> Question:
     """Return the question of a cell with `--fix`. Raises UsageError if there is none."""
     file = library.file(cell.sent)
-    failed = next((c for c in ran(shell, cell, file) if c.failed), None)
+    failed = next((c for c in readable_cells(shell, cell, file) if c.failed), None)
     if failed is not None:
         return Question(_asked(failed, remark))
     own = (r for r in library.of(cell) if r.get("conversation") != NO_CONVERSATION)
     for record in own:
-        said = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
-        if said is not None and said.content.endswith(remark):
-            return Question(said.content, recorded=True)
+        prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
+        if prompt is not None and prompt.content.endswith(remark):
+            return Question(prompt.content, recorded=True)
     raise UsageError(NOTHING)
 
 

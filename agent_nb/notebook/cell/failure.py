@@ -6,7 +6,7 @@ is red), but the frames of this package do not help the user.
 
 from __future__ import annotations
 
-from ..notices import printable
+from ..notices import make_printable
 
 
 class AgentCellError(Exception):
@@ -17,7 +17,7 @@ class AgentCellError(Exception):
     """
 
     def __init__(self, message: str, shown: str = "") -> None:
-        super().__init__(printable(message))
+        super().__init__(make_printable(message))
         self._shown = shown
 
     def _render_traceback_(self) -> list[str]:

@@ -18,12 +18,12 @@ from typing import Any
 from ..identity import HEADLESS, UNSHOWN, Cell
 
 
-def headless(cell: Cell) -> bool:
+def is_headless(cell: Cell) -> bool:
     """Return whether no user watches: our runner, plain nbclient, a script with a kernel client."""
     return bool(cell.sent.get(HEADLESS)) or (cell.kernel and not cell.id and not cell.stdin)
 
 
-def unshown(cell: Cell) -> bool:
+def is_unshown(cell: Cell) -> bool:
     """Return whether the outputs of a cell are dropped, as in a test: then nothing is drawn."""
     return cell.sent.get(UNSHOWN) is True
 
@@ -34,7 +34,7 @@ def view_kind(option: str, cell: Cell) -> str:
         return option
     if not cell.kernel:
         return "text"
-    if headless(cell):
+    if is_headless(cell):
         return "html"
     if not cell.id and "google.colab" not in sys.modules:
         return "text"  # jupyter console does not show updates of a display
@@ -43,7 +43,7 @@ def view_kind(option: str, cell: Cell) -> str:
 
 def may_click(cell: Cell) -> bool:
     """Return whether clicks can arrive while the cell runs, perhaps only once widgets are shown."""
-    return cell.kernel and not headless(cell) and _version() >= (7, 0)
+    return cell.kernel and not is_headless(cell) and _version() >= (7, 0)
 
 
 def can_click(shell: Any, cell: Cell) -> bool:

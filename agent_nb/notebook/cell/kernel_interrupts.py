@@ -218,7 +218,7 @@ class Waiting:
             self._hooks.request.forget()
 
 
-def waiting(shell: Any) -> Waiting | None:
+def interrupts_of_cell(shell: Any) -> Waiting | None:
     """Return the interrupts of a cell that awaits a run without cards, None where no cell runs."""
     # IPython sets this builtin while a cell runs
     return Waiting(shell) if hasattr(builtins, "get_ipython") else None
@@ -231,14 +231,14 @@ def abort_queue(kernel: Any) -> None:
         abort()
 
 
-def install(shell: Any) -> None:
+def install_interrupts(shell: Any) -> None:
     """Wrap the hooks of a shell's kernel; installing twice changes nothing."""
     kernel = getattr(shell, "kernel", None)
     if installed(shell) is None and all(callable(getattr(kernel, name, None)) for name in _HOOKS):
         KernelInterrupts(shell)
 
 
-def uninstall(shell: Any) -> None:
+def uninstall_interrupts(shell: Any) -> None:
     """Restore the hooks of a shell's kernel."""
     if (hooks := installed(shell)) is not None:
         hooks.take_back()

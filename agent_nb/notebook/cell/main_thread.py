@@ -34,7 +34,7 @@ from ...tools.pictures import Figures, Picture
 from ...tools.results import NOTHING, convert_error
 from ...tools.values import Collector
 from ...wire.json_text import dumps
-from .capture import capturing
+from .capture import capture_job
 from .interrupts import Interrupts
 
 Fault = BaseException | None
@@ -119,10 +119,10 @@ class MainThread:
         bounded; its display is the value's mime bundle. Its pictures are those that the code
         showed, also before an error.
         """
-        loop, said = asyncio.get_running_loop(), Collector()
+        loop, printed = asyncio.get_running_loop(), Collector()
 
         def take(text: str) -> None:
-            said.add(text)
+            printed.add(text)
             on_output(text)
 
         def show(index: int, picture: Picture | None) -> None:
@@ -142,11 +142,11 @@ class MainThread:
                 convert_error(fault) if _stops(fault) else Outcome("error", self._explain(fault))
             )
             outcome = msgspec.structs.replace(failed, attachments=figures.all)
-        return _joined(said.text, outcome, round(time.perf_counter() - start, 3))
+        return _joined(printed.text, outcome, round(time.perf_counter() - start, 3))
 
     async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
         shell, after = self._shell, self._interrupts.checkpoint
-        with capturing(shell, on_text, after, self._clean, figures) as capture:
+        with capture_job(shell, on_text, after, self._clean, figures) as capture:
             transformed = shell.transform_cell(code)
             result = None
             try:
@@ -253,7 +253,7 @@ class MainThread:
         return (text.replace(home, "~") if len(home) > 1 else text)[-MAX_TRACEBACK:].rstrip()
 
 
-def stepping(
+def self_driven_host(
     shell: Any, interrupts: Interrupts, clean: Callable[[Any], Any] = lambda shown: shown
 ) -> MainThread:
     """Return a host that starts its own jobs: its run is on the cell's loop, where no one steps."""
@@ -261,10 +261,10 @@ def stepping(
 
     def wake() -> None:
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(made.step)
+            loop.call_soon_threadsafe(host.step)
 
-    made = MainThread(shell, interrupts, wake, clean)
-    return made
+    host = MainThread(shell, interrupts, wake, clean)
+    return host
 
 
 def in_loop() -> bool:
@@ -299,12 +299,12 @@ def _outward(fault: BaseException) -> BaseException:
     )
 
 
-def _joined(said: str, outcome: Outcome, duration: float) -> Outcome:
+def _joined(printed: str, outcome: Outcome, duration: float) -> Outcome:
     """Return the outcome with the printed text before its content."""
     content = outcome.content
-    if said:
+    if printed:
         text = content if isinstance(content, str) else dumps(content)
-        content = said if content == NOTHING else f"{said.rstrip(chr(10))}\n{text}"
+        content = printed if content == NOTHING else f"{printed.rstrip(chr(10))}\n{text}"
     return msgspec.structs.replace(outcome, content=content, duration=duration)
 
 

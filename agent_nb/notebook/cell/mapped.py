@@ -31,7 +31,7 @@ from ...rows.agent import Agent
 from ...view.format import clip
 from ..options import LATEST, Options
 from .failed_cell import Question
-from .rerun import Choice, again
+from .rerun import Choice, recording_advice
 
 if TYPE_CHECKING:
     from ...rows.map.row import Row
@@ -88,12 +88,12 @@ class Mapped:
         try:
             choice = make()
         except NotReplayed as fault:
-            raise unreplayed(self._stream, records, fault, again()) from None
+            raise unreplayed_error(self._stream, records, fault, recording_advice()) from None
         if choice.tape is not None:
-            words = unplayable(self._stream, choice.tape)
-            if words and wanted == "replay":
-                raise NotReplayed(f"{words} {again()}")
-            if not words and not (wanted == "auto" and to_finish(choice.tape)):
+            reason = explain_unplayable(self._stream, choice.tape)
+            if reason and wanted == "replay":
+                raise NotReplayed(f"{reason} {recording_advice()}")
+            if not reason and not (wanted == "auto" and to_finish(choice.tape)):
                 return choice
             choice = Choice(Match(status="stale", changed=("rows",)))
         take_up(self._stream, records, live=wanted == "live", trust=trust)
@@ -120,7 +120,7 @@ class Mapped:
     def leave(self, namespace: dict[str, Any], options: Options) -> None:
         """Leave the map and its frame."""
         assert self._stream is not None
-        leave(self._stream, namespace)
+        publish_map(self._stream, namespace)
         if options.output != LATEST:
             namespace[options.output] = self._stream.frame
 
@@ -146,18 +146,18 @@ def take_up(
     stream.know((events_of(r) for r in ours), trust)
 
 
-def unreplayed(
+def unreplayed_error(
     stream: Stream, records: Sequence[Record], fault: NotReplayed, advice: str
 ) -> NotReplayed:
     """Return the error for a map without a record of the same rows: which ones have none."""
     if not is_map_stream(stream) or not records:
         return fault
     lost = stream.unknown(events_of(r) for r in records if is_intact(r))
-    words = lacking(lost, stream) if lost else OTHERWISE
-    return NotReplayed(f"{NOTHING} {words} {advice}", fault.differences)
+    reason = lacking(lost, stream) if lost else OTHERWISE
+    return NotReplayed(f"{NOTHING} {reason} {advice}", fault.differences)
 
 
-def unplayable(stream: Stream, tape: Tape) -> str:
+def explain_unplayable(stream: Stream, tape: Tape) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
     if not is_map_stream(stream) or not (lost := stream.missing(tape.events)):
         return ""
@@ -181,11 +181,11 @@ def lacking(lost: Sequence[Row], stream: MapStream) -> str:
     listed = f"{', '.join(head)} and {last}" if head else last
     has = "row has" if len(lost) == 1 else "rows have"
     named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
-    said = f"row {first.position} asks “{clip(first.prompt, LONGEST)}”"
-    return f"{len(lost):,} of {total:,} {has} no record: {named} ({said}).{file}"
+    example = f"row {first.position} asks “{clip(first.prompt, LONGEST)}”"
+    return f"{len(lost):,} of {total:,} {has} no record: {named} ({example}).{file}"
 
 
-def leave(stream: Stream, namespace: dict[str, Any]) -> None:
+def publish_map(stream: Stream, namespace: dict[str, Any]) -> None:
     """Leave a stream that is a map in the user's names."""
     if is_map_stream(stream):
         namespace[MAP] = stream
@@ -199,8 +199,8 @@ def data_of(expression: str, namespace: Mapping[str, Any]) -> Any:
     try:
         return eval(compile(expression, "<--map>", "eval"), dict(namespace))  # noqa: S307  (the user's own code)
     except Exception as fault:
-        said = f"{type(fault).__name__}: {fault}"[:500]
-        raise UsageError(f"--map {expression!r} failed: {said}. Nothing was sent.") from fault
+        cause = f"{type(fault).__name__}: {fault}"[:500]
+        raise UsageError(f"--map {expression!r} failed: {cause}. Nothing was sent.") from fault
 
 
 def _attached(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:

@@ -43,7 +43,7 @@ class Chosen:
             shell.set_next_input(code, replace=False)
 
 
-def offers(log: Iterable[Event]) -> list[Offer]:
+def list_offers(log: Iterable[Event]) -> list[Offer]:
     """Return the cells that a run offered in the order of the calls, then those of sub-agents."""
     events = list(log)
     ok = {
@@ -60,7 +60,7 @@ def offers(log: Iterable[Event]) -> list[Offer]:
     return [Offer(_text(c.args.get("code")), _text(c.args.get("why"))) for c in calls]
 
 
-def place(shell: Any, offer: Offer, *, replace: bool) -> None:
+def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
     """Put an offered cell below the running one, or in its place. Raises UsageError if unfit."""
     if fault := offered_code.find_code_fault(offer.code):
         raise UsageError(f"This cell is not inserted. {fault}")

@@ -23,14 +23,14 @@ from ...record.record import NO_CONVERSATION, Record, events_of
 from ...record.run_inputs import RunInputs
 from ...rows.agent import Agent
 from ...tools.base import Asker, Host
-from ..conversations import Conversation, Turn, remarks
+from ..conversations import Conversation, Turn, rebuild_remarks
 from ..identity import Cell
 from ..options import Options
-from ..output_option import wanted
+from ..output_option import wanted_type
 from ..session import Session
-from .context import gather
-from .context_cells import above
-from .failed_cell import Question, question
+from .context import build_context
+from .context_cells import cells_above
+from .failed_cell import Question, failure_question
 from .ran_cells import RanCell
 from .rerun import Choice
 
@@ -108,40 +108,46 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     cell that failed. Raises UsageError.
     """
     pictures: list[dict[str, str]] = []
-    said = cell.body.replace("\r\n", "\n").strip()
+    prompt = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
-        return Question(said)
-    text = interpolate(said, session.shell.user_ns, pictures)
-    asked = question(session.shell, cell, session.library, text) if options.fix else Question(text)
-    return msgspec.structs.replace(asked, pictures=pictures)
+        return Question(prompt)
+    text = interpolate(prompt, session.shell.user_ns, pictures)
+    result = (
+        failure_question(session.shell, cell, session.library, text)
+        if options.fix
+        else Question(text)
+    )
+    return msgspec.structs.replace(result, pictures=pictures)
 
 
-def inputs(
-    session: Session, cell: Cell, options: Options, conversation: Conversation, asked: Question
+def prepare_inputs(
+    session: Session, cell: Cell, options: Options, conversation: Conversation, question: Question
 ) -> Asking:
     """Return the inputs of a cell; rebuild its conversation from records at its first use."""
     if options.map:
         from .mapped import Mapped  # maps are a tenth of all that a cell loads; few cells have one
 
-        return Mapped(asked, options, session.shell.user_ns)
+        return Mapped(question, options, session.shell.user_ns)
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
     names = session.shell.user_ns
     return Inputs(
-        asked,
-        [*(names.get(name, name) for name in options.attach), *asked.pictures],
+        question,
+        [*(names.get(name, name) for name in options.attach), *question.pictures],
         conversation.before(cell.key, fresh=options.new),
         conversation.foreign(cell.key, fresh=options.new),
-        remarks(rebuilt, conversation.later(cell.key)),
+        rebuild_remarks(rebuilt, conversation.later(cell.key)),
     )
 
 
-def around(session: Session, cell: Cell, options: Options, agent: Agent, prompt: str) -> Context:
+def gather_context(
+    session: Session, cell: Cell, options: Options, agent: Agent, prompt: str
+) -> Context:
     """Return what the model is given about the notebook beside the prompt of a cell."""
 
     def before() -> list[RanCell]:
-        return above(session.shell, cell, session.library.file(cell.sent))
+        return cells_above(session.shell, cell, session.library.file(cell.sent))
 
-    return gather(session.shell, options.context, agent.tools, prompt, above=before)
+    return build_context(session.shell, options.context, agent.tools, prompt, above=before)
 
 
 def make_agent(
@@ -172,11 +178,11 @@ def make_agent(
         mentioned=lambda: session.library.file(cell.sent).tools,
         late=True,
         model_source=options.model_source,
-        output=wanted(options, session.shell.user_ns),
+        output=wanted_type(options, session.shell.user_ns),
     )
 
 
-def stand_in(
+def use_recorded_turn(
     session: Session,
     cell: Cell,
     options: Options,
@@ -195,16 +201,16 @@ def stand_in(
     conversation.commit(turn, live=False)
 
 
-def journal(session: Session, cell: Cell, options: Options, log: EventLog) -> Journal | None:
+def open_journal(session: Session, cell: Cell, options: Options, log: EventLog) -> Journal | None:
     """Write the events of a live run to a journal as they come; None with `--no-record`."""
     if not options.record:
         return None
-    made = Journal(
+    journal = Journal(
         log.run,
         cell=cell.key,
         notebook=str(session.library.path(cell.sent) or ""),
         conversation=options.conversation,
         warn=session.warn,
     )
-    log.subscribe(made)
-    return made
+    log.subscribe(journal)
+    return journal

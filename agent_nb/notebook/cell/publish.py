@@ -19,7 +19,7 @@ from typing import Any
 _ours: ContextVar[bool] = ContextVar("agent_nb_publishing", default=False)
 
 
-def publish(
+def publish_display(
     data: dict[str, Any], metadata: dict[str, Any], transient: dict[str, Any], update: bool
 ) -> None:
     """Show `data` in the cell of the running context; `update` replaces a display.
@@ -35,7 +35,7 @@ def publish(
         _ours.reset(token)
 
 
-def ours() -> bool:
+def is_publishing() -> bool:
     """Return whether the running display call comes from `publish`."""
     return _ours.get()
 
@@ -54,14 +54,14 @@ class _Guarded:
         return self.plain(data, metadata, *args, **options)
 
 
-def guard(shell: Any) -> None:
+def guard_displays(shell: Any) -> None:
     """Remove our marks from all other displays of a shell; guarding twice changes nothing."""
     display = shell.display_pub
     if not isinstance(vars(display).get("publish"), _Guarded):
         display.publish = _Guarded(display.publish)
 
 
-def unguard(shell: Any) -> None:
+def unguard_displays(shell: Any) -> None:
     """Remove the guard, unless other code has wrapped it: then it stays below."""
     display = shell.display_pub
     if isinstance(vars(display).get("publish"), _Guarded):

@@ -15,7 +15,6 @@ Rules
 from __future__ import annotations
 
 import re
-import traceback
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -31,7 +30,7 @@ from ...wire.text_limits import cut_middle
 from ..files.library import EXCLUDE
 from ..identity import Cell
 from . import executions
-from .capture import active
+from .capture import is_capturing
 
 MOST = 200
 LONGEST = 20_000
@@ -68,14 +67,14 @@ class RanCells:
     def ended(self, result: Any) -> None:
         """Note a cell that has run."""
         shell = self._shell()
-        if shell is None or active():
+        if shell is None or is_capturing():
             return
         info = getattr(result, "info", None)
-        raw, kept = getattr(info, "raw_cell", None), getattr(info, "store_history", False)
+        raw, stored = getattr(info, "raw_cell", None), getattr(info, "store_history", False)
         count = getattr(result, "execution_count", None)
-        if not (kept and isinstance(raw, str) and isinstance(count, int)):
+        if not (stored and isinstance(raw, str) and isinstance(count, int)):
             return
-        latest = executions.of(shell).latest
+        latest = executions.executions_of(shell).latest
         cell = latest.cell if latest is not None else Cell(key="")
         fault = result.error_before_exec or result.error_in_exec
         self.forget(cell.deleted)
@@ -142,8 +141,8 @@ def _result(shell: Any, count: int) -> str:
         for output in shown
         if output.output_type == "execute_result" and isinstance(output.bundle, dict)
     ]
-    kept = texts[-1] if texts else getattr(history, "output_hist_reprs", {}).get(count)
-    text = "".join(kept) if isinstance(kept, list) else kept
+    result = texts[-1] if texts else getattr(history, "output_hist_reprs", {}).get(count)
+    text = "".join(result) if isinstance(result, list) else result
     return text if isinstance(text, str) else ""
 
 
@@ -156,15 +155,17 @@ def _traceback(shell: Any, count: int, fault: BaseException) -> str:
 
 def _written(fault: BaseException) -> str:
     """Return a traceback that no version of the shell has kept; no `__str__` of it is asked."""
-    place = _TRACEBACK.__get__(fault)
+    traceback = _TRACEBACK.__get__(fault)
     arguments = _ARGUMENTS.__get__(fault)
-    said = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
-    return "".join([*traceback.format_tb(place), f"{type_name(type(fault))}: {said}".rstrip(": ")])
+    message = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
+    return "".join(
+        [*traceback.format_tb(traceback), f"{type_name(type(fault))}: {message}".rstrip(": ")]
+    )
 
 
 def _kept_traceback(history: Any, count: int) -> str:
-    found = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
-    return _plain("\n".join(map(str, found))) if isinstance(found, list) else ""
+    lines = getattr(history, "exceptions", {}).get(count, {}).get("traceback")
+    return _plain("\n".join(map(str, lines))) if isinstance(lines, list) else ""
 
 
 def _plain(shown: str) -> str:
@@ -175,22 +176,22 @@ def _plain(shown: str) -> str:
 _known: weakref.WeakKeyDictionary[Any, RanCells] = weakref.WeakKeyDictionary()
 
 
-def of(shell: Any) -> RanCells:
+def ran_cells_of(shell: Any) -> RanCells:
     """Return the cells of a shell; none where the extension is not loaded."""
     return _known.get(shell) or RanCells(shell)
 
 
-def install(shell: Any) -> None:
+def install_history(shell: Any) -> None:
     """Note every cell of a shell that has run; installing twice changes nothing."""
     if shell in _known:
         return
-    found = _known[shell] = RanCells(shell)
-    found.recall(shell)
-    shell.events.register(_EVENT, found.ended)
+    cells = _known[shell] = RanCells(shell)
+    cells.recall(shell)
+    shell.events.register(_EVENT, cells.ended)
 
 
-def uninstall(shell: Any) -> None:
+def uninstall_history(shell: Any) -> None:
     """Remove the hook of `install`, and forget."""
-    found = _known.pop(shell, None)
-    if found is not None and found.ended in shell.events.callbacks.get(_EVENT, ()):
-        shell.events.unregister(_EVENT, found.ended)
+    cells = _known.pop(shell, None)
+    if cells is not None and cells.ended in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.unregister(_EVENT, cells.ended)

@@ -46,10 +46,10 @@ from ...record.signing import is_intact, sign_record, user_key
 from ...tools.base import current_call
 from ...wire.redact import redact_value
 from . import executions
-from .mapped import take_up, unplayable, unreplayed
-from .publish import publish
-from .rerun import differing, mode, trusted, wish
-from .summary import replayed, summary
+from .mapped import explain_unplayable, take_up, unreplayed_error
+from .publish import publish_display
+from .rerun import changed_variables_error, replay_strictness, rerun_mode, trusted_records
+from .summary import summarize_replay, summarize_run
 
 if TYPE_CHECKING:
     from ...agent.stream import Stream
@@ -61,9 +61,9 @@ class Recorder:
     def __init__(self, stream: Stream, shell: Any) -> None:
         ours = shell.magics_manager.registry.get("AgentMagics")
         self.session = ours.session if ours is not None else None
-        found = executions.of(shell)
-        self.library = self.session.library if self.session is not None else found.library
-        self.execution = found.current()
+        executions_here = executions.executions_of(shell)
+        self.library = self.session.library if self.session is not None else executions_here.library
+        self.execution = executions_here.current()
         self.cell = self.execution.cell
         self._with_cards = False
         self._shell = shell
@@ -77,7 +77,7 @@ class Recorder:
         if barred():
             self._play()
         else:
-            live, trust = mode("", self.cell) == "live", trusted(self.cell)
+            live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
             take_up(stream, self._earlier, live=live, trust=trust)
         stream.log.subscribe(self._hear)
 
@@ -95,9 +95,9 @@ class Recorder:
         run = Run(log, cell=self.cell.id)
         differences = {"differences": self._differences} if self._differences else {}
         if self._record is not None:
-            how = differences if self._refused else replayed(self._stream.played)
-            return dict(self._record), {**summary(run), **self._place, **how}
-        made = run_record(
+            how = differences if self._refused else summarize_replay(self._stream.played)
+            return dict(self._record), {**summarize_run(run), **self._place, **how}
+        unsigned = run_record(
             log,
             cell=self.cell.id,
             source=self.execution.source,
@@ -107,11 +107,13 @@ class Recorder:
             call=self._call,
         )
         record = (
-            self.session.sign(made) if self.session is not None else sign_record(made, user_key())
+            self.session.sign(unsigned)
+            if self.session is not None
+            else sign_record(unsigned, user_key())
         )
         self.library.keep(self.cell.key, record)
         scripted = {"scripted": True} if self._scripted else {}
-        return record, {**summary(run), **self._place, **scripted, **differences}
+        return record, {**summarize_run(run), **self._place, **scripted, **differences}
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -124,31 +126,31 @@ class Recorder:
 
     def _publish(self) -> None:
         record, numbers = self.leave(self._stream.log)
-        publish(
+        publish_display(
             {RECORD_MIME: record}, {METADATA_KEY: numbers}, {}, False
         )  # alone a record shows nothing
 
     def _play(self) -> None:
         """Play a record instead of the run, or refuse the run."""
-        asked = self._stream.asked
-        assert asked is not None
+        request = self._stream.asked
+        assert request is not None
         listed = self.library.of(self.cell)
         try:
-            self._record = self._take(begun_by(listed, self._call), asked.given.digests)
+            self._record = self._take(begun_by(listed, self._call), request.given.digests)
             if self._record is None and listed:
-                raise self._nothing(begun_by(listed, self._call), asked.given)
+                raise self._nothing(begun_by(listed, self._call), request.given)
             if self._record is not None:
                 tape = self._tape(self._record)
-                if words := unplayable(self._stream, tape):
-                    raise NotReplayed(f"{words} {ELSEWHERE.format(barred())}")
-                changes = compare(tape, asked.tools, self._shell.user_ns)
+                if reason := explain_unplayable(self._stream, tape):
+                    raise NotReplayed(f"{reason} {ELSEWHERE.format(barred())}")
+                changes = compare(tape, request.tools, self._shell.user_ns)
                 if changes.used:
-                    raise differing(changes)
-                self._stream.play(tape, wish(self.cell) or Wish())
-            elif asked.scripted():
+                    raise changed_variables_error(changes)
+                self._stream.play(tape, replay_strictness(self.cell) or Wish())
+            elif request.scripted():
                 self._scripted = True
             else:
-                raise self._nothing([], asked.given)
+                raise self._nothing([], request.given)
         except AgentError as fault:
             self._refused = True
             self._differences = list(getattr(fault, "differences", ()))
@@ -156,7 +158,7 @@ class Recorder:
 
     def _take(self, listed: Sequence[Record], inputs: Mapping[str, str]) -> Record | None:
         with self.execution.lock:
-            found = next(
+            record = next(
                 (
                     r
                     for r in listed
@@ -166,32 +168,32 @@ class Recorder:
                 ),
                 None,
             )
-            if found is not None:
-                self.execution.played.add(str(found["id"]))
-        return found
+            if record is not None:
+                self.execution.played.add(str(record["id"]))
+        return record
 
     def _tape(self, record: Record) -> Tape:
-        tape = Tape.of(record, key=user_key(), trust=trusted(self.cell))
+        tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.asked is not None
         if not self.cell.stdin and tape.foreign(self._stream.asked.tools):
             raise UsageError(TRUST)
         return tape
 
-    def _nothing(self, listed: Sequence[Record], given: RunInputs) -> NotReplayed:
+    def _nothing(self, listed: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
         left = [r for r in listed if str(r["id"]) not in self.execution.played]
         known = inputs_of(left[0]) if left else None
-        names = find_changed_inputs(known, given.digests) if known is not None else ()
+        names = find_changed_inputs(known, inputs.digests) if known is not None else ()
         if known is not None:
             changes = (
-                ", ".join(given.name_inputs(events_of(left[0]), names)) or "the record was changed"
+                ", ".join(inputs.name_inputs(events_of(left[0]), names)) or "the record was changed"
             )
             why = f"the run differs from its record ({changes})"
         elif listed:
             why = f"all {len(listed)} recorded runs of this cell are played already"
         else:
             why = "this cell has no record of the run"
-        words = " ".join(
+        reason = " ".join(
             filter(
                 None,
                 [
@@ -201,16 +203,16 @@ class Recorder:
                 ],
             )
         )
-        found = NotReplayed(
-            words,
-            redact_value(given.describe_differences(events_of(left[0]), names), secrets=secrets())
+        error = NotReplayed(
+            reason,
+            redact_value(inputs.describe_differences(events_of(left[0]), names), secrets=secrets())
             if names
             else (),
         )
-        return unreplayed(self._stream, left, found, ELSEWHERE.format(barred()))
+        return unreplayed_error(self._stream, left, error, ELSEWHERE.format(barred()))
 
 
-def begun(stream: Stream) -> Recorder | None:
+def begin_recording(stream: Stream) -> Recorder | None:
     """Return the recorder of a run that begins now, None outside IPython."""
     from IPython.core.getipython import get_ipython
     from IPython.core.interactiveshell import InteractiveShell

@@ -38,8 +38,8 @@ from ...record.run_inputs import RunInputs
 from ...record.signing import user_key
 from ...rows.agent import Agent
 from ...tools.base import Compare
-from ..conversations import named
-from ..files.library import countersigned
+from ..conversations import describe_foreign
+from ..files.library import countersigned_hashes
 from ..identity import RERUN, Cell
 from ..options import Options
 
@@ -91,7 +91,7 @@ def as_sent(options: Options, cell: Cell) -> Options:
     )
 
 
-def mode(option: str, cell: Cell) -> str:
+def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
     if barred():
         return "replay"
@@ -99,18 +99,18 @@ def mode(option: str, cell: Cell) -> str:
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 
-def trusted(cell: Cell) -> bool | frozenset[str]:
+def trusted_records(cell: Cell) -> bool | frozenset[str]:
     """Return the unsigned records that the caller trusts: all (True), or by hash."""
     if cell.sent.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in ("", "0"):
         return True
-    return countersigned(cell.sent)
+    return countersigned_hashes(cell.sent)
 
 
-def choose(
+def decide_replay(
     wanted: str,
     records: Sequence[Mapping[str, Any]],
     agent: Agent,
-    given: RunInputs,
+    inputs: RunInputs,
     *,
     trust: bool | Collection[str],
     can_ask: bool,
@@ -128,50 +128,52 @@ def choose(
         return Choice(Match(status="unrecorded"))
     # NONE marks runs that code in the cell began or followed
     own = [r for r in records if r.get("conversation") != NO_CONVERSATION]
-    found = _matching(own, given, ("ok",) if wanted == "auto" else None)
-    if found.record is None:
+    matched = _matching(own, inputs, ("ok",) if wanted == "auto" else None)
+    if matched.record is None:
         if wanted == "replay":
-            newest = events_of(own[0]) if found.changed else []
-            differences = given.describe_differences(newest, found.changed)
-            found = msgspec.structs.replace(found, changed=given.name_inputs(newest, found.changed))
-            words = [
-                f"Nothing to replay: this cell is {found}.",
+            newest = events_of(own[0]) if matched.changed else []
+            differences = inputs.describe_differences(newest, matched.changed)
+            matched = msgspec.structs.replace(
+                matched, changed=inputs.name_inputs(newest, matched.changed)
+            )
+            sentences = [
+                f"Nothing to replay: this cell is {matched}.",
                 *filter(None, [unplaced]),
-                again(),
+                recording_advice(),
             ]
-            raise NotReplayed(" ".join(words), differences)
-        return Choice(found)
-    tape = Tape.of(found.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
+            raise NotReplayed(" ".join(sentences), differences)
+        return Choice(matched)
+    tape = Tape.of(matched.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
     changes = compare(tape, agent.tools, namespace) if namespace is not None else Changes()
     if changes.used and wanted == "replay":
-        raise differing(changes)
+        raise changed_variables_error(changes)
     if changes.used:
         return Choice(Match(status="stale", changed=("variables",)), changes=changes)
     if not can_ask and tape.foreign(agent.tools):
         raise UsageError(TRUST)
-    return Choice(found, tape, found.record, changes)
+    return Choice(matched, tape, matched.record, changes)
 
 
 def _matching(
-    own: Sequence[Mapping[str, Any]], given: RunInputs, statuses: Sequence[str] | None
+    own: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the record with these inputs, or with other files of the same pictures."""
-    found = match_record(own, given.digests, statuses=statuses)
-    for record in own if found.record is None and given.attachments else ():
-        same = given.match_figures(events_of(record))
+    matched = match_record(own, inputs.digests, statuses=statuses)
+    for record in own if matched.record is None and inputs.attachments else ():
+        same = inputs.match_figures(events_of(record))
         like = match_record([record], same.digests, statuses=statuses) if same is not None else None
         if like is not None and like.record is not None:
             return like
-    return found
+    return matched
 
 
-def differing(changes: Changes) -> NotReplayed:
+def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    words = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
-    return NotReplayed(f"{words} {again()}", changes.used)
+    reason = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
+    return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
-def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
+def replay_strictness(cell: Cell, compare: Compare = "full") -> Wish | None:
     """Return how strictly the replay of a cell's run is checked, None outside a test.
 
     Our runner sends the masks of the project.
@@ -185,19 +187,21 @@ def wish(cell: Cell, compare: Compare = "full") -> Wish | None:
     )
 
 
-def vouched(foreign: int, *, trust: bool | Collection[str], can_ask: bool) -> list[str | State]:
+def require_trust(
+    foreign: int, *, trust: bool | Collection[str], can_ask: bool
+) -> list[str | State]:
     """Return the remark on the `foreign` turns before a live run, for its header.
 
     Raises UsageError if the user cannot be asked and has not trusted them.
     """
     if not foreign:
         return []
-    words = named(foreign)
+    note = describe_foreign(foreign)
     if trust is not True and not can_ask:  # a signer's word is for replays
-        raise UsageError(f"{words}, {NOBODY}")
-    return [State(kind="foreign_turns", payload={"note": words, "turns": foreign})]
+        raise UsageError(f"{note}, {NOBODY}")
+    return [State(kind="foreign_turns", payload={"note": note, "turns": foreign})]
 
 
-def again() -> str:
+def recording_advice() -> str:
     """Return how to record a cell."""
     return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN

@@ -41,22 +41,38 @@ from ...tools.capture import mark_shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
 from ..identity import RERUN, Cell
-from ..notices import warn
+from ..notices import print_warning
 from ..options import Options
 from ..session import Session
 from . import trusting
-from .capture import bars
+from .capture import show_bars
 from .controls import Controls
 from .display import Display, UntilDrift
 from .driver import Driver, Work
 from .ending import UNDECIDED, Ending, Replaced, ended_log
 from .event_file import write_events
 from .failure import AgentCellError
-from .frontend import unshown
+from .frontend import is_unshown
 from .interrupts import Interrupts
 from .kernel_interrupts import cell_interrupts
-from .prepare import Asking, around, inputs, journal, make_agent, prompt_of, stand_in
-from .rerun import Choice, as_sent, choose, mode, trusted, vouched, wish
+from .prepare import (
+    Asking,
+    gather_context,
+    make_agent,
+    open_journal,
+    prepare_inputs,
+    prompt_of,
+    use_recorded_turn,
+)
+from .rerun import (
+    Choice,
+    as_sent,
+    decide_replay,
+    replay_strictness,
+    require_trust,
+    rerun_mode,
+    trusted_records,
+)
 from .run_live_button import RunLive
 
 
@@ -110,7 +126,7 @@ class CellRun:
 
     async def _run(self, interrupts: Interrupts) -> Run:
         """Run the cell, leave what stays of it and return the run. Raises AgentCellError."""
-        with self._held, mark_shown(), bars(self.session.shell):
+        with self._held, mark_shown(), show_bars(self.session.shell):
             try:
                 log = await self._drive(interrupts)
                 known = self._agent.output if self._agent is not None else None
@@ -152,7 +168,7 @@ class CellRun:
         self._conversation = conversation = self._held.enter_context(
             session.conversations.claim(options.conversation, cell.key)
         )
-        self._inputs = inputs(session, cell, options, conversation, question)
+        self._inputs = prepare_inputs(session, cell, options, conversation, question)
         self._display = self._new_display()
         self._controls.shown_as(self._display.kind)
         self._secrets = secrets()
@@ -164,60 +180,62 @@ class CellRun:
             ask=self._controls.asker(driver, self._caught_up),
             secrets=self._secrets,
         )
-        self._context = around(session, cell, options, agent, question.prompt)
+        self._context = gather_context(session, cell, options, agent, question.prompt)
         self._choice = choice = self._choose(agent, conversation)
         if choice.found.status == "tampered":
-            warn(f"{choice.found.problem}. It is not played; the cell runs live.")
+            print_warning(f"{choice.found.problem}. It is not played; the cell runs live.")
         if choice.tape is None:
             changed = choice.why_anew
             self._context = msgspec.structs.replace(self._context, changed=changed)
             return self._start(driver, None)
         if choice.tape.all_again(agent.tools):
             self._permit(agent, live=False)
-        replay = self._inputs.replay(agent, choice.tape, wish(cell, options.compare))
+        replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
         return self._open(driver, replay, agent, choice.badge)
 
     def _choose(self, agent: Agent, conversation: Conversation) -> Choice:
         """Decide between the model and a record. Raises UsageError."""
         assert self._inputs is not None
         library, options = self.session.library, self._options
-        wanted = mode("live" if options.live else options.rerun, self.cell)
+        wanted = rerun_mode("live" if options.live else options.rerun, self.cell)
         question = self._inputs.question
         wanted = question.only_replayed(wanted)
         records = () if wanted == "live" else library.of(self.cell)
-        given = self._inputs.given(agent)
+        inputs = self._inputs.given(agent)
         self._unplaced = "" if wanted == "live" else library.unplaced(self.cell)
         try:
-            trust = trusted(self.cell)
+            trust = trusted_records(self.cell)
             make = partial(
-                choose,
+                decide_replay,
                 wanted,
                 records,
                 agent,
-                given,
+                inputs,
                 trust=trust,
                 can_ask=self._controls.can_ask,
                 unplaced=self._unplaced,
                 namespace=self.session.shell.user_ns,
             )
             choice = self._inputs.settle(make, records, wanted=wanted, trust=trust)
-            if choice.tape is None and wanted != "live" and (words := library.unplayed(self.cell)):
-                warn(words)
+            if choice.tape is None and wanted != "live" and (remark := library.unplayed(self.cell)):
+                print_warning(remark)
             return msgspec.structs.replace(choice, remark=question.remark)
         except UsageError:
-            stand_in(self.session, self.cell, options, conversation, records)
+            use_recorded_turn(self.session, self.cell, options, conversation, records)
             raise
 
     def _start(self, driver: Driver, resume: Resume | None) -> Work:
         """Start the agent, where a replay drifted (`resume`) or from the prompt on."""
-        agent, given, options = self._agent, self._inputs, self._options
+        agent, inputs, options = self._agent, self._inputs, self._options
         assert agent is not None
-        assert given is not None
-        vouch = vouched(given.foreign, trust=trusted(self.cell), can_ask=self._controls.can_ask)
+        assert inputs is not None
+        vouch = require_trust(
+            inputs.foreign, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
+        )
         self._permit(agent, live=True)
         live = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
-        stream = given.ask(live, notes=vouch, resume=resume, context=self._context)
-        self._journal = journal(self.session, self.cell, options, stream.log)
+        stream = inputs.ask(live, notes=vouch, resume=resume, context=self._context)
+        self._journal = open_journal(self.session, self.cell, options, stream.log)
         if self._journal is not None:
             self._held.callback(self._journal.close)
         taken = len(resume.events) if resume is not None else 0
@@ -242,7 +260,7 @@ class CellRun:
         journaled = self._journal is not None
         if self._display.opened:
             self._display.follow(heard, badge=badge, events=taken, journal=journaled)
-        elif not unshown(self.cell):
+        elif not is_unshown(self.cell):
             self._display.open(heard, badge=badge, recorded=replay, journal=journaled)
             if self._replaced is not None:  # the old button keeps the subshell of presses alive
                 self.session.put_away(self.cell.key)
@@ -301,7 +319,7 @@ class CellRun:
     def _permit(self, agent: Agent, *, live: bool) -> None:
         """Ask about the offers of the folder. Raises NotAllowed."""
         offers = partial(agent.offers, live=live)
-        trusting.permit(offers, declined=self.session.declined, stdin=self.cell.stdin)
+        trusting.ask_permissions(offers, declined=self.session.declined, stdin=self.cell.stdin)
 
     def _new_display(self) -> Display:
         return Display(

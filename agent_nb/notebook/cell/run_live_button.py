@@ -23,11 +23,11 @@ from typing import Any
 from ...errors import AgentStopped
 from ...view.run_live_button import RunLiveButton
 from ..files.notebook_path import SESSION
-from ..notices import warn
+from ..notices import print_warning
 from .failure import AgentCellError
 from .frontend import hears_beside_cells
 from .kernel_interrupts import abort_queue
-from .publish import publish
+from .publish import publish_display
 
 
 class RunLive:
@@ -49,7 +49,7 @@ class RunLive:
 
     def offer(self, run: str) -> RunLiveButton:
         """Show the button below the page of `run`; return it."""
-        self._button = RunLiveButton(publish, self.press, run)
+        self._button = RunLiveButton(publish_display, self.press, run)
         return self._button
 
     def press(self) -> None:
@@ -60,7 +60,7 @@ class RunLive:
         if self.going:
             return
         if why := self._busy():
-            warn(why)
+            print_warning(why)
             if self._button is not None:
                 self._button.unpress()
             return

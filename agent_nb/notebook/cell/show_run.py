@@ -24,20 +24,24 @@ from ...events import Event
 from ...events.log import EventLog
 from ...view.bundle import bundle
 from ..identity import Cells
-from .approvals import Clicks, run_actions
-from .awaited_run import looks
+from .approvals import ButtonApprovals, run_actions
+from .awaited_run import view_options
 from .display import Actions, Display
 from .frontend import may_click, view_kind
 
 
-def show(run: Run, view: str = "auto") -> None:
+def display_run(run: Run, view: str = "auto") -> None:
     """Show a run in the cell that runs now, live while it goes on.
 
     Raises UsageError on an unknown view.
     """
     from IPython.core.getipython import get_ipython
 
-    cell, options, over = Cells().current(get_ipython(), "", run.id), looks(view), run.log.ended
+    cell, options, over = (
+        Cells().current(get_ipython(), "", run.id),
+        view_options(view),
+        run.log.ended,
+    )
     static = over or view_kind(view, cell) == "text"
     actions = None if static else _actions(run.log)
     display = Display(
@@ -55,16 +59,16 @@ def show(run: Run, view: str = "auto") -> None:
 
 def _actions(log: EventLog) -> Actions | None:
     """Return what the buttons of a run call, None where the run cannot be reached."""
-    found = registry.reach(log)
-    if found is None:
+    reachable = registry.reach(log)
+    if reachable is None:
         return None
-    found.questions.fall_back_to(Clicks().ask, keep=True)
+    reachable.questions.fall_back_to(ButtonApprovals().ask, keep=True)
 
     def stop() -> None:
         with suppress(UsageError):  # it is over
-            found.cancel()
+            reachable.cancel()
 
-    return run_actions(found.questions, stop)
+    return run_actions(reachable.questions, stop)
 
 
 def _at_end(log: EventLog, close: Callable[[], Any]) -> None:

@@ -39,7 +39,7 @@ from ..files.library import File
 from ..identity import Cell
 from ..options import Options
 from ..session import Session
-from .failed_cell import Question, question
+from .failed_cell import Question, failure_question
 from .mapped import Mapped
 
 LONGEST = 50  # characters of a prompt
@@ -55,7 +55,7 @@ class Standing(msgspec.Struct, frozen=True):
     recorded: float = 0.0  # epoch seconds; 0: unknown
 
 
-def standings(
+def list_standings(
     session: Session,
     parse: Callable[[str], Options],
     make: Callable[[Options], Agent],
@@ -67,39 +67,39 @@ def standings(
     `parse` reads an option line; `make` returns its agent.
     """
     file = session.library.file(sent)
-    said: dict[str, list[Sequence[Event]]] = defaultdict(list)
-    found = []
+    logs: dict[str, list[Sequence[Event]]] = defaultdict(list)
+    standings = []
     for cell in _cells(file, session.begun):
         records = session.library.of(cell)
         try:
             options = parse(cell.line)
             if options.new:
-                said[options.conversation].clear()
+                logs[options.conversation].clear()
             here = next((c for c in session.conversations if c.name == options.conversation), None)
             knows = here is not None and any(turn.cell == cell.key for turn in here.turns)
             # a conversation that this kernel has run knows its turns better than the file does
             history = (
                 here.before(cell.key, fresh=options.new)
                 if here is not None and knows
-                else said[options.conversation]
+                else logs[options.conversation]
             )
             state, why = "imported", ""
             if not options.source:
                 agent = make(options)
-                given = _given(session, cell, agent, options=options, history=history)
-                state, why = _state(match_record(records, given.digests), agent, namespace)
+                inputs = _inputs_of(session, cell, agent, options=options, history=history)
+                state, why = _state(match_record(records, inputs.digests), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         whole = next(filter(is_intact, records), None)
         turn = events_of(whole) if whole is not None and file.said_by(cell.key, whole) else []
         if whole is not None and turn and not is_map(turn):
-            said[str(whole.get("conversation", "main"))].append(turn)
+            logs[str(whole.get("conversation", "main"))].append(turn)
         recorded = read_start_time(records[0]) if records else 0.0
-        found.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
-    return found
+        standings.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
+    return standings
 
 
-def _given(
+def _inputs_of(
     session: Session,
     cell: Cell,
     agent: Agent,
@@ -109,36 +109,36 @@ def _given(
 ) -> RunInputs:
     """Return the inputs of a cell as it stands."""
     namespace = session.shell.user_ns
-    said = cell.body.replace("\r\n", "\n").strip()
+    text_of_cell = cell.body.replace("\r\n", "\n").strip()
     if options.map:
-        return Mapped(Question(said), options, namespace).given(agent)
+        return Mapped(Question(text_of_cell), options, namespace).given(agent)
     pictures: list[dict[str, str]] = []
-    prompt = interpolate(said, namespace, pictures)
+    prompt = interpolate(text_of_cell, namespace, pictures)
     attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
     if options.fix:
-        prompt = question(session.shell, cell, session.library, prompt).prompt
+        prompt = failure_question(session.shell, cell, session.library, prompt).prompt
     return agent.given(prompt, attachments=attached, history=history)
 
 
 def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
     """Return the agent cells of the file in order, then those not saved yet by first run."""
     since = {key: cell for key, (cell, when) in begun.items() if cell.id and when > file.saved}
-    found = []
+    cells = []
     for cell_id in file.order:
         parts = agent_cell(file.sources.get(cell_id, ""))
         cell = since.pop(cell_id, None) or (
             Cell(key=cell_id, id=cell_id, line=parts[0], body=parts[1]) if parts else None
         )
-        found += [cell] if cell is not None else []
-    return [*found, *since.values()]
+        cells += [cell] if cell is not None else []
+    return [*cells, *since.values()]
 
 
-def _state(found: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
-    if found.record is not None:
-        tape = Tape.of(found.record, checked=True)
+def _state(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
+    if matched.record is not None:
+        tape = Tape.of(matched.record, checked=True)
         differs = listed(compare(tape, agent.tools, namespace).used)
         lost = count_failed_rows(tape.events)
         again = f"{plural(lost, 'row')} failed and will be asked again" if lost else ""
-        return ("stale", differs) if differs else (found.status, again)
-    changed = f"{', '.join(found.changed)} changed" if found.changed else ""
-    return found.status, "; ".join(filter(None, (changed, found.problem)))
+        return ("stale", differs) if differs else (matched.status, again)
+    changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
+    return matched.status, "; ".join(filter(None, (changed, matched.problem)))

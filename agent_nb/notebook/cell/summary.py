@@ -21,14 +21,14 @@ from ...events.mapped import is_map
 from ...models.keys import secrets
 from ...view.format import money
 from ...wire.redact import redact_value
-from ..notices import warn
+from ..notices import print_warning
 
 VERSION = 1
 LONGEST = 2000  # characters of a text in the metadata
 MOST = 50  # items of a list there
 
 
-def summary(run: Run, *, recorded: bool = True) -> dict[str, Any]:
+def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     """Return id, status, model, turns, calls, tokens (in, out), cost and seconds of a run.
 
     Denied calls, the error and the limit it ended at are included if there are any.
@@ -64,24 +64,24 @@ def _rows(run: Run) -> list[int]:
         (e.payload for e in reversed(list(run.log)) if isinstance(e, ev.State) and e.kind == "map"),
         None,
     )
-    said = counts if isinstance(counts, dict) else {}
-    found = [said.get("ok"), said.get("total")]
-    return [n for n in found if type(n) is int] if is_map(run.log) else []
+    figures = counts if isinstance(counts, dict) else {}
+    values = [figures.get("ok"), figures.get("total")]
+    return [n for n in values if type(n) is int] if is_map(run.log) else []
 
 
 def _later_models(run: Run) -> Iterator[str]:
     """Yield the models that took over in a run, the last one first."""
     for event in reversed(list(run.log)):
         if isinstance(event, ev.State) and event.kind == "model" and not event.span:
-            said = event.payload if isinstance(event.payload, dict) else {}
-            yield str(said.get("model") or "")
+            payload = event.payload if isinstance(event.payload, dict) else {}
+            yield str(payload.get("model") or "")
 
 
-def replayed(played: Played) -> dict[str, Any]:
+def summarize_replay(played: Played) -> dict[str, Any]:
     """Return the further numbers of a replay; a drift is also printed to stderr."""
     numbers: dict[str, Any] = {"replayed": True}
     if played.drift is not None:
-        warn(f"the replay drifted: {played.drift}")
+        print_warning(f"the replay drifted: {played.drift}")
         numbers["drift"] = msgspec.to_builtins(played.drift)
     if played.checked is not None:
         checked = msgspec.to_builtins(played.checked)
@@ -100,7 +100,7 @@ def _bounded(value: Any, hidden: Mapping[str, str]) -> Any:
     return redact_value(value, secrets=hidden)[:LONGEST] if isinstance(value, str) else value
 
 
-def line(numbers: dict[str, Any]) -> str:
+def summary_line(numbers: dict[str, Any]) -> str:
     """Return a summary, or the numbers of a replay, as one line for a terminal."""
     tokens = numbers.get("tokens") or [0, 0]
     how = [
@@ -108,7 +108,7 @@ def line(numbers: dict[str, Any]) -> str:
         for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
         if numbers.get(key)
     ]
-    words = (
+    parts = (
         ", ".join(
             [
                 f"{AT}{numbers['limit']}"
@@ -124,7 +124,7 @@ def line(numbers: dict[str, Any]) -> str:
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )
-    return " · ".join(" ".join(w.split()) for w in words if w)
+    return " · ".join(" ".join(w.split()) for w in parts if w)
 
 
 def _work(numbers: dict[str, Any]) -> tuple[str, ...]:

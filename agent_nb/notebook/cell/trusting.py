@@ -24,14 +24,16 @@ from ...host.paths import tilde
 from ...host.trust import Offer
 from ...models import config, keys
 from ...tools import policy_file
-from ..notices import LONGEST, printable
-from ..yes_no import NO, confirmed
+from ..notices import LONGEST, make_printable
+from ..yes_no import NO, ask_yes_no
 
 ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell/interrupts.py)
 NOT_KEPT = "It could not be saved and holds until this process ends."
 
 
-def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin: bool) -> None:
+def ask_permissions(
+    offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin: bool
+) -> None:
     """Ask about each of the `offers` that is not in `declined`, and add the refused ones to it.
 
     Raises NotAllowed for a required offer that is not allowed.
@@ -48,7 +50,7 @@ def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin
         if not open_ or not stdin:
             break
         for offer in open_:
-            if confirmed(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
+            if ask_yes_no(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
                 trust.allow([offer])
             else:
                 declined.add(offer)
@@ -58,7 +60,7 @@ def permit(offers: Callable[[], Iterable[Offer]], declined: set[Offer], *, stdin
 
 def question(offer: Offer) -> str:
     """Return what a yes would allow, as text."""
-    does = printable(offer.does)
+    does = make_printable(offer.does)
     does = (
         does
         if len(does) <= LONGEST
@@ -69,43 +71,46 @@ def question(offer: Offer) -> str:
         if offer.what == "keys"
         else "as long as the file stays as it is"
     )
-    return f"{printable(os.path.basename(offer.file))} in {printable(tilde(Path(offer.folder)))} {does}. A yes counts {for_}."
+    return f"{make_printable(os.path.basename(offer.file))} in {make_printable(tilde(Path(offer.folder)))} {does}. A yes counts {for_}."
 
 
 def trust_folder(arguments: Sequence[str]) -> str:
     """Do `trust-folder` with these words and return its message. Raises UsageError."""
-    words = list(arguments)
+    paths = list(arguments)
     for flag, work in FLAGS.items():
-        if flag in words:
-            words.remove(flag)
-            return work(words)
-    if wrong := [word for word in words if word.startswith("-")]:
+        if flag in paths:
+            paths.remove(flag)
+            return work(paths)
+    if wrong := [word for word in paths if word.startswith("-")]:
         raise UsageError(
             f"There is no option {wrong[0]}. Write trust-folder [FOLDER or FILE …] [{' | '.join(FLAGS)}]."
         )
-    found = [offer for word in words or ["."] for offer in offered(Path(word).expanduser())]
-    if not found:
-        places = ", ".join(words) or "this folder"
+    offers = [offer for word in paths or ["."] for offer in offered(Path(word).expanduser())]
+    if not offers:
+        places = ", ".join(paths) or "this folder"
         return (
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
-    kept = trust.allow(found)
+    allowed = trust.allow(offers)
     return "\n".join(
-        [*(f"allowed: {offer.file} {offer.does}" for offer in found), *([] if kept else [NOT_KEPT])]
+        [
+            *(f"allowed: {offer.file} {offer.does}" for offer in offers),
+            *([] if allowed else [NOT_KEPT]),
+        ]
     )
 
 
-def offered(place: Path) -> list[Offer]:
+def offered(path: Path) -> list[Offer]:
     """Return the offers of a folder or a policy file.
 
     Raises UsageError if it does not exist, or if the file is not a policy.
     """
-    if place.is_file() and place.name != ".env":
-        found = policy_file.read_policy_offer(place)
-        return [found] if found is not None else []
-    if not place.exists():
-        raise UsageError(f"File or folder not found: {place}.")
-    folder = place if place.is_dir() else place.parent
+    if path.is_file() and path.name != ".env":
+        policies = policy_file.read_policy_offer(path)
+        return [policies] if policies is not None else []
+    if not path.exists():
+        raise UsageError(f"File or folder not found: {path}.")
+    folder = path if path.is_dir() else path.parent
     return [
         offer
         for offer in (keys.offered(folder=folder), *_policies(folder), _configuration(folder))
@@ -126,7 +131,7 @@ def _configuration(folder: Path) -> Offer | None:
     return config.read(folder / path)[1]
 
 
-def listing(_: Sequence[str] = ()) -> str:
+def list_permissions(_: Sequence[str] = ()) -> str:
     """Return the permissions of folders, one a line."""
     rows = [f"{place} may {may}" for place, may in trust.listed()]
     if trust.everywhere():
@@ -136,12 +141,14 @@ def listing(_: Sequence[str] = ()) -> str:
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 
 
-def _revoke(words: Sequence[str]) -> str:
-    done: dict[str, Any] = {word: trust.revoke(os.path.expanduser(word)) for word in words or ["."]}
+def _revoke(arguments: Sequence[str]) -> str:
+    done: dict[str, Any] = {
+        word: trust.revoke(os.path.expanduser(word)) for word in arguments or ["."]
+    }
     return "\n".join(
         f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"
         for word, had in done.items()
     )
 
 
-FLAGS: dict[str, Callable[[Sequence[str]], str]] = {"--list": listing, "--revoke": _revoke}
+FLAGS: dict[str, Callable[[Sequence[str]], str]] = {"--list": list_permissions, "--revoke": _revoke}

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError, did_you_mean
 from ..cell.failure import AgentCellError
-from ..notices import table
-from ..options import words
+from ..notices import format_table
+from ..options import split_words
 from . import cells, mcp, permissions, records, runs, setup
-from .output import Command, say
+from .output import Command, print_text
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
-def command(session: Session, line: str) -> Any:
+def run_command(session: Session, line: str) -> Any:
     """Run one `%agent` command. Raises AgentCellError with one line when it fails."""
     try:
-        name, *arguments = words(line) or ["help"]
-        found = COMMANDS.get(name)
-        if found is None:
+        name, *arguments = split_words(line) or ["help"]
+        function = COMMANDS.get(name)
+        if function is None:
             hint = did_you_mean(name, COMMANDS, written="%agent {}".format)
             raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
-        return found(session, arguments)
+        return function(session, arguments)
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None
 
@@ -40,27 +40,29 @@ def help_(session: Session, _: list[str]) -> None:
     rows = [
         (f"%agent {name}", (function.__doc__ or "").strip()) for name, function in COMMANDS.items()
     ]
-    say(f"{table(rows)}\n%%agent? lists the options of a cell, %config AgentMagics their defaults.")
+    print_text(
+        f"{format_table(rows)}\n%%agent? lists the options of a cell, %config AgentMagics their defaults."
+    )
 
 
 COMMANDS: dict[str, Command] = {
     "help": help_,
-    "models": setup.models,
-    "tools": setup.tools,
-    "config": setup.config,
-    "context": setup.context,
-    "key": setup.key,
+    "models": setup.show_models,
+    "tools": setup.show_tools,
+    "config": setup.show_config,
+    "context": setup.show_context,
+    "key": setup.manage_keys,
     "trust-folder": setup.trust_folder,
-    "mcp": mcp.mcp,
-    "revoke": permissions.revoke,
-    "reset": runs.reset,
-    "show": runs.show,
-    "attach": runs.attach,
-    "status": records.status,
-    "recover": records.recover,
-    "forget": records.forget,
-    "cell": cells.cell,
-    "events": runs.events,
+    "mcp": mcp.manage_servers,
+    "revoke": permissions.revoke_tools,
+    "reset": runs.reset_conversations,
+    "show": runs.show_run,
+    "attach": runs.attach_run,
+    "status": records.show_status,
+    "recover": records.recover_runs,
+    "forget": records.forget_records,
+    "cell": cells.insert_cell,
+    "events": runs.events_frame,
     "export": runs.export,
-    "doctor": setup.doctor,
+    "doctor": setup.show_doctor,
 }

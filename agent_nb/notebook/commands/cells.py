@@ -6,33 +6,35 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...view.format import clip, plural
-from ..cell.offered_cells import Offer, offers, place
-from ..identity import request
-from .output import show
+from ..cell.offered_cells import Offer, insert_offer, list_offers
+from ..identity import current_request
+from .output import show_parts
 from .runs import the_run
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
-def cell(session: Session, arguments: list[str]) -> None:
+def insert_cell(session: Session, arguments: list[str]) -> None:
     """[N [RUN]]: the cells that the latest run offered; with a number, insert that one"""
     run = the_run(session, arguments[1:])
-    found = offers(run.log)
+    offered = list_offers(run.log)
     if not arguments:
-        show(session, *([_rows(found)] if found else [f"The run {run.id} offered no cell."]))
+        show_parts(
+            session, *([_rows(offered)] if offered else [f"The run {run.id} offered no cell."])
+        )
         return
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
-    if not 0 < number <= len(found):
-        known = f"It offered {plural(len(found), 'cell')}: %agent cell lists them."
+    if not 0 < number <= len(offered):
+        known = f"It offered {plural(len(offered), 'cell')}: %agent cell lists them."
         raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {known}")
-    place(session.shell, found[number - 1], replace=_alone(session))
+    insert_offer(session.shell, offered[number - 1], replace=_alone(session))
 
 
-def _rows(found: list[Offer]) -> list[tuple[str, ...]]:
+def _rows(offers: list[Offer]) -> list[tuple[str, ...]]:
     rows = [
         (str(n), clip(o.why, 100), clip(o.code.strip().partition("\n")[0], 80), _lines(o.code))
-        for n, o in enumerate(found, 1)
+        for n, o in enumerate(offers, 1)
     ]
     return [("cell", "why", "code", ""), *rows]
 
@@ -43,5 +45,5 @@ def _lines(code: str) -> str:
 
 def _alone(session: Session) -> bool:
     """Return whether the running cell is this command alone, which may be replaced."""
-    code = request(session.shell)[1].strip()
+    code = current_request(session.shell)[1].strip()
     return code.startswith("%agent") and "\n" not in code

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .output import say
+from .output import print_text
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
-def mcp(_: Session, arguments: list[str]) -> None:
+def manage_servers(_: Session, arguments: list[str]) -> None:
     """[allow|revoke|stop NAME]: the MCP servers of .mcp.json and what they may; allow one after
     reading what it starts
     """
-    from ..mcp_servers import work
+    from ..mcp_servers import run_mcp_command
 
-    say(work(arguments))
+    print_text(run_mcp_command(arguments))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..notices import printable, table
+from ..notices import format_table, make_printable
 
 if TYPE_CHECKING:
     from ...rows.agent import Agent
@@ -20,15 +20,15 @@ Command = Callable[["Session", list[str]], Any]
 Rows = Sequence[Sequence[str]]
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Write a text to the cell's output, escaped where it is not printable."""
-    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.write(make_printable(text) + "\n")
 
 
 def agent_of(session: Session, options: Options) -> Agent:
     """Return the agent that a cell with these options would have; its model is not looked for."""
     from ...rows.agent import Agent
-    from ..output_option import wanted
+    from ..output_option import wanted_type
 
     return Agent(
         options.model,
@@ -38,31 +38,33 @@ def agent_of(session: Session, options: Options) -> Agent:
         settings=options.settings,
         namespace=session.shell.user_ns,
         late=True,
-        output=wanted(options, session.shell.user_ns),
+        output=wanted_type(options, session.shell.user_ns),
     )
 
 
-def show(session: Session, *parts: str | Rows) -> None:
+def show_parts(session: Session, *parts: str | Rows) -> None:
     """Show texts and tables one below another, as HTML in a notebook, as text in a terminal.
 
     The first row of a table names its columns.
     """
-    text = printable("\n\n".join(part if isinstance(part, str) else table(part) for part in parts))
+    text = make_printable(
+        "\n\n".join(part if isinstance(part, str) else format_table(part) for part in parts)
+    )
     if getattr(session.shell, "kernel", None) is None:
-        say(text)
+        print_text(text)
         return
     from ...view.draw.html import draw
     from ...view.nodes import Node, Page, Row, Section, T, Table
-    from ..cell.publish import publish
+    from ..cell.publish import publish_display
 
     def node(part: str | Rows) -> Node:
         if isinstance(part, str):
-            return Row((T(printable(part), tone="muted"),), wrap=True)
-        names, *rows = [tuple(printable(value) for value in row) for row in part]
+            return Row((T(make_printable(part), tone="muted"),), wrap=True)
+        names, *rows = [tuple(make_printable(value) for value in row) for row in part]
         return Table(names, tuple(rows))
 
     page = Page(
         "Agents of this notebook",
         tuple(Section(str(i), node(part)) for i, part in enumerate(parts)),
     )
-    publish({"text/html": draw(page), "text/plain": text}, {}, {}, False)
+    publish_display({"text/html": draw(page), "text/plain": text}, {}, {}, False)

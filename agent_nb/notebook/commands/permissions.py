@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError, did_you_mean
 from ...tools.standing import STANDING
-from .output import say
+from .output import print_text
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
-def allowed() -> str:
+def describe_allowed() -> str:
     """Return a line that names the allowed tools, "" if there are none."""
     names = ", ".join(STANDING.names)
     return (
@@ -25,7 +25,7 @@ def allowed() -> str:
     )
 
 
-def revoke(session: Session, arguments: list[str]) -> None:
+def revoke_tools(session: Session, arguments: list[str]) -> None:
     """[TOOL …]: the tools allowed for this notebook; with names, ask about them again"""
     known = STANDING.names
     wrong = [name for name in arguments if name not in known]
@@ -36,8 +36,8 @@ def revoke(session: Session, arguments: list[str]) -> None:
         )
     for name in arguments:
         STANDING.revoke(name)
-    say(
+    print_text(
         f"{', '.join(arguments)}: asked about again."
         if arguments
-        else allowed() or "No tool is allowed for this notebook."
+        else describe_allowed() or "No tool is allowed for this notebook."
     )

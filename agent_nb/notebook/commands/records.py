@@ -9,16 +9,16 @@ from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view.format import clip, plural
-from ..yes_no import NO, confirmed
-from .output import Rows, agent_of, say, show
-from .permissions import allowed
+from ..yes_no import NO, ask_yes_no
+from .output import Rows, agent_of, print_text, show_parts
+from .permissions import describe_allowed
 
 if TYPE_CHECKING:
     from ..files.recovery import Lost
     from ..session import Session
 
 
-def status(session: Session, _: list[str]) -> None:
+def show_status(session: Session, _: list[str]) -> None:
     """the agent cells: recorded, stale or unrecorded; the conversations, turn by turn; runs that
     were lost; stored rows of maps; tools allowed for now
     """
@@ -32,21 +32,21 @@ def status(session: Session, _: list[str]) -> None:
         _cleared(session),
         _turns(session),
         _lost(session),
-        map_stores.listing(here),
-        map_stores.remark(),
-        allowed(),
+        map_stores.stores_table(here),
+        map_stores.stores_remark(),
+        describe_allowed(),
     )
-    show(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
+    show_parts(session, *([p for p in parts if p] or ["No cell has run an agent yet."]))
 
 
 def _cells(session: Session) -> Rows:
-    from ..cell.staleness import standings
-    from ..files.recovery import date
+    from ..cell.staleness import list_standings
+    from ..files.recovery import format_date
 
-    found = standings(
+    cells = list_standings(
         session, session.read_options, lambda o: agent_of(session, o), session.shell.user_ns
     )
-    rows = [(s.cell, s.state, date(s.recorded), s.prompt, s.why) for s in found]
+    rows = [(s.cell, s.state, format_date(s.recorded), s.prompt, s.why) for s in cells]
     return [("cell", "state", "recorded", "prompt", "why"), *rows] if rows else []
 
 
@@ -77,9 +77,9 @@ def _turns(session: Session) -> Rows:
 def _lost(session: Session) -> str:
     lost = _offered(session)
     here = len([f for f in lost.here if f.status == "lost"])
-    words = f"{plural(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
+    remark = f"{plural(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
     others = len([f for f in lost.others if f.status == "lost"])
-    return "; ".join([words] * bool(here) + [_elsewhere(others)] * bool(others))
+    return "; ".join([remark] * bool(here) + [_elsewhere(others)] * bool(others))
 
 
 def _elsewhere(count: int) -> str:
@@ -101,51 +101,51 @@ def _offered(session: Session, *, unsaved: bool = False) -> Lost:
     return lost_runs(file, path, session.made, answered)
 
 
-def recover(session: Session, arguments: list[str]) -> None:
+def recover_runs(session: Session, arguments: list[str]) -> None:
     """[RUN|all|others]: the runs of this notebook that never reached it; with a run, or all, bring
     them back; `others`: those of other notebooks
     """
     from ...agent.run import Run
     from ...view.bundle import bundle
-    from ..cell.publish import publish
-    from ..cell.summary import summary
-    from ..files.recovery import chosen, rows
-    from ..files.recovery import recover as bring_back
+    from ..cell.publish import publish_display
+    from ..cell.summary import summarize_run
+    from ..files.recovery import choose_journals, journal_rows
+    from ..files.recovery import recover_run as bring_back
 
     lost, unsaved = _offered(session), _offered(session, unsaved=True)
     listed = lost.others if arguments == ["others"] else lost.here
     if arguments in ([], ["others"]) or (arguments == ["all"] and not listed):
-        show(session, *_listing(lost, others=arguments == ["others"]))
+        show_parts(session, *_listing(lost, others=arguments == ["others"]))
     if not arguments:
         known = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
-        made = [f for f in unsaved.here if f.header.run not in known]
-        if made:
-            words = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
-            show(session, words, rows(made))
+        unsaved_here = [f for f in unsaved.here if f.header.run not in known]
+        if unsaved_here:
+            title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
+            show_parts(session, title, journal_rows(unsaved_here))
     if arguments in ([], ["others"]):
         return
     every = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-    for one in listed if arguments == ["all"] else chosen(every, arguments[0]):
+    for one in listed if arguments == ["all"] else choose_journals(every, arguments[0]):
         log, record = bring_back(one, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
         data = {**bundle(log, badge=f"recovered, ended {one.status}"), RECORD_MIME: record}
-        publish(data, {METADATA_KEY: summary(run)}, {}, False)
+        publish_display(data, {METADATA_KEY: summarize_run(run)}, {}, False)
 
 
 def _listing(lost: Lost, *, others: bool) -> list[Rows | str]:
     """Return what a list of lost runs shows: those of this notebook, or of the others."""
-    from ..files.recovery import rows
+    from ..files.recovery import journal_rows
 
-    found = lost.others if others else lost.here
+    journals = lost.others if others else lost.here
     whose = "other notebooks" if others else "this notebook"
     parts: list[Rows | str] = (
         [
-            rows(found),
+            journal_rows(journals),
             "Bring one back with %agent recover RUN, or all of this notebook. What an open page still shows is kept when you save it.",
         ]
-        if found
+        if journals
         else [f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."]
     )
     if not others and lost.others:
@@ -153,18 +153,18 @@ def _listing(lost: Lost, *, others: bool) -> list[Rows | str]:
     return parts
 
 
-def forget(session: Session, arguments: list[str]) -> None:
+def forget_records(session: Session, arguments: list[str]) -> None:
     """[CELL|all|maps]: remove the records of a cell (by its id; default: the latest run's) from the
     notebook, this kernel, the journals and the stores of maps; `maps`: all stored rows, after a yes
     """
-    from ..cell.publish import publish
+    from ..cell.publish import publish_display
     from ..files import map_stores
-    from ..files.recovery import drop
+    from ..files.recovery import drop_journals
 
     if arguments[:1] == ["maps"]:
-        asked = map_stores.question()
-        sure = not asked or confirmed(f"{asked} [y]es, [n]o: ", (*NO, ""))
-        say(map_stores.forget_all() if sure else "Nothing was forgotten.")
+        question = map_stores.forget_question()
+        sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", (*NO, ""))
+        print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
         return
     keys = _keys(session, arguments)
     recorded = session.library.of_cells(keys)
@@ -179,14 +179,16 @@ def forget(session: Session, arguments: list[str]) -> None:
     for conversation in session.conversations:
         for key in keys if keys is not None else [t.cell for t in conversation.turns]:
             conversation.forget(key)
-    drop(ids)
+    drop_journals(ids)
     # rows of records that others made stay: their store may serve other notebooks
-    rows, faults = map_stores.forget(own, (run for run in runs if run.id not in known))
+    rows, faults = map_stores.forget_maps(own, (run for run in runs if run.id not in known))
     stored = f" with {plural(rows, 'stored row')}" if rows else ""
     count = f"{plural(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
-    publish({"text/plain": "\n".join([text, *faults])}, {METADATA_KEY: {FORGET: ids}}, {}, False)
+    publish_display(
+        {"text/plain": "\n".join([text, *faults])}, {METADATA_KEY: {FORGET: ids}}, {}, False
+    )
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:
@@ -197,9 +199,9 @@ def _keys(session: Session, arguments: list[str]) -> list[str] | None:
     if not arguments:
         latest = session.latest
         return [key for key, listed in session.runs.items() if latest in listed]
-    found = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
-    if not found:
+    keys = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
+    if not keys:
         raise UsageError(
             f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}."
         )
-    return found
+    return keys

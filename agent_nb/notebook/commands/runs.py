@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError, unknown_name
 from ...view.format import plural
-from ..transform import awaitable
-from .output import say
+from ..transform import await_or_run
+from .output import print_text
 
 if TYPE_CHECKING:
     from ...agent.run import Run
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 
-def show(session: Session, arguments: list[str]) -> Run | None:
+def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
     from ...agent import registry
     from ...agent.run import Run
@@ -31,16 +31,16 @@ def show(session: Session, arguments: list[str]) -> Run | None:
     return None
 
 
-def attach(session: Session, arguments: list[str]) -> Any:
+def attach_run(session: Session, arguments: list[str]) -> Any:
     """[URL] [-o VAR] [--token NAME] [--no-record]: follow a run of another process live (no URL: of
     your server on this machine)
     """
-    from ..follow.attach import follow
+    from ..follow.attach import follow_run
 
-    return awaitable(follow(session, arguments))
+    return await_or_run(follow_run(session, arguments))
 
 
-def events(session: Session, arguments: list[str]) -> Any:
+def events_frame(session: Session, arguments: list[str]) -> Any:
     """[RUN]: the events of a run as a DataFrame"""
     return the_run(session, arguments).to_frame()
 
@@ -62,17 +62,17 @@ def export(session: Session, arguments: list[str]) -> None:
         )
     except OSError as fault:
         raise UsageError(f"{path} cannot be written: {fault.strerror or fault}.") from None
-    say(f"Run {run.id} is written to {path}.")
+    print_text(f"Run {run.id} is written to {path}.")
 
 
-def reset(session: Session, arguments: list[str]) -> None:
+def reset_conversations(session: Session, arguments: list[str]) -> None:
     """[CONVERSATION]: forget the turns of one conversation, or of all"""
     known = [c.name for c in session.conversations]
     name = arguments[0] if arguments else None
     if name is not None and name not in known:
         raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
-    say(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
+    print_text(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
 def the_run(session: Session, arguments: list[str]) -> Run:
@@ -84,9 +84,9 @@ def the_run(session: Session, arguments: list[str]) -> Run:
         latest = session.latest
         assert latest is not None
         return latest
-    found = [run for run in runs if run.id.startswith(arguments[0])]
-    if not found:
+    matching = [run for run in runs if run.id.startswith(arguments[0])]
+    if not matching:
         raise UsageError(
             f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}."
         )
-    return found[0]
+    return matching[0]

@@ -17,9 +17,9 @@ from ...host.paths import tilde
 from ...host.trust import allowed
 from ...tools.variable_facts import count_tokens
 from ...view.format import plural
-from ..notices import printable, table
+from ..notices import format_table, make_printable
 from ..options import LIMITS
-from .output import agent_of, say, show
+from .output import agent_of, print_text, show_parts
 
 if TYPE_CHECKING:
     from ...agent.context import Context
@@ -36,7 +36,7 @@ UNSET = {  # the effect of an option that is not set
 }
 
 
-def models(session: Session, arguments: list[str]) -> None:
+def show_models(session: Session, arguments: list[str]) -> None:
     """[PROVIDER]: the model a cell would use now, the providers and configured endpoints and their
     keys; with one of them, the models it offers
     """
@@ -50,11 +50,13 @@ def models(session: Session, arguments: list[str]) -> None:
         used = "{} ({})".format(*choose.choose("", session.defaults()["model"]))
     except UsageError as fault:
         used = str(fault)
-    found = providers()
-    rows = [("provider", "server", "key"), *((p.name, p.server, p.key) for p in found if p.ready)]
-    others = ", ".join(p.name for p in found if not p.ready)
+    known = providers()
+    rows = [("provider", "server", "key"), *((p.name, p.server, p.key) for p in known if p.ready)]
+    others = ", ".join(p.name for p in known if not p.ready)
     more = f"With a key (%agent key PROVIDER): {others}. " if others else ""
-    show(session, used, rows, f"{more}%agent models PROVIDER lists the models that it offers.")
+    show_parts(
+        session, used, rows, f"{more}%agent models PROVIDER lists the models that it offers."
+    )
 
 
 def _offered(session: Session, provider: str) -> None:
@@ -66,15 +68,17 @@ def _offered(session: Session, provider: str) -> None:
     from ...models.offline import ELSEWHERE, barred
 
     if setting := barred():
-        say(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
+        print_text(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
         return
-    found = _on_thread(lambda: names(provider))
-    session.offered[provider] = found[:MOST]
-    more = f"\n… and {plural(len(found) - MOST, 'more model')}" if len(found) > MOST else ""
-    say("\n".join(f"{provider}/{name}" for name in found[:MOST]) + more or "It offers none.")
+    offered = _on_thread(lambda: names(provider))
+    session.offered[provider] = offered[:MOST]
+    more = f"\n… and {plural(len(offered) - MOST, 'more model')}" if len(offered) > MOST else ""
+    print_text(
+        "\n".join(f"{provider}/{name}" for name in offered[:MOST]) + more or "It offers none."
+    )
 
 
-def tools(session: Session, _: list[str]) -> None:
+def show_tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
     from ...host import plugins
     from ...tools.toolset import of_plugin
@@ -87,13 +91,13 @@ def tools(session: Session, _: list[str]) -> None:
             ]
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))
-    say(f"{table(rows)}\nAlso any function of this notebook: -t my_function")
+    print_text(f"{format_table(rows)}\nAlso any function of this notebook: -t my_function")
 
 
-def config(session: Session, _: list[str]) -> None:
+def show_config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
     from ...models import config as file
-    from ..cell.trusting import listing
+    from ..cell.trusting import list_permissions
 
     rows = [
         (f"AgentMagics.{name}", _value(name, value))
@@ -101,7 +105,9 @@ def config(session: Session, _: list[str]) -> None:
     ]
     exists = "" if file.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
-    say(f"{table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {listing()}")
+    print_text(
+        f"{format_table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {list_permissions()}"
+    )
 
 
 def _value(name: str, value: Any) -> str:
@@ -129,11 +135,11 @@ def _model() -> str:
         return "none: %agent models lists the ways to choose one"
 
 
-def context(session: Session, arguments: list[str]) -> None:
+def show_context(session: Session, arguments: list[str]) -> None:
     """[OPTIONS]: what a cell with these options would send about the notebook beside its prompt,
     word for word, and about how many tokens that is
     """
-    from ..cell.prepare import around
+    from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
     agent = agent_of(session, options)
@@ -142,38 +148,38 @@ def context(session: Session, arguments: list[str]) -> None:
         size = agent.model.context
     except UsageError:  # no model is configured yet
         size = 0
-    found = around(session, cell, options, agent, "").fitted(size)
-    say("\n\n".join(_parts(found)))
+    fitted = gather_context(session, cell, options, agent, "").fitted(size)
+    print_text("\n\n".join(_parts(fitted)))
 
 
-def _parts(found: Context) -> list[str]:
+def _parts(context: Context) -> list[str]:
     """Return a context as paragraphs."""
-    if not (found.system or found.text):
+    if not (context.system or context.text):
         return ["Nothing about the notebook is sent (--context none)."]
-    size = count_tokens(found.system)
-    parts = [f"In the system message, about {size} tokens:", found.system]
-    if found.text:
-        size = found.tokens
-        return [*parts, f"Before the prompt ({found.mode}), about {size:,} tokens:", found.text]
-    why = "no tool of the cell uses them" if found.mode == "auto" else "there are none"
-    return [*parts, f"No variables are sent ({found.mode}): {why}. Try: %agent context -t python"]
+    size = count_tokens(context.system)
+    parts = [f"In the system message, about {size} tokens:", context.system]
+    if context.text:
+        size = context.tokens
+        return [*parts, f"Before the prompt ({context.mode}), about {size:,} tokens:", context.text]
+    why = "no tool of the cell uses them" if context.mode == "auto" else "there are none"
+    return [*parts, f"No variables are sent ({context.mode}): {why}. Try: %agent context -t python"]
 
 
-def key(session: Session, arguments: list[str]) -> None:
+def manage_keys(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
     from ...models import choose, keys
 
     if not arguments:
-        say(
-            table(
+        print_text(
+            format_table(
                 (provider, source or f"none: set {variable}")
                 for provider, variable, source in keys.describe()
             )
         )
         if (offer := keys.offered()) is not None and not allowed(offer):
-            say(f"{offer.refusal}.")
+            print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments
     if rest not in ([], ["--keyring"]):
@@ -186,13 +192,15 @@ def key(session: Session, arguments: list[str]) -> None:
     from IPython.core.error import StdinNotImplementedError
 
     try:
-        entered = getpass(f"Key of {printable(provider)}: ")
+        entered = getpass(f"Key of {make_printable(provider)}: ")
     except (EOFError, StdinNotImplementedError):
         variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
-    say(f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}.")
+    print_text(
+        f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}."
+    )
 
 
 def trust_folder(session: Session, arguments: list[str]) -> None:
@@ -202,10 +210,10 @@ def trust_folder(session: Session, arguments: list[str]) -> None:
     from ..cell import trusting
 
     session.declined.clear()
-    say(trusting.trust_folder(arguments))
+    print_text(trusting.trust_folder(arguments))
 
 
-def doctor(session: Session, _: list[str]) -> None:
+def show_doctor(session: Session, _: list[str]) -> None:
     """what is installed, enabled and missing, what this kernel and its front end can do, and what
     to do about it
     """
@@ -224,7 +232,7 @@ def doctor(session: Session, _: list[str]) -> None:
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
     here = [Finding(topic, "info", text) for topic, text in rows]
-    say(render_findings([*collect_findings(session.defaults()["model"]), *here]))
+    print_text(render_findings([*collect_findings(session.defaults()["model"]), *here]))
 
 
 def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:

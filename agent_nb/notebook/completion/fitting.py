@@ -13,8 +13,8 @@ import msgspec
 
 from .. import option_table
 from . import names
-from .line import Typed, typed
-from .names import Source, files, fixed
+from .line import Typed, parse_typed
+from .names import Source, files_ending, fixed_words
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -27,46 +27,54 @@ class Words(msgspec.Struct, frozen=True):
     source: Source
 
 
-_FILE = Words("file", files())
-_RUN = Words("run", names.runs)
+_FILE = Words("file", files_ending())
+_RUN = Words("run", names.run_ids)
 # by the option's destination; `choices` of the option table need no entry
 VALUES: dict[str, Words] = {
-    "model": Words("model", names.models),
-    "tools": Words("tool", names.tools),
-    "dialect": Words("dialect", names.dialects),
-    "output": Words("variable", names.variables),
-    "kind": Words("type", names.types_),
-    "conversation": Words("conversation", names.conversations),
+    "model": Words("model", names.model_names),
+    "tools": Words("tool", names.tool_names),
+    "dialect": Words("dialect", names.dialect_names),
+    "output": Words("variable", names.variable_names),
+    "kind": Words("type", names.type_names),
+    "conversation": Words("conversation", names.conversation_names),
     "approve": Words(
-        "approval", lambda s, b: ["ask", "auto", "deny", *files(".toml", ".json")(s, b)]
+        "approval", lambda s, b: ["ask", "auto", "deny", *files_ending(".toml", ".json")(s, b)]
     ),
-    "attach": Words("image", names.images),
+    "attach": Words("image", names.image_names),
     "source": _FILE,
-    "map": Words("data", names.tables),
+    "map": Words("data", names.table_names),
     "store": _FILE,
-    "codec": Words("codec", names.codecs),
-    "reasoning": Words("effort", fixed(*option_table.EFFORTS.partition(",")[0].split("|"))),
+    "codec": Words("codec", names.codec_names),
+    "reasoning": Words("effort", fixed_words(*option_table.EFFORTS.partition(",")[0].split("|"))),
 }
 LISTS = ("model", "tools", "thought_tags")  # options whose values are separated by commas
 # the arguments of a command in order; the last entry also counts for what follows it, unless None
 ARGUMENTS: dict[str, tuple[Words | None, ...]] = {
-    "models": (Words("provider", names.providers), None),
-    "key": (Words("provider", names.providers), Words("option", fixed("--keyring")), None),
-    "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files()(s, b)]),),
-    "revoke": (Words("tool", names.allowed_tools),),
-    "context": (Words("option", fixed("--context", "-t", "-m")),),
-    "mcp": (
-        Words("action", fixed("allow", "revoke", "stop")),
-        Words("server", names.servers),
+    "models": (Words("provider", names.provider_names), None),
+    "key": (
+        Words("provider", names.provider_names),
+        Words("option", fixed_words("--keyring")),
+        None,
     ),
-    "reset": (Words("conversation", names.conversations), None),
+    "trust-folder": (Words("file", lambda s, b: ["--list", "--revoke", *files_ending()(s, b)]),),
+    "revoke": (Words("tool", names.allowed_tools),),
+    "context": (Words("option", fixed_words("--context", "-t", "-m")),),
+    "mcp": (
+        Words("action", fixed_words("allow", "revoke", "stop")),
+        Words("server", names.server_names),
+    ),
+    "reset": (Words("conversation", names.conversation_names), None),
     "show": (_RUN, None),
     "events": (_RUN, None),
-    "attach": (Words("option", fixed("-o", "--token", "--no-record")),),
-    "recover": (Words("run", fixed("all", "others")), None),
-    "forget": (Words("cell", lambda s, b: ["all", "maps", *names.cells(s, b)]), None),
+    "attach": (Words("option", fixed_words("-o", "--token", "--no-record")),),
+    "recover": (Words("run", fixed_words("all", "others")), None),
+    "forget": (Words("cell", lambda s, b: ["all", "maps", *names.cell_ids(s, b)]), None),
     "cell": (Words("cell", names.offered_cells), _RUN, None),
-    "export": (Words("file", files(".ndjson", ".jsonl", ".md", ".html", ".txt")), _RUN, None),
+    "export": (
+        Words("file", files_ending(".ndjson", ".jsonl", ".md", ".html", ".txt")),
+        _RUN,
+        None,
+    ),
 }
 
 
@@ -103,9 +111,9 @@ class Found(msgspec.Struct, frozen=True):
     begun: str = ""
 
 
-def complete(session: Session, text: str, line: int, column: int) -> Found:
+def find_completions(session: Session, text: str, line: int, column: int) -> Found:
     """Return what fits at a line and column of a cell."""
-    at = typed(text, line, column)
+    at = parse_typed(text, line, column)
     if at is None:
         return Found()
     return _cell(session, at) if at.magic == "cell" else _command(session, at)
@@ -120,13 +128,13 @@ def _cell(session: Session, at: Typed) -> Found:
         return _value(session, before, at.begun)
     if at.begun and not at.begun.startswith("-"):
         return Found()
-    given = {_OPTIONS[word].destination for word in at.words if word in _OPTIONS}
+    typed = {_OPTIONS[word].destination for word in at.words if word in _OPTIONS}
     # short names appear once a dash is typed; what is there already only if it repeats
     offered = [
         name
         for name, found in _OPTIONS.items()
         if (name.startswith("--") or at.begun or found.destination == "output")
-        and (found.again or found.destination not in given)
+        and (found.again or found.destination not in typed)
     ]
     return _fitting(offered, "option", at.begun)
 
@@ -136,14 +144,14 @@ def _value(session: Session, option: Option, begun: str) -> Found:
     if option.choices:
         return _fitting(option.choices, "choice", begun)
     destination = option.destination
-    words = VALUES.get(destination)
-    if words is None:
+    values = VALUES.get(destination)
+    if values is None:
         return Found()
     if destination not in LISTS:
-        return _fitting(words.source(session, begun), words.kind, begun)
+        return _fitting(values.source(session, begun), values.kind, begun)
     *chosen, last = begun.split(",")
-    left = (name for name in words.source(session, last) if name not in chosen)
-    return _fitting(left, words.kind, last)
+    left = (name for name in values.source(session, last) if name not in chosen)
+    return _fitting(left, values.kind, last)
 
 
 def _command(session: Session, at: Typed) -> Found:
@@ -152,11 +160,11 @@ def _command(session: Session, at: Typed) -> Found:
     if not at.words:
         return _fitting(COMMANDS, "command", at.begun)
     wanted = ARGUMENTS.get(at.words[0], (None,))
-    words = wanted[min(len(at.words), len(wanted)) - 1]
-    if words is None:
+    source = wanted[min(len(at.words), len(wanted)) - 1]
+    if source is None:
         return Found()
-    left = (n for n in words.source(session, at.begun) if n not in at.words[1:])
-    return _fitting(left, words.kind, at.begun)
+    left = (n for n in source.source(session, at.begun) if n not in at.words[1:])
+    return _fitting(left, source.kind, at.begun)
 
 
 def _fitting(candidates: Iterable[str], kind: str, begun: str) -> Found:

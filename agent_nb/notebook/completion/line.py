@@ -24,7 +24,7 @@ class Typed(msgspec.Struct, frozen=True):
     begun: str
 
 
-def typed(text: str, line: int, column: int) -> Typed | None:
+def parse_typed(text: str, line: int, column: int) -> Typed | None:
     """Return what is typed at a line and column of a cell, None where there is no magic of ours."""
     lines = text.split("\n")
     if not 0 <= line < len(lines):
@@ -34,8 +34,8 @@ def typed(text: str, line: int, column: int) -> Typed | None:
     cell = _is_cell(lines[first])
     if cell and line == first:
         return _split("cell", before.lstrip()[len(CELL) :])
-    found = None if cell else _LINE.match(before)
-    return _split("line", before[found.end() :]) if found else None
+    typed_line = None if cell else _LINE.match(before)
+    return _split("line", before[typed_line.end() :]) if typed_line else None
 
 
 def _is_cell(line: str) -> bool:
@@ -45,16 +45,16 @@ def _is_cell(line: str) -> bool:
 def _split(magic: Literal["cell", "line"], text: str) -> Typed | None:
     if not text[:1].isspace():  # the name of the magic itself
         return None
-    words, word, quote = [], "", ""
+    parts, word, quote = [], "", ""
     for letter in text:
         if quote or letter in "'\"":
             quote = "" if letter == quote else quote or letter
             word += letter
         elif letter.isspace():
-            words += [word] if word else []
+            parts += [word] if word else []
             word = ""
         else:
             word += letter
     if quote or set(word) & {"'", '"'}:
         return None
-    return Typed(magic, tuple(w.replace("'", "").replace('"', "") for w in words), word)
+    return Typed(magic, tuple(w.replace("'", "").replace('"', "") for w in parts), word)

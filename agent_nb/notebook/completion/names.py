@@ -33,7 +33,7 @@ from ...tools.safe_types import (
 )
 from ...tools.standing import STANDING
 from ...tools.toolset import of_plugin
-from ..cell.offered_cells import offers
+from ..cell.offered_cells import list_offers
 from ..option_table import DEFAULT_CONVERSATION
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 Source = Callable[["Session", str], Iterable[str]]
 
 
-def fixed(*words: str) -> Source:
+def fixed_words(*choices: str) -> Source:
     """Return a source of these words."""
-    return lambda session, begun: words
+    return lambda session, begun: choices
 
 
-def models(session: Session, begun: str) -> Iterator[str]:
+def model_names(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a model, what is configured, and providers with their slash; after
     a slash the models of that provider that are known here.
     """
@@ -61,7 +61,7 @@ def models(session: Session, begun: str) -> Iterator[str]:
         yield from (name for name, value in _named(session) if defines_name(value, "stream"))
         chosen = (session.defaults()["model"], os.environ.get("AGENT_NB_MODEL", ""), file.model)
         yield from (name for name in chosen if "/" in name)
-        yield from (f"{provider}/" for provider in providers(session, begun))
+        yield from (f"{provider}/" for provider in provider_names(session, begun))
         return
     yield from (f"{name}/{model}" for name, model in choose.DEFAULTS.items())
     ends = {**config.KNOWN, **file.endpoints}
@@ -71,7 +71,7 @@ def models(session: Session, begun: str) -> Iterator[str]:
         yield from (f"{name}/{model}" for model in listed)
 
 
-def providers(session: Session, begun: str) -> list[str]:
+def provider_names(session: Session, begun: str) -> list[str]:
     """Return the providers and the configured endpoints."""
     try:
         return choose.providers()
@@ -86,7 +86,7 @@ def _config() -> config.Config:
         return config.Config()
 
 
-def tools(session: Session, begun: str) -> Iterator[str]:
+def tool_names(session: Session, begun: str) -> Iterator[str]:
     """Yield functions, agents and servers of the notebook, then built-in and installed tools, and
     the MCP servers of the folder.
     """
@@ -94,10 +94,10 @@ def tools(session: Session, begun: str) -> Iterator[str]:
     ours = plugins.builtin("tools")
     yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
     yield from (name for name in plugins.names("tools") if name not in ours)
-    yield from (f"{PREFIX}{name}" for name in servers(session, begun))
+    yield from (f"{PREFIX}{name}" for name in server_names(session, begun))
 
 
-def servers(session: Session, begun: str) -> list[str]:
+def server_names(session: Session, begun: str) -> list[str]:
     """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
         return list(config_file.read_servers().servers)
@@ -120,21 +120,21 @@ def _named(session: Session) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def variables(session: Session, begun: str) -> Iterable[str]:
+def variable_names(session: Session, begun: str) -> Iterable[str]:
     """Return the variables that hold data."""
     shell = session.shell
-    found = user_variables(shell.user_ns, shell.user_ns_hidden)
-    return [n for n, v in found.items() if not is_exactly(v, (types.FunctionType, type))]
+    names = user_variables(shell.user_ns, shell.user_ns_hidden)
+    return [n for n, v in names.items() if not is_exactly(v, (types.FunctionType, type))]
 
 
-def tables(session: Session, begun: str) -> Iterator[str]:
+def table_names(session: Session, begun: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
-    found = list(_named(session))
-    yield from (n for n, v in found if public_name(v) in FRAMES)
-    yield from (n for n, v in found if is_exactly(v, (list, tuple)) and v)
+    names = list(_named(session))
+    yield from (n for n, v in names if public_name(v) in FRAMES)
+    yield from (n for n, v in names if is_exactly(v, (list, tuple)) and v)
 
 
-def types_(session: Session, begun: str) -> Iterator[str]:
+def type_names(session: Session, begun: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
     for name, value in _named(session):
         if is_a(value, type) and module_name(value).partition(".")[0] != _OURS:
@@ -142,43 +142,43 @@ def types_(session: Session, begun: str) -> Iterator[str]:
     yield from ("str", "int", "float", "bool")
 
 
-def images(session: Session, begun: str) -> Iterator[str]:
+def image_names(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files of pictures."""
     for name, value in _named(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
         if is_exactly(value, (bytes,)) or any(defines_name(value, method) for method in shows):
             yield name
-    yield from files(*IMAGES)(session, begun)
+    yield from files_ending(*IMAGES)(session, begun)
 
 
-def conversations(session: Session, begun: str) -> list[str]:
+def conversation_names(session: Session, begun: str) -> list[str]:
     """Return the conversations of this kernel."""
     return [DEFAULT_CONVERSATION, *(c.name for c in session.conversations)]
 
 
-def dialects(session: Session, begun: str) -> list[str]:
+def dialect_names(session: Session, begun: str) -> list[str]:
     """Return the dialects."""
     return plugins.names("dialects")
 
 
-def codecs(session: Session, begun: str) -> list[str]:
+def codec_names(session: Session, begun: str) -> list[str]:
     """Return the formats of runs of other systems."""
     return plugins.names("codecs")
 
 
-def runs(session: Session, begun: str) -> list[str]:
+def run_ids(session: Session, begun: str) -> list[str]:
     """Return the ids of the runs of this kernel, the newest of each cell first."""
     return [run.id for listed in session.runs.values() for run in listed]
 
 
-def cells(session: Session, begun: str) -> list[str]:
+def cell_ids(session: Session, begun: str) -> list[str]:
     """Return the ids of the cells that ran an agent in this kernel."""
     return list(session.runs)
 
 
 def offered_cells(session: Session, begun: str) -> list[str]:
     """Return the numbers of the cells that the latest run offered."""
-    count = len(offers(session.latest.log)) if session.latest is not None else 0
+    count = len(list_offers(session.latest.log)) if session.latest is not None else 0
     return [str(n) for n in range(1, count + 1)]
 
 
@@ -187,15 +187,15 @@ def allowed_tools(session: Session, begun: str) -> list[str]:
     return STANDING.names
 
 
-def files(*endings: str) -> Source:
+def files_ending(*endings: str) -> Source:
     """Return a source of folders, and of files with these endings (none: all), from one folder."""
 
     def source(session: Session, begun: str) -> Iterator[str]:
         head, slash, tail = begun.rpartition("/")
         folder = f"{head}{slash}"
         try:
-            with os.scandir(os.path.expanduser(folder) or ".") as found:
-                items = sorted(islice(found, ENTRIES), key=lambda item: item.name)
+            with os.scandir(os.path.expanduser(folder) or ".") as entries:
+                items = sorted(islice(entries, ENTRIES), key=lambda item: item.name)
                 for item in items:
                     hidden = item.name.startswith(".") and not tail.startswith(".")
                     if hidden:

@@ -24,18 +24,18 @@ def matcher(session: Callable[[], Session]) -> Any:
 
     @context_matcher(identifier=IDENTIFIER, priority=PRIORITY)  # type: ignore[untyped-decorator]
     def agent_nb_matcher(context: Any) -> dict[str, Any]:
-        from .fitting import Found, complete
+        from .fitting import Found, find_completions
 
         try:
-            found = complete(
+            fitting = find_completions(
                 session(), context.full_text, context.cursor_line, context.cursor_position
             )
         except Exception:  # a traceback in the middle of typing helps nobody
-            found = Found()
-        completions = [SimpleCompletion(name, type=found.kind) for name in found.names]
+            fitting = Found()
+        completions = [SimpleCompletion(name, type=fitting.kind) for name in fitting.names]
         return {
             "completions": completions,
-            "matched_fragment": found.begun,
+            "matched_fragment": fitting.begun,
             "suppress": bool(completions),
             "ordered": True,
         }
@@ -43,14 +43,14 @@ def matcher(session: Callable[[], Session]) -> Any:
     return agent_nb_matcher
 
 
-def install(shell: Any, session: Callable[[], Session]) -> None:
+def install_matcher(shell: Any, session: Callable[[], Session]) -> None:
     """Add the matcher to a shell; installing twice changes nothing."""
     matchers = _matchers(shell)
     if matchers is not None and not any(_ours(one) for one in matchers):
         matchers.append(matcher(session))
 
 
-def uninstall(shell: Any) -> None:
+def uninstall_matcher(shell: Any) -> None:
     """Remove the matcher."""
     matchers = _matchers(shell)
     if matchers is not None:
@@ -58,8 +58,8 @@ def uninstall(shell: Any) -> None:
 
 
 def _matchers(shell: Any) -> list[Any] | None:
-    found = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
-    return found if isinstance(found, list) else None
+    matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
+    return matchers if isinstance(matchers, list) else None
 
 
 def _ours(one: Any) -> bool:

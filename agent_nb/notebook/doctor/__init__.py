@@ -28,7 +28,7 @@ from ...host.imports import find
 from ...host.paths import tilde
 from ...host.trust import HOW, allowed
 from ...tools.toolset import of_plugin
-from ..files.git import KEEP_ID, renumbering
+from ..files.git import KEEP_ID, find_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
 
@@ -193,7 +193,7 @@ def _check_extras() -> Iterator[Finding]:
 
 
 def _check_git() -> Iterator[Finding]:
-    for fault in renumbering(Path.cwd()):
+    for fault in find_renumbering(Path.cwd()):
         yield Finding("nbstripout", "missing", fault, f"add {KEEP_ID} to it")
 
 

@@ -91,12 +91,12 @@ def merge_notebooks(versions: Versions, merge_text: MergeText) -> tuple[dict[str
     for name in ("nbformat", "nbformat_minor"):
         numbers = [nb[name] for nb in versions[1:] if isinstance(nb.get(name), int)]
         merged |= {name: max(numbers)} if numbers else {}
-    found = [dict(_keyed(nb)) for nb in versions]
-    _, mine, yours = found
+    keyed = [dict(_keyed(nb)) for nb in versions]
+    _, mine, yours = keyed
     merged["cells"] = []
-    for key in _order(*map(list, found), changed=lambda key: _kept(key, found, conflicts)):
+    for key in _order(*map(list, keyed), changed=lambda key: _kept(key, keyed, conflicts)):
         if key in mine and key in yours:
-            three = [version.get(key, {}) for version in found]
+            three = [version.get(key, {}) for version in keyed]
             merged["cells"].append(_cell(key[0], three, merge_text, conflicts))
         else:
             merged["cells"].append(mine.get(key) or yours[key])
@@ -115,9 +115,9 @@ def _keyed(nb: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Cell]]:
 Key = tuple[str, int]
 
 
-def _kept(key: Key, found: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
+def _kept(key: Key, versions: Sequence[Mapping[Key, Cell]], conflicts: list[str]) -> bool:
     """Return whether a cell that one side removed stays, for the other side changed it."""
-    before, mine, yours = found
+    before, mine, yours = versions
     left = mine.get(key) or yours[key]
     if _written(left) == _written(before[key]):
         return False
@@ -141,10 +141,10 @@ def _order(
     before, follows = set(base), set(other)
     order = [key for key in lead if key in follows or key not in before or changed(key)]
     leads = set(lead)
-    for place, key in enumerate(other):
+    for position, key in enumerate(other):
         if key in leads or (key in before and not changed(key)):
             continue
-        above = next((k for k in reversed(other[:place]) if k in order), None)
+        above = next((k for k in reversed(other[:position]) if k in order), None)
         at = order.index(above) + 1 if above is not None else 0
         while lead_first and at < len(order) and order[at] not in before | follows:
             at += 1  # what the leading side added here comes first
@@ -177,16 +177,16 @@ def _object(
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*versions[1], *versions[2])):
         values = [version.get(key, _MISSING) for version in versions]
-        found = _either(*values)
-        if found is _CONFLICT:
+        value = _either(*values)
+        if value is _CONFLICT:
             parts = [{} if value is _MISSING else value for value in values]
             if all(isinstance(part, dict) for part in parts):
-                found = _object(parts, f"{where}, {key}", conflicts)
+                value = _object(parts, f"{where}, {key}", conflicts)
             else:
                 conflicts.append(f"{where}: both sides changed {key!r}: ours stays")
-                found = values[1]
-        if found is not _MISSING:
-            merged[key] = found
+                value = values[1]
+        if value is not _MISSING:
+            merged[key] = value
     return merged
 
 

@@ -16,7 +16,7 @@ def name_cell(number: int, cell: Mapping[str, Any]) -> str:
     """Return the name of a cell: number, id and, for an agent cell, the start of its prompt."""
     parts = agent_cell(source_of(cell))
     first = " ".join((parts[1] if parts else "").strip().partition("\n")[0].split())
-    said = f' "{cut_end(first, LONGEST)}"' if first else ""
+    title = f' "{cut_end(first, LONGEST)}"' if first else ""
     name = cell_id(cell)
-    place = f" ({name})" if name not in ("", numbered_id(number)) else ""
-    return f"cell {number}{place}{said}"
+    label = f" ({name})" if name not in ("", numbered_id(number)) else ""
+    return f"cell {number}{label}{title}"

@@ -10,7 +10,7 @@ from ...codecs.losses import Losses
 from ...errors import UsageError, unknown_name
 from ...host import plugins
 from ...view.bundle import bundle
-from .html_page import page
+from .html_page import render_page
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
 SHORT = {
@@ -34,7 +34,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     """
     name = SHORT.get(form, form)
     if name == "html":
-        return page(runs)
+        return render_page(runs)
     if name in PAGES:
         return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):

@@ -46,8 +46,8 @@ class FolderSearch:
 
     def holding(self, text: str) -> list[Path]:
         """Return the notebooks that hold a cell with this hash, by name."""
-        found = {path: held for path, held in self._all().items() if text in held.texts}
-        return [path for path, held in found.items() if not held.copy] or list(found)
+        matches = {path: held for path, held in self._all().items() if text in held.texts}
+        return [path for path, held in matches.items() if not held.copy] or list(matches)
 
     def _all(self) -> dict[Path, Held]:
         stamps = _stamps(self._folder)
@@ -63,7 +63,7 @@ class FolderSearch:
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     """Return (time, size) of each notebook in a folder, by name; of at most MOST + 1."""
-    found: dict[Path, tuple[int, int]] = {}
+    stamps: dict[Path, tuple[int, int]] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -71,13 +71,13 @@ def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
                     entry.name.endswith(NOTEBOOK_SUFFIX)
                     and not entry.name.startswith(".")
                     and entry.is_file()
-                    and len(found) <= MOST
+                    and len(stamps) <= MOST
                 ):
                     status = entry.stat()
-                    found[Path(entry.path)] = (status.st_mtime_ns, status.st_size)
+                    stamps[Path(entry.path)] = (status.st_mtime_ns, status.st_size)
     except OSError:
         return {}
-    return dict(sorted(found.items()))
+    return dict(sorted(stamps.items()))
 
 
 def _read(path: Path) -> Held:

@@ -37,9 +37,9 @@ from ...record.ipynb import Notebook, cell_id, list_cells, metadata_of, source_o
 from ...record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
 from ...record.record import METADATA_KEY, Record, events_of
 from ...record.split_merge import reassign_runs
-from ..notices import printable
+from ..notices import make_printable
 from .cell_merge import merge_notebooks, name_cells, unname_cells
-from .three_way_merge import agree
+from .three_way_merge import merge_results
 
 DRIVER = "agent-nb"
 PATTERN = "*.ipynb"
@@ -50,9 +50,9 @@ HOOKS = ".pre-commit-config.yaml"
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
-def text(nb: Notebook) -> str:
+def diff_text(nb: Notebook) -> str:
     """Return the text of a notebook that a diff compares."""
-    return printable("\n".join(_lines(nb))) + "\n"
+    return make_printable("\n".join(_lines(nb))) + "\n"
 
 
 def _lines(nb: Notebook) -> Iterator[str]:
@@ -61,14 +61,14 @@ def _lines(nb: Notebook) -> Iterator[str]:
     listed: dict[str, list[Record]] = {}
     for item in find_records(nb):
         listed.setdefault(item.cell, []).append(item.record)
-    found = reassign_runs(found_cells, listed)
+    lines = reassign_runs(found_cells, listed)
     for number, cell in enumerate(found_cells, 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for record in _latest(found.pop(name, ())):
+        for record in _latest(lines.pop(name, ())):
             yield from _run(record)
-    for name, left in found.items():
+    for name, left in lines.items():
         if left:
             yield f"=== of a cell that is gone: {name}"
             yield from (line for record in _latest(left) for line in _run(record))
@@ -97,8 +97,8 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     calls = {e.call_id for e in log if isinstance(e, Call)}
     below: dict[str, list[Event]] = {}
     for event in log:
-        place = event.span.removeprefix(span).lstrip("/").partition("/")[0]
-        call = f"{span}/{place}" if span else place
+        call_id = event.span.removeprefix(span).lstrip("/").partition("/")[0]
+        call = f"{span}/{call_id}" if span else call_id
         if event.span != span and call in calls:
             below.setdefault(call, []).append(event)
             continue
@@ -111,7 +111,7 @@ def _by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     yield from (event for rest in below.values() for event in rest)
 
 
-def merge(
+def merge_files(
     base: Path, ours: Path, theirs: Path, report: Callable[[str], object] = lambda conflict: None
 ) -> bool:
     """Merge notebook files as a git merge driver; return whether there was no conflict.
@@ -125,7 +125,7 @@ def merge(
         return _merge_file([ours, base, theirs])
     versions = (old or {"cells": []}, mine, yours)
     name_cells(versions)
-    agree(*versions)
+    merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
     unname_cells(merged)
     notebook_file.lift_records(merged)
@@ -151,15 +151,15 @@ def _merge_file(paths: Sequence[Path]) -> bool:
     return _git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
 
 
-def setup(folder: Path, *, filtered: bool = False) -> list[str]:
+def install_drivers(folder: Path, *, filtered: bool = False) -> list[str]:
     """Install the drivers in the repository of `folder`; return the steps done.
 
     `filtered` keeps records out of commits. Raises UsageError without a repository or git.
     """
-    found = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
-    if found.returncode:
+    answer = _git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
+    if answer.returncode:
         raise UsageError(f"{folder} is not in a git repository.")
-    root = Path(found.stdout.strip())
+    root = Path(answer.stdout.strip())
     _check_file(root / ATTRIBUTES)
     # -P: git runs it in the repository; nothing is imported from there
     command = f'"{sys.executable}" -P -m agent_nb'
@@ -174,10 +174,10 @@ def setup(folder: Path, *, filtered: bool = False) -> list[str]:
             raise UsageError(f"git could not set {name} in {root}.")
     line = f"{PATTERN} diff={DRIVER} merge={DRIVER}" + (f" filter={DRIVER}" if filtered else "")
     done = [*(f"set {name}" for name in settings), _attribute(root / ATTRIBUTES, line)]
-    return [*done, *(f"{said}: add {KEEP_ID}" for said in renumbering(root))]
+    return [*done, *(f"{said}: add {KEEP_ID}" for said in find_renumbering(root))]
 
 
-def renumbering(folder: Path) -> list[str]:
+def find_renumbering(folder: Path) -> list[str]:
     """Describe the configurations of nbstripout that give cells new ids; [] without git."""
     try:
         clean = _git(["git", "-C", str(folder), "config", "filter.nbstripout.clean"]).stdout
@@ -215,10 +215,10 @@ def _attribute(path: Path, line: str) -> str:
     )
     if line in lines:
         return f"{path.name} has the line already"
-    kept = [
+    others = [
         other for other in lines if not (other.startswith(f"{PATTERN} ") and f"={DRIVER}" in other)
     ]
-    text = "\n".join([*kept, line]) + "\n"
+    text = "\n".join([*others, line]) + "\n"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     return f"added to {path.name}: {line}"
 

@@ -55,7 +55,7 @@ DISPLAYED = "Displayed in the cell"
 LARGEST = 30_000_000  # characters of everything displayed beside the cards
 
 
-def page(runs: Sequence[Run]) -> str:
+def render_page(runs: Sequence[Run]) -> str:
     """Return the page of these runs."""
     room = LARGEST
     parts = []
@@ -94,10 +94,10 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
 
 def _outputs(path: str, cell: str) -> list[Output]:
     try:
-        found = list_cells(with_ids(load_notebook(path)))
+        cells_of_file = list_cells(with_ids(load_notebook(path)))
     except UsageError:
         return []
-    return next((list_outputs(c) for c in found if cell_id(c) == cell), [])
+    return next((list_outputs(c) for c in cells_of_file if cell_id(c) == cell), [])
 
 
 def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | None, int]:
@@ -106,10 +106,10 @@ def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | No
     left_out = 0
     for data in bundles:
         size = sum(len(str(value)) for value in data.values())
-        made = _nodes(dict(data)) if size <= room else ()
-        room -= size if made else 0
-        left_out += not made
-        nodes += made
+        drawn = _nodes(dict(data)) if size <= room else ()
+        room -= size if drawn else 0
+        left_out += not drawn
+        nodes += drawn
     if left_out:
         nodes.append(Row((T(f"{plural(left_out, 'more output')} in the notebook", tone="muted"),)))
     if not nodes:

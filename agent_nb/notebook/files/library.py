@@ -110,7 +110,7 @@ class Library:
         """Return the records of a cell, ranked."""
         elsewhere = self._elsewhere(cell)
         elsewhere = (
-            rank_records(elsewhere, user_key(), countersigned(cell.sent))
+            rank_records(elsewhere, user_key(), countersigned_hashes(cell.sent))
             if len(elsewhere) > 1
             else elsewhere
         )
@@ -157,15 +157,15 @@ class Library:
         """Return what to do if the notebook of a cell is unknown, else ""."""
         if self.path(cell.sent) is not None:
             return ""
-        found = self._search.holding(_text(cell)) if cell.kernel else []
-        return AMBIGUOUS.format(names=_listed([path.name for path in found])) if found else NAMELESS
+        paths = self._search.holding(_text(cell)) if cell.kernel else []
+        return AMBIGUOUS.format(names=_listed([path.name for path in paths])) if paths else NAMELESS
 
     def unplayed(self, cell: Cell) -> str:
         """Return, once, that records are not played because copies of a notebook hold the cell."""
         if self._remarked or self.path(cell.sent) is not None or not cell.kernel:
             return ""
-        found = self._search.holding(_text(cell))
-        self._remarked = any(file_of(path).runs for path in found)
+        paths = self._search.holding(_text(cell))
+        self._remarked = any(file_of(path).runs for path in paths)
         return f"Nothing is replayed. {self.unplaced(cell)}" if self._remarked else ""
 
     def file(self, sent: Mapping[str, Any] = {}) -> File:
@@ -226,19 +226,19 @@ class Library:
         """Find the notebook of a cell in the kernel's folder if its path is unknown."""
         if self.path(cell.sent, ask=True) != self._found:
             return
-        found = self._search.holding(_text(cell))
-        if self._found not in found:
-            self._found = found[0] if len(found) == 1 else None
+        paths = self._search.holding(_text(cell))
+        if self._found not in paths:
+            self._found = paths[0] if len(paths) == 1 else None
 
-    def _known(self, found: Iterable[Record]) -> list[Record]:
+    def _known(self, listed: Iterable[Record]) -> list[Record]:
         """Return each run once, without forgotten ones."""
         by_id: dict[str, Record] = {}
-        for record in found:
+        for record in listed:
             by_id.setdefault(str(record.get("id", "")), record)
         return [record for run, record in by_id.items() if run not in self._gone]
 
 
-def countersigned(sent: Mapping[str, Any]) -> frozenset[str]:
+def countersigned_hashes(sent: Mapping[str, Any]) -> frozenset[str]:
     """Return the hashes of records that a signer has signed, as the runner sent them."""
     listed = sent.get(SIGNED)
     return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
@@ -275,8 +275,8 @@ def _parsed(notebook: Any, saved: float) -> File:
     nameless = not any(cell.get("id") for cell in list_cells(notebook))
     notebook = with_ids(notebook)
     runs: dict[str, list[Record]] = {}
-    for found in find_records(notebook):
-        runs.setdefault(found.cell, []).append(found.record)
+    for entry in find_records(notebook):
+        runs.setdefault(entry.cell, []).append(entry.record)
     listed = list_cells(notebook)
     code = [(cell_id(c), source_of(c)) for c in listed if c.get("cell_type") == "code"]
     return File(

@@ -17,7 +17,7 @@ from ...record.record import Record, events_of
 from ...rows.map.known_rows import forgetting
 from ...rows.map.known_rows.stored import stores_folder
 from ...view.format import clip, plural
-from .recovery import date
+from .recovery import format_date
 
 MOST = 10  # stores that are listed
 LONGEST = 60  # characters of a template
@@ -30,41 +30,41 @@ def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
     return {found[0] for log in logs if (found := forgetting.stores_of(log))}
 
 
-def listing(ids: Collection[str]) -> Sequence[Sequence[str]]:
+def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
     """Return the stores of the maps with these `ids` as rows of a table; nothing without one."""
-    found = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
+    stores = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
     rows = [
         (
             clip(" · ".join(kept.prompts), LONGEST) or "?",
             "cannot be read" if kept.rows is None else f"{kept.rows:,}",
             _size(kept.size),
-            date(kept.used),
+            format_date(kept.used),
         )
-        for kept in found[:MOST]
+        for kept in stores[:MOST]
     ]
     return [("map", "stored rows", "size", "last used"), *rows] if rows else []
 
 
-def remark() -> str:
+def stores_remark() -> str:
     """Return where the stores are and how to remove them, "" if there are none."""
-    found = forgetting.list_stores()
-    if not found:
+    stores = forgetting.list_stores()
+    if not stores:
         return ""
-    total = _size(sum(kept.size for kept in found))
-    count = plural(len(found), "store")
+    total = _size(sum(kept.size for kept in stores))
+    count = plural(len(stores), "store")
     return f"{count} of maps ({total}) in {tilde(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
-def question() -> str:
+def forget_question() -> str:
     """Return what is asked before every stored row is removed, "" if there are none."""
-    found = forgetting.list_stores()
-    rows = sum(kept.rows or 0 for kept in found)
+    stores = forgetting.list_stores()
+    rows = sum(kept.rows or 0 for kept in stores)
     if not rows:
         return ""
-    return f"Remove {plural(rows, 'row')} of {plural(len(found), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
+    return f"Remove {plural(rows, 'row')} of {plural(len(stores), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
 
 
-def forget(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
+def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
     """Remove the rows of the maps among runs; return how many there were, and what went wrong.
 
     records: those that this kernel or this user made. runs: those of this kernel.

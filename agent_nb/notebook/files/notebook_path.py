@@ -71,8 +71,8 @@ def kernel_id() -> str:
     with suppress(Exception):  # not ipykernel, or no connection file
         from ipykernel.connect import get_connection_file
 
-        found = re.search(r"kernel-(.+)\.json$", get_connection_file())
-        return found[1] if found else ""
+        matched = re.search(r"kernel-(.+)\.json$", get_connection_file())
+        return matched[1] if matched else ""
     return ""
 
 
@@ -93,15 +93,15 @@ def from_servers(kernel: str) -> Iterator[str]:
 def _servers() -> list[dict[str, Any]]:
     from jupyter_core.paths import jupyter_runtime_dir
 
-    found = []
+    servers = []
     for file in sorted(Path(jupyter_runtime_dir()).glob("jpserver-*.json")):
         with suppress(OSError, ValueError):
             server = json.loads(file.read_text(encoding="utf-8"))
             if isinstance(server, dict) and str(server.get("url", "")).startswith(
                 ("http://", "https://")
             ):
-                found.append(server)
-    return found
+                servers.append(server)
+    return servers
 
 
 def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
@@ -114,8 +114,8 @@ def _sessions(server: Mapping[str, Any], seconds: float) -> list[Any]:
             headers={"Authorization": f"token {server.get('token', '')}"},
         )
         with build_opener(ProxyHandler({})).open(request, timeout=seconds) as answer:
-            found = json.loads(answer.read(1 << 22))
-            return found if isinstance(found, list) else []
+            sessions = json.loads(answer.read(1 << 22))
+            return sessions if isinstance(sessions, list) else []
     return []
 
 

@@ -55,7 +55,7 @@ def rows_with_calls(run: Run) -> list[Run]:
     ]
 
 
-def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
+def compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     """Return the differences of runs paired by cell, else in order.
 
     Raises UsageError if there is nothing to pair.
@@ -69,7 +69,7 @@ def compare(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     return [_diff(one, other) for one, other in paired]
 
 
-def versions(runs: Sequence[Run]) -> list[Diff]:
+def compare_versions(runs: Sequence[Run]) -> list[Diff]:
     """Return the differences between the two newest runs of each cell; `runs` come oldest first.
 
     Raises UsageError if no cell has two.

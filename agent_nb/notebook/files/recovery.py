@@ -60,12 +60,12 @@ def lost_runs(
     made_in = cache(
         lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    found = [f for f in journal_recovery.list_recoverable_runs(known) if f.status != "running"]
+    journals = [f for f in journal_recovery.list_recoverable_runs(known) if f.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
     latest: dict[tuple[str, str], float] = {
         (here, cell): began for cell, began in (answered or {}).items()
     }
-    for each in found:  # the newest first
+    for each in journals:  # the newest first
         header = each.header
         files = (file, made_in(header.notebook))
         if any(_has(each, content) for content in files):
@@ -81,24 +81,24 @@ def lost_runs(
     return Lost(**lost)
 
 
-def _has(found: RecoverableRun, file: File) -> bool:
+def _has(lost: RecoverableRun, file: File) -> bool:
     """Return whether a file has the run."""
-    return any(r.get("id") == found.header.run for runs in file.runs.values() for r in runs)
+    return any(r.get("id") == lost.header.run for runs in file.runs.values() for r in runs)
 
 
-def _is_superseded(found: RecoverableRun, file: File) -> bool:
+def _is_superseded(lost: RecoverableRun, file: File) -> bool:
     """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
-    listed = file.runs.get(found.header.cell, ())
-    newer = [r for r in listed if read_start_time(r) > found.header.started]
+    listed = file.runs.get(lost.header.cell, ())
+    newer = [r for r in listed if read_start_time(r) > lost.header.started]
     return len(newer) >= EXECUTIONS_OF_CELL or any(r.get("status") == "ok" for r in newer)
 
 
-def date(seconds: float) -> str:
+def format_date(seconds: float) -> str:
     """Return epoch seconds as local time like `22 Nov 2026 14:05`, `-` for 0."""
     return time.strftime("%d %b %Y %H:%M", time.localtime(seconds)) if seconds else "-"
 
 
-def rows(found: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
+def journal_rows(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     """Return the journals as rows of a table."""
     title = ("run", "when", "status", "notebook", "prompt")
     return [
@@ -106,28 +106,28 @@ def rows(found: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
         *(
             (
                 f.header.run,
-                date(f.header.started),
+                format_date(f.header.started),
                 f.status,
                 f.header.notebook.replace("\\", "/").rpartition("/")[2] or "-",
                 " ".join(f.prompt.split())[:LONGEST],
             )
-            for f in found
+            for f in journals
         ),
     ]
 
 
-def recover(found: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:
+def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:
     """Return the log and the signed record of a journal, and keep the record in `library`.
 
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = journal_recovery.recover_log(found.path)
+        log = journal_recovery.recover_log(lost.path)
     except OSError as fault:
         raise UsageError(
-            f"The journal of {found.header.run} cannot be read: {fault.strerror or fault}."
+            f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
-    header = found.header
+    header = lost.header
     record = sign_record(
         run_record(log, cell=header.cell, conversation=header.conversation or "main"), user_key()
     )
@@ -136,17 +136,17 @@ def recover(found: RecoverableRun, library: Library) -> tuple[EventLog, dict[str
     return log, record
 
 
-def chosen(found: Iterable[RecoverableRun], wanted: str) -> list[RecoverableRun]:
+def choose_journals(journals: Iterable[RecoverableRun], wanted: str) -> list[RecoverableRun]:
     """Return the journal that `wanted` names, the beginning of a run id.
 
     Raises UsageError if there is none.
     """
-    hits = [f for f in found if f.header.run.startswith(wanted)]
+    hits = [f for f in journals if f.header.run.startswith(wanted)]
     if not hits:
         raise UsageError(f"There is no lost run {wanted!r}. %agent recover lists them.")
     return hits[:1]
 
 
-def drop(ids: Iterable[str]) -> int:
+def drop_journals(ids: Iterable[str]) -> int:
     """Remove the journals of runs; return how many there were."""
     return sum(journal.remove_journals(run) for run in ids if run)

@@ -37,7 +37,7 @@ from ...record.ssh_signature import PrivateKey
 from ...tools.base import QUIET
 from ...tools.toolset import ROOM, of_plugin
 from ...wire.text_limits import cut_end
-from ..notices import CLIPPED, LONGEST, printable, printable_value
+from ..notices import CLIPPED, LONGEST, make_printable, printable_value
 from .cell_titles import name_cell
 from .tool_names import tool_names
 
@@ -87,7 +87,7 @@ def review_records(nb: Mapping[str, Any]) -> list[Item]:
     ]
 
 
-def listing(items: Sequence[Item]) -> Iterator[str]:
+def list_items(items: Sequence[Item]) -> Iterator[str]:
     """Yield the lines to read before signing."""
     number = 0
     for item in items:
@@ -105,7 +105,7 @@ def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -
     return len(good)
 
 
-def countersigned(
+def countersigned_records(
     nb: Mapping[str, Any],
     cell: Mapping[str, Any],
     listed: Sequence[Record],
@@ -125,7 +125,7 @@ def countersigned(
     ]
 
 
-def remarks(
+def signature_remarks(
     nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
 ) -> list[str]:
     """Describe the signatures of a record of a cell. Raises MissingExtra."""
@@ -136,12 +136,12 @@ def remarks(
 def call_lines(record: Record) -> list[str]:
     """Return all calls of a record that can run again, as short lines, equal ones of rows once."""
     try:
-        found = count_equal(list_calls(events_of(record)))
+        calls = count_equal(list_calls(events_of(record)))
     except UsageError as fault:
         return [str(fault)]
     return [
         f"can run again: {_head(call, count)}: {cut_end(_line(content_text(call.args)), SHORT)}"
-        for call, count in found
+        for call, count in calls
     ]
 
 
@@ -150,9 +150,9 @@ def harmless(sources: Iterator[str]) -> frozenset[str]:
     code = [source for source in sources if agent_cell(source) is None]
     if any(_UNREAD.search(source) for source in code):
         return frozenset()
-    made = tool_names(code)
-    found = (tool for name in builtin(ROOM) for tool in of_plugin(name))
-    return frozenset(tool.name for tool in found if tool.effect in QUIET) - made
+    tools_made = tool_names(code)
+    plugin_tools = (tool for name in builtin(ROOM) for tool in of_plugin(name))
+    return frozenset(tool.name for tool in plugin_tools if tool.effect in QUIET) - tools_made
 
 
 def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:
@@ -199,4 +199,4 @@ def _head(call: RecordedCall, count: int) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(printable(text)[:LONGEST].split())
+    return " ".join(make_printable(text)[:LONGEST].split())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WIDEST = 60  # characters of a column in a text table
 
 
-def frame(runs: Runs, columns: str = "") -> EventFrame:
+def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
     """Return the runs as a frame; `columns` names a preset, or columns with commas.
 
     Raises UsageError for unknown names.
@@ -33,7 +33,7 @@ def frame(runs: Runs, columns: str = "") -> EventFrame:
 
 def text_table(table: EventFrame) -> str:
     """Return a frame as text, one line per row, without empty columns; durations in seconds."""
-    from ..notices import table as aligned
+    from ..notices import format_table as aligned
 
     filled = table.portable().dropna(axis="columns", how="all").astype(object)
     rows = filled.where(filled.notna(), None).itertuples(index=False, name=None)

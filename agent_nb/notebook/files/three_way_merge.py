@@ -35,7 +35,7 @@ TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
 
 
-def agree(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     """Write into the three notebooks the runs, outputs and other results of the merged one."""
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
@@ -68,11 +68,11 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
 
 def _newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
-    found = sort_newest_first(listed)
-    return next((r for r in found if r.get("conversation")), found[0] if found else {})
+    record = sort_newest_first(listed)
+    return next((r for r in record if r.get("conversation")), record[0] if record else {})
 
 
-def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
+def _written(about: list[dict[str, Any]], runs: Runs) -> dict[str, Any] | None:
     values = [as_dict(m.get(METADATA_KEY)) for m in about[1:]]
     marks = (mark for value in values for mark in as_list(value.get(FORGOTTEN)))
     forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
@@ -82,10 +82,10 @@ def _written(about: list[dict[str, Any]], kept: Runs) -> dict[str, Any] | None:
     value = {
         **rest,
         "version": METADATA_VERSION,
-        "runs": kept,
+        "runs": runs,
         **{name: found for name, found in optional.items() if found},
     }
-    return value if kept or forgotten else None
+    return value if runs or forgotten else None
 
 
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
@@ -95,10 +95,10 @@ def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     )
     gone = before - (mine & yours)
     cells = {cell: [*ours.get(cell, []), *theirs.get(cell, [])] for cell in (*ours, *theirs)}
-    found = {
+    versions = {
         cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()
     }
-    return {cell: list(by_id.values()) for cell, by_id in found.items() if by_id}
+    return {cell: list(by_id.values()) for cell, by_id in versions.items() if by_id}
 
 
 def _refer(nb: dict[str, Any]) -> None:
@@ -109,9 +109,9 @@ def _refer(nb: dict[str, Any]) -> None:
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:
-    found = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
-    count = Counter(map(cell_id, found))
-    return {cell_id(c): c for c in found if count[cell_id(c)] == 1}
+    cells = [c for c in all_cells(nb) if c.get("cell_type") == "code" and cell_id(c)]
+    count = Counter(map(cell_id, cells))
+    return {cell_id(c): c for c in cells if count[cell_id(c)] == 1}
 
 
 def _shown(
@@ -122,9 +122,9 @@ def _shown(
     If both sides changed them, `later` says whether theirs count (None: unknown).
     """
     if ours is None or theirs is None:
-        found = ours if ours is not None else theirs
-        assert found is not None
-        return found
+        shown = ours if ours is not None else theirs
+        assert shown is not None
+        return shown
     before, mine, yours = (_result(cell) for cell in (base, ours, theirs))
     if yours in (mine, before) or mine == before:
         return theirs if mine == before else ours
@@ -148,12 +148,12 @@ def _times(cell: Cell) -> Any:
     return _object(cell, "metadata").get(TIMES)
 
 
-def _object(place: dict[str, Any], key: str) -> dict[str, Any]:
+def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
     """Return the object at a key; create it if there is none."""
-    if not isinstance(place.get(key), dict):
-        place[key] = {}
-    found: dict[str, Any] = place[key]
-    return found
+    if not isinstance(parent.get(key), dict):
+        parent[key] = {}
+    child: dict[str, Any] = parent[key]
+    return child
 
 
 def _show(versions: list[Cell], shown: Cell) -> None:
@@ -169,8 +169,8 @@ def _either(base: Any, ours: Any, theirs: Any) -> Any:
 
 def _set(places: list[dict[str, Any]], key: str, value: Any) -> None:
     """Write a value into all places; None removes it."""
-    for place in places:
+    for parent in places:
         if value is None:
-            place.pop(key, None)
+            parent.pop(key, None)
         else:
-            place[key] = value
+            parent[key] = value

@@ -40,5 +40,5 @@ def _names(source: str) -> Iterable[str]:
         ]
     if _FOREIGN.match(source):
         return []
-    made = [name for found in _MADE.findall(source) for name in found if name]
-    return [*made, *(name for line in _IMPORT.findall(source) for name in _WORD.findall(line))]
+    names = [name for found in _MADE.findall(source) for name in found if name]
+    return [*names, *(name for line in _IMPORT.findall(source) for name in _WORD.findall(line))]

@@ -33,20 +33,20 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     for item in find_records(nb):
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
-        found = [
+        verdicts = [
             *check_record(item.record),
             *(
                 f"a secret in {s}"
                 for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden))
             ),
         ]
-        problems += [f"{where}: {problem}" for problem in found]
+        problems += [f"{where}: {problem}" for problem in verdicts]
         who = _signer(item.record, key)
         (problems if signed and who != "signed by you" else remarks).append(f"{where}: {who}")
         remarks += [
             f"{where}: {said}"
             for said in (
-                *review.remarks(nb, cells.get(item.cell, {}), item.record, signers),
+                *review.signature_remarks(nb, cells.get(item.cell, {}), item.record, signers),
                 *review.call_lines(item.record),
             )
         ]

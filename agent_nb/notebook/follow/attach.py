@@ -26,13 +26,13 @@ from ...record.record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
-from ..cell.rerun import mode
+from ..cell.rerun import rerun_mode
 from ..identity import Cell
 from ..option_table import THOUGHTS, VIEWS
 from ..options import Options
 from ..session import Session
-from .awaited_source import actions, leave
-from .base import FollowRun, replayable
+from .awaited_source import print_stop_advice, source_actions
+from .base import FollowRun, newest_replayable
 from .cards import Cards
 
 NEVER_ASKED = "Nothing to replay: there is no record of this run. Record it by running the cell."
@@ -67,33 +67,33 @@ def _parser() -> _Parser:
 
 def read(arguments: list[str], namespace: Mapping[str, Any]) -> Asked:
     """Parse the words after `%agent attach`. Raises UsageError."""
-    said = _parser().parse_args(arguments)
-    if not said.output.isidentifier():
-        raise UsageError(f"-o takes the name of a variable, not {said.output!r}.")
+    parsed = _parser().parse_args(arguments)
+    if not parsed.output.isidentifier():
+        raise UsageError(f"-o takes the name of a variable, not {parsed.output!r}.")
     options = Options(
-        output=said.output,
-        record=not said.no_record,
-        view=said.view,
-        thoughts=said.thoughts,
-        live=said.live,
+        output=parsed.output,
+        record=not parsed.no_record,
+        view=parsed.view,
+        thoughts=parsed.thoughts,
+        live=parsed.live,
     )
-    return Asked(_url(said.url, namespace), _token(said.token, namespace), options)
+    return Asked(_url(parsed.url, namespace), _token(parsed.token, namespace), options)
 
 
-def _url(said: str, namespace: Mapping[str, Any]) -> str:
+def _url(address: str, namespace: Mapping[str, Any]) -> str:
     """Return the URL: as given, from a variable (text or server handle), or of the only server."""
-    if said:
-        held = namespace.get(said, said)
+    if address:
+        held = namespace.get(address, address)
         return str(getattr(held, "url", held))
-    found = [note.url for note in tokens.living()]
-    if len(found) != 1:
+    urls = [note.url for note in tokens.living()]
+    if len(urls) != 1:
         known = (
-            f"Several of yours run here: {', '.join(found)}."
-            if found
+            f"Several of yours run here: {', '.join(urls)}."
+            if urls
             else "No server of yours runs on this machine."
         )
         raise UsageError(f"{known} Write %agent attach URL.")
-    return found[0]
+    return urls[0]
 
 
 def _token(name: str, namespace: Mapping[str, Any]) -> str:
@@ -110,9 +110,9 @@ def _token(name: str, namespace: Mapping[str, Any]) -> str:
 class AttachRun(FollowRun):
     """One `%agent attach` line."""
 
-    def __init__(self, session: Session, cell: Cell, asked: Asked) -> None:
+    def __init__(self, session: Session, cell: Cell, request: Asked) -> None:
         super().__init__(session, cell)
-        self.asked, self.options = asked, asked.options
+        self.asked, self.options = request, request.options
 
     async def _follow(self, interrupts: Interrupts) -> Run | None:
         try:
@@ -122,9 +122,9 @@ class AttachRun(FollowRun):
         return runs[-1] if runs else None
 
     async def _found(self, interrupts: Interrupts) -> list[Run]:
-        wanted = mode("live" if self.options.live else "", self.cell)
+        wanted = rerun_mode("live" if self.options.live else "", self.cell)
         known = self._records()
-        recorded = replayable(known)
+        recorded = newest_replayable(known)
         if wanted == "replay":
             if recorded is None:
                 raise UsageError(NEVER_ASKED)
@@ -134,7 +134,7 @@ class AttachRun(FollowRun):
         cards = Cards(
             self.cell,
             self.options,
-            actions=actions(attached, driver.stop),
+            actions=source_actions(attached, driver.stop),
             can_click=self._can_click(),
             title=lambda: attached.title,
             known=known,
@@ -145,7 +145,7 @@ class AttachRun(FollowRun):
             if wanted == "live" or recorded is None:
                 raise driver.fault
             return self._replay(recorded, known)
-        detached = leave(attached) if attached.detached else ""
+        detached = print_stop_advice(attached) if attached.detached else ""
         return self._leave(cards, self.options, detached=detached)
 
     def _replay(self, recorded: EventLog, known: list[Record]) -> list[Run]:
@@ -160,7 +160,7 @@ class AttachRun(FollowRun):
         return self._leave(cards, self.options, played=recorded)
 
 
-async def follow(session: Session, arguments: list[str]) -> Run | None:
+async def follow_run(session: Session, arguments: list[str]) -> Run | None:
     """Do `%agent attach` with these words; return the run. Raises AgentCellError with one line."""
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:

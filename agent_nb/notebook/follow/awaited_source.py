@@ -17,13 +17,13 @@ from typing import Any, Protocol
 from ...events.log import EventLog
 from ..cell.display import Actions
 from ..cell.frontend import can_click
-from ..cell.kernel_interrupts import Waiting, waiting
-from ..cell.rerun import mode
+from ..cell.kernel_interrupts import Waiting, interrupts_of_cell
+from ..cell.rerun import rerun_mode
 from ..files.library import Library
 from ..identity import Cells
-from ..notices import printable
+from ..notices import make_printable
 from ..options import Options
-from .cards import Cards, same, same_but_for_times
+from .cards import Cards, are_equal, same_but_for_times
 
 DETACHED = "The viewer detached; the run went on."
 
@@ -46,7 +46,7 @@ class Followed(Protocol):
         """Stop following, from any thread."""
 
 
-def screen(followed: Any, *, insist: bool = False) -> Any:
+def source_screen(followed: Any, *, insist: bool = False) -> Any:
     """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None where none does.
 
     In a terminal it has no cards, unless the caller insists.
@@ -57,7 +57,7 @@ def screen(followed: Any, *, insist: bool = False) -> Any:
     if shell is None:
         return None
     if getattr(shell, "kernel", None) is None and not insist:
-        return waiting(shell)
+        return interrupts_of_cell(shell)
     return AwaitedSource(followed, shell)
 
 
@@ -80,11 +80,11 @@ class AwaitedSource(Waiting):
         self._cards = Cards(
             cell,
             Options(),
-            actions=actions(followed, self.stop),
+            actions=source_actions(followed, self.stop),
             can_click=can_click(shell, cell),
             title=lambda: followed.title,
-            known=[] if mode("", cell) == "live" else library.of(cell),
-            same=same_but_for_times if followed.live else same,
+            known=[] if rerun_mode("", cell) == "live" else library.of(cell),
+            same=same_but_for_times if followed.live else are_equal,
         )
         followed.each_run(self._cards.opened)
         for log in followed.logs:
@@ -93,14 +93,14 @@ class AwaitedSource(Waiting):
     def close(self) -> Callable[[], bool]:
         """Leave static pages and records; return a test of whether this cell still runs."""
         left = getattr(self._followed, "detached", False)
-        for run in self._cards.close(detached=leave(self._followed) if left else ""):
+        for run in self._cards.close(detached=print_stop_advice(self._followed) if left else ""):
             self._shell.user_ns["_agent"] = run
         super().close()
         shell, count = self._shell, self._count
         return lambda: bool(shell.execution_count == count)
 
 
-def actions(followed: Any, stop: Callable[[], None]) -> Actions:
+def source_actions(followed: Any, stop: Callable[[], None]) -> Actions:
     """Return what the buttons call: `stop`, and the answers if the source takes any."""
     answer = getattr(followed, "answer", None)
     if answer is None:
@@ -112,7 +112,7 @@ def actions(followed: Any, stop: Callable[[], None]) -> Actions:
     }
 
 
-def leave(attached: Any) -> str:
+def print_stop_advice(attached: Any) -> str:
     """Print how to stop the run that was detached from, if it can be stopped.
 
     Return the detail of the interrupt that closes its log.
@@ -120,7 +120,7 @@ def leave(attached: Any) -> str:
     if attached.stoppable:
         url = f"{attached.where.server}/runs/{attached.log.run}"
         sys.stdout.write(
-            printable(
+            make_printable(
                 f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
             )
             + "\n"

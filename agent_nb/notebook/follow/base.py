@@ -67,7 +67,7 @@ class FollowRun(ABC):
         return runs
 
 
-def replayable(records: Sequence[Record]) -> EventLog | None:
+def newest_replayable(records: Sequence[Record]) -> EventLog | None:
     """Return the log of the newest record that was not interrupted, None if there is none."""
     record = next((r for r in records if r.get("status") != "interrupted"), None)
     return log_of(record) if record is not None else None

@@ -26,16 +26,16 @@ from ...record.agent_cells import content_hash
 from ...record.record import NO_CONVERSATION, Record, events_of, log_of, record_hash, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
-from ..cell.summary import LONGEST, summary
+from ..cell.summary import LONGEST, summarize_run
 from ..identity import Cell
-from ..notices import warn
+from ..notices import print_warning
 from ..options import Options
 
 MOST = 20  # runs of one source that are shown and recorded
 TIMES = ("ts", "chunks", "duration")  # fields of events that are stamped on arrival
 
 
-def same(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
+def are_equal(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
     """Return whether two runs are equal in every field."""
     return list(recorded) == list(now)
 
@@ -66,7 +66,7 @@ class Cards:
         can_click: bool,
         title: Callable[[], str],
         known: Sequence[Record] = (),
-        same: Callable[[Sequence[Event], Sequence[Event]], bool] = same,
+        same: Callable[[Sequence[Event], Sequence[Event]], bool] = are_equal,
         strict: bool = False,
     ) -> None:
         self._cell, self._options, self._title = cell, options, title
@@ -103,16 +103,16 @@ class Cards:
             runs.append(run)
         if self._more:
             more = "1 more run is" if self._more == 1 else f"{self._more} more runs are"
-            warn(f"{more} not shown; agent_nb.watch(…).runs has them all")
+            print_warning(f"{more} not shown; agent_nb.watch(…).runs has them all")
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
-        kept, title = self._options.record, self._title()
+        recorded, title = self._options.record, self._title()
         known = next((r for r in self._known if self._same(events_of(r), run.log)), None)
         shown = Run(log_of(known)) if known is not None else run
-        record = dict(known or imported_record(shown.log, self._cell)) if kept else {}
-        self.records += [record] if kept else []
-        numbers = {**summary(shown, recorded=kept), "imported": title, "replayed": True}
+        record = dict(known or imported_record(shown.log, self._cell)) if recorded else {}
+        self.records += [record] if recorded else []
+        numbers = {**summarize_run(shown, recorded=recorded), "imported": title, "replayed": True}
         if self._strict and known is None and self._known:
             numbers["drift"] = drifted(run.log, self._known)
         display.close(shown.log, record, numbers, badge=title)
@@ -123,11 +123,11 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
     record = next((r for r in records if r.get("id") == log.run), records[0])
     pairs = zip_longest(events_of(record), log)
     seq, before, now = next((n, old, new) for n, (old, new) in enumerate(pairs, 1) if old != new)
-    said = {
+    texts = {
         name: encode_event(event).decode()[:LONGEST] if event else ""
         for name, event in (("recorded", before), ("fresh", now))
     }
-    return {"name": "the source", "seq": seq, **said}
+    return {"name": "the source", "seq": seq, **texts}
 
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:

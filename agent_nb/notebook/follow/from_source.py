@@ -26,12 +26,12 @@ from ..cell.ending import Ending
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts
 from ..cell.prepare import prompt_of
-from ..cell.rerun import mode
+from ..cell.rerun import rerun_mode
 from ..identity import Cell
-from ..notices import warn
-from ..options import Options, words
+from ..notices import print_warning
+from ..options import Options, split_words
 from ..session import Session
-from .base import FollowRun, replayable
+from .base import FollowRun, newest_replayable
 from .cards import Cards
 
 OPTION = "--from"
@@ -50,10 +50,10 @@ ALLOWED = frozenset(
 )
 
 
-def wanted(line: str) -> bool:
+def wants_source(line: str) -> bool:
     """Return whether the option line of a cell asks for a run of another system."""
     try:
-        return any(word.partition("=")[0] == OPTION for word in words(line))
+        return any(word.partition("=")[0] == OPTION for word in split_words(line))
     except UsageError:
         return False
 
@@ -103,7 +103,7 @@ class ForeignRun(FollowRun):
         _refuse_others(self.cell.line)
         self._options = options = self._parse()
         prompt = prompt_of(self.session, self.cell, Options()).prompt
-        asked = mode("live" if options.live else options.rerun, self.cell)
+        mode = rerun_mode("live" if options.live else options.rerun, self.cell)
         source = content_hash(self.cell.line, self.cell.body)
         known = [r for r in self._records() if r.get("source") == source]
         self._cards = Cards(
@@ -113,13 +113,13 @@ class ForeignRun(FollowRun):
             can_click=self._can_click(),
             title=self._title,
             known=known,
-            strict=asked == "replay",
+            strict=mode == "replay",
         )
-        if is_url(options.source) and asked != "live":
-            self._played = replayable(known)
+        if is_url(options.source) and mode != "live":
+            self._played = newest_replayable(known)
             if self._played is not None:
                 return Work(_nothing, lambda: None)
-            if asked == "replay":
+            if mode == "replay":
                 raise UsageError(
                     f"Nothing to replay: there is no record of {self._name()}. Record it with --live."
                 )
@@ -148,7 +148,7 @@ class ForeignRun(FollowRun):
         last = runs[-1] if runs else self._ending().stopped("stopped before anything came")
         if self._watch is not None and self._watch.lost:
             lost = ", ".join(f"{count} × {what}" for what, count in self._watch.lost.items())
-            warn(f"not read from {self._watch.name}: {lost}")
+            print_warning(f"not read from {self._watch.name}: {lost}")
         return last
 
 
@@ -163,7 +163,7 @@ async def _nothing() -> None:
 
 def _refuse_others(line: str) -> None:
     """Raise UsageError on an option that means nothing here."""
-    for word in words(line):
+    for word in split_words(line):
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
         if name.startswith("-") and name not in ALLOWED:
             known = ", ".join(sorted(ALLOWED))
