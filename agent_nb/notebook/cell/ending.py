@@ -238,7 +238,7 @@ def ended_log(log: EventLog, driver: Driver) -> EventLog:
     if driver.fault is not None:
         fault = f"{type(driver.fault).__name__}: {driver.fault}"
         ended.append(events.Error(code="internal", message=fault, run=log.run, ts=log.now()))
-    whole = complete_log(events)
+    whole = complete_log(ended)
     return EventLog.of_events(map(_abandoned, whole) if driver.abandoned else whole)
 
 
