@@ -89,7 +89,7 @@ def meaning(data: Any) -> Meaning:
     if not isinstance(data, Mapping):
         return Meaning()
     text, fraction, known = next(
-        (found for read in _SHAPES if (found := read(data)) is not None), ("", None, frozenset())
+        (shape for read in _SHAPES if (shape := read(data)) is not None), ("", None, frozenset())
     )
     message = data.get("message")
     message_text = message if isinstance(message, str) else ""

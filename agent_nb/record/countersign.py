@@ -1,4 +1,4 @@
-"""Signatures of people: that a record may run again in a cell, whoever made it.
+"""Signatures of people: a record may run again in a cell, no matter who made it.
 
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 

@@ -92,7 +92,7 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
 
     def is_like(self, other: Quantity) -> bool:
-        """Return whether it tells the same as another: within the factor, and above the floor."""
+        """Return whether both mean about the same: within the factor, and above the floor."""
         small, large = sorted((max(self.value, LEAST), max(other.value, LEAST)))
         return self.unit == other.unit and large <= small * FACTOR
 

@@ -1,7 +1,7 @@
 """The records inside a record: the runs of the rows of a map, in its state `map.rows`:
 `{"shared": …, "rows": …}`.
 
-Why here: whoever asks what a record holds must see them, not only the map that replays them
+Why here: all code that lists what a record holds must see them, not only the map's replay
 (`recorded_calls`).
 
 Rules

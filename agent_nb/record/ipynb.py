@@ -3,8 +3,8 @@
 Rules
 - The one reader of notebook JSON: cells, outputs and sources come from here, and tolerate anything.
 - No Jupyter package is imported; a notebook is a plain dict.
-- Cells of files before nbformat 4.5, and of Colab, have no ids. Who looks up cells by id reads the
-  notebook through `with_ids`; nothing writes these ids.
+- Cells of files before nbformat 4.5, and of Colab, have no ids. Code that looks up cells by id
+  reads the notebook through `with_ids`; nothing writes these ids.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def lift_records(nb: dict[str, Any], previous: Any = None) -> bool:
     aside = _set_aside(nb, take=True)
     forgotten = take_forgotten(nb, previous, mine)
     loaded = {
-        cell: found
-        for cell, found in reassign_runs(listed, stored_runs(mine)).items()
+        cell: runs_of_cell
+        for cell, runs_of_cell in reassign_runs(listed, stored_runs(mine)).items()
         if cell in present or not isinstance(previous, dict)
     }
     on_disk = reassign_runs(listed, stored_runs(previous))
@@ -71,7 +71,11 @@ def lift_records(nb: dict[str, Any], previous: Any = None) -> bool:
     runs = _merged(runs, inherit_runs(listed, runs))
     runs = _without_leaving(runs, find_leaving_runs(listed, runs))
     gone = _gone(runs, present, mine, previous)
-    runs = {cell: found for cell, found in runs.items() if found and gone.get(cell, 0) < 2}
+    runs = {
+        cell: runs_of_cell
+        for cell, runs_of_cell in runs.items()
+        if runs_of_cell and gone.get(cell, 0) < 2
+    }
     if not runs and not forgotten and mine is None:
         return False
     still_gone = {cell: saves for cell, saves in gone.items() if cell in runs}

@@ -108,7 +108,8 @@ def run_record(
     packer = Packer(home_at(_home(home)))
     run = log.run if isinstance(log, EventLog) else next((e.run for e in log if e.run), "")
     packed = [
-        pack_event(event, place, run, packer) for place, event in enumerate(complete_log(log), 1)
+        pack_event(event, position, run, packer)
+        for position, event in enumerate(complete_log(log), 1)
     ]
     cuts = shorten_events(packed, packer.payloads, cap)
     needed = find_needed_keys(packed, packer.payloads) if packer.payloads else ()
@@ -167,7 +168,9 @@ def events_of(
     unpacker = Unpacker(Payloads.of(payloads, record.get("payloads")), home_at(_home(home)))
     run = replace_surrogates(str(record.get("id", "")))
     objects = [o for o in as_list(record.get("events")) if isinstance(o, dict)]
-    unpacked = [unpack_event(obj, place, run, unpacker) for place, obj in enumerate(objects, 1)]
+    unpacked = [
+        unpack_event(obj, position, run, unpacker) for position, obj in enumerate(objects, 1)
+    ]
     return complete_log(in_written_order(unpacked))
 
 

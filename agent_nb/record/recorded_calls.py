@@ -1,8 +1,8 @@
 """All calls that a record can run again: those of its log, of its sub-agents, and of the records
 inside it.
 
-Why one place: what is listed before a signature must be what the signature lets run. Whoever lists,
-counts, trusts or replays recorded calls asks here (`tests/test_architecture.py` keeps it so).
+Why one place: what is listed before a signature must be what the signature lets run. Code that
+lists, counts, trusts or replays recorded calls asks here (`tests/test_architecture.py` asserts it).
 
 Rules
 - A call can run again if it began and ended `ok` or with an error; it runs with the arguments that

@@ -42,7 +42,7 @@ class TagReader:
         self._seen = 0  # characters of the tag in which that quote has been looked for
 
     def read(self, text: str, start: int) -> int | None:
-        """Return the position after the tag at `start`, -1 if it is no tag, None if undecided."""
+        """Return the position after the tag at `start`, -1 if there is none, None if undecided."""
         if self._quote:
             if text.find(self._quote, start + self._seen) < 0:
                 return self._wait(text, start)
