@@ -4,8 +4,11 @@ The face, the event types, the errors, and the `base` module of each room of plu
 """
 
 import importlib
+import json
+import re
 
 import pytest
+from helpers.paths import CHECKOUT
 
 NAMES = {
     "agent_nb": """
@@ -54,3 +57,23 @@ def test_the_face_lists_its_public_names_and_nothing_else():
 def test_a_public_module_has_its_names(module):
     found = importlib.import_module(module)
     assert not [name for name in NAMES[module].split() if not hasattr(found, name)]
+
+
+def imported_names(path):
+    """Yield (module, name) of what a notebook or page imports from the package."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    for module, names in re.findall(r"from (agent_nb[\w.]*) import \(?([^)\n]+)", text):
+        for name in names.split(","):
+            yield module, name.split(" as ")[0].split("#")[0].strip()
+
+
+def test_what_pages_and_examples_import_is_there():
+    pages = [CHECKOUT / "README.md", CHECKOUT / "agent_nb/README.md"]
+    notebooks = [*(CHECKOUT / "examples").glob("*.ipynb"), *(CHECKOUT / "tests").rglob("*.ipynb")]
+    names = {name for path in (*pages, *notebooks) for name in imported_names(path)}
+    assert len(names) > 10
+    for module, name in sorted(names):
+        assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"

@@ -30,7 +30,7 @@ from ..events import Event
 from ..events.completion import Numberer, Settler
 from ..events.log import EventLog
 from .contract import Encoder
-from .detect import load_codec
+from .detect import named
 from .foreign_stream import ForeignStream
 from .framing import Framing
 from .losses import Losses
@@ -93,7 +93,7 @@ def encode(
     format's own; `conversation`: the id of the session where the format has one. Raises UsageError
     on an unknown codec, WireError with `strict` when something has no place in the format.
     """
-    target, form = load_codec(codec)
+    target, form = named(codec)
     encoder = target.encoder(strict=strict, framing=framing, form=form, conversation=conversation)
     texts = [text for event in events for text in encoder.feed(event)]
     texts += encoder.close()
@@ -135,7 +135,7 @@ def convert(
     `from_` None: detected. Raises UsageError on unknown formats, WireError with `strict`; what was
     written until then stays written.
     """
-    stream, (target, form) = ForeignStream(from_, strict=strict), load_codec(to)
+    stream, (target, form) = ForeignStream(from_, strict=strict), named(to)
     encoder = target.encoder(strict=strict, framing=framing, form=form)
     clock = time.monotonic if is_live(reader, follow=False) else None
     events = _events(stream, _flushing(read_items(reader), writer), clock)

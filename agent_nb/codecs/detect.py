@@ -19,7 +19,7 @@ SURE = 0.9  # a score that needs no more lines
 LIKELY, LEAD = 0.6, 0.25  # so does a likely score that far ahead: a live stream shows sooner
 
 
-def load_codec(name: str) -> tuple[Codec, str]:
+def named(name: str) -> tuple[Codec, str]:
     """Return the codec and form of `name` or `name:form`. Raises UsageError if it is unknown."""
     base, _, form = name.partition(":")
     codec: Codec = plugins.load("codecs", base)
@@ -47,7 +47,7 @@ def _score(name: str, lines: list[str]) -> float:
     """Return the score of one codec; an installed one that cannot be used scores 0."""
     try:
         with plugins.blamed("codecs", name):
-            score = float(load_codec(name)[0].sniff(lines))
+            score = float(named(name)[0].sniff(lines))
     except AgentError:
         return 0.0
     return score if 0 <= score <= 1 else 0.0
@@ -61,7 +61,7 @@ def detect(head: bytes | str) -> Codec:
         raise UsageError(
             f"The format is not clear from the first lines. Name it: {', '.join(sorted(n for _, n in ranked))}."
         )
-    return load_codec(name)[0]
+    return named(name)[0]
 
 
 class Detector:

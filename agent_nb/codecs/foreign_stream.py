@@ -17,7 +17,7 @@ from ..wire.json_text import dumps, nearest_json
 from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
 from .contract import Decoder
-from .detect import Detector, load_codec
+from .detect import Detector, named
 from .losses import Losses
 
 _OURS = "canonical"
@@ -27,7 +27,7 @@ class ForeignStream:
     """Items in, events out. `codec` None: detected. Raises UsageError if it is unknown."""
 
     def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:
-        self.codec: Codec | None = load_codec(codec)[0] if codec is not None else None
+        self.codec: Codec | None = named(codec)[0] if codec is not None else None
         self._strict = strict
         self._decoder: Decoder | None = None
         self._pieces = Pieces()
@@ -79,7 +79,7 @@ class ForeignStream:
     def _begin(self) -> list[Event]:
         held, self._held = self._held, []
         if self.codec is None:
-            self.codec = load_codec(_OURS)[0] if isinstance(held[0], Event) else self._detected()
+            self.codec = named(_OURS)[0] if isinstance(held[0], Event) else self._detected()
         decoder = self._decoder = self.codec.decoder(strict=self._strict)
         return [event for piece in held for event in self._read(decoder, piece)]
 

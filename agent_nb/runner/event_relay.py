@@ -36,11 +36,11 @@ class Relay:
     def __init__(
         self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None
     ) -> None:
-        from ..codecs.detect import load_codec
+        from ..codecs.detect import named
 
-        target, form = load_codec(codec)
+        target, form = named(codec)
         self._encoder = target.encoder(form=form)
-        self._decoder = load_codec("canonical")[0].decoder()
+        self._decoder = named("canonical")[0].decoder()
         self._end = "\n" if self._encoder.framing == "ndjson" else ""
         self._write, self._lock = write, lock or threading.Lock()
         self._folder = ""
@@ -95,7 +95,7 @@ def overlapping(codec: str) -> bool:
 
     Raises UsageError on an unknown codec.
     """
-    from ..codecs.detect import load_codec
+    from ..codecs.detect import named
 
-    found: Codec = load_codec(codec)[0]
+    found: Codec = named(codec)[0]
     return found.interleaves

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_nb import events as ev
 from agent_nb.codecs.convert import convert
-from agent_nb.codecs.detect import load_codec
+from agent_nb.codecs.detect import named
 from agent_nb.events import Event
 from agent_nb.events.event_json import encode_event
 from agent_nb.host import plugins
@@ -69,7 +69,7 @@ def rate(count: int, work: Callable[[], object]) -> float:
 
 def read_all(name: str, data: bytes) -> int:
     """Read a stream in 64 KB chunks; return the number of events."""
-    decoder, count = load_codec(name)[0].decoder(), 0
+    decoder, count = named(name)[0].decoder(), 0
     for at in range(0, len(data), 65536):
         count += len(decoder.feed(data[at : at + 65536]))
     return count + len(decoder.close())
@@ -77,7 +77,7 @@ def read_all(name: str, data: bytes) -> int:
 
 def write_all(name: str, events: list[Event]) -> None:
     """Write every event, keeping nothing."""
-    encoder = load_codec(name)[0].encoder(framing="ndjson")
+    encoder = named(name)[0].encoder(framing="ndjson")
     feed = encoder.feed
     for event in events:
         feed(event)
@@ -89,7 +89,7 @@ def table(count: int) -> dict[str, float]:
     events, found = sample(count), {}
     gc.freeze()
     for name in plugins.names("codecs"):
-        codec = load_codec(name)[0]
+        codec = named(name)[0]
         encoder = codec.encoder(framing="ndjson")
         lines = [line for e in events for line in encoder.feed(e)] + encoder.close()
         objects = [json.loads(line) for line in lines]

@@ -12,7 +12,7 @@ from helpers.streams import stored
 
 from agent_nb import events as ev
 from agent_nb.codecs.base import DETAILS
-from agent_nb.codecs.detect import detect, load_codec
+from agent_nb.codecs.detect import detect, named
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events import TYPES, Event
 from agent_nb.events.event_json import encode_event
@@ -424,7 +424,7 @@ def test_a_field_with_no_place_is_counted_and_refused_in_strict_mode(foreign, ki
 
 
 def test_the_kinds_a_codec_cannot_write_are_listed_with_a_reason(foreign):
-    codec, _ = load_codec(foreign)
+    codec, _ = named(foreign)
     for kind in TYPES.keys() - {"delta"} - codec.carries.keys():
         assert codec.lossy.get(kind), f"{foreign} does not say why it cannot carry {kind}"
 
@@ -486,16 +486,16 @@ def test_an_unclear_format_is_an_error_that_lists_the_formats():
 
 def test_an_unknown_form_is_refused_with_the_known_ones(name):
     with pytest.raises(UsageError, match="no form 'morse'"):
-        load_codec(f"{name}:morse")
+        named(f"{name}:morse")
 
 
 def test_an_unknown_framing_is_refused(name):
     with pytest.raises(UsageError, match="framing"):
-        load_codec(name)[0].encoder(framing="smoke")
+        named(name)[0].encoder(framing="smoke")
 
 
 def test_every_codec_has_a_media_type_and_a_title(name):
-    codec, _ = load_codec(name)
+    codec, _ = named(name)
     assert codec.media_type in ("application/x-ndjson", "text/event-stream")
     assert codec.title
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.codecs.detect import load_codec
+from agent_nb.codecs.detect import named
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
 from agent_nb.external.follow import Follower
@@ -35,7 +35,7 @@ def a_run(answers=6):
 def answer(hub, after):
     """Return the bytes that a server sends for a connection that resumes after an id."""
     subscription = hub.subscribe("r", Filter(internal=True), after=after)
-    frames, out = Frames(load_codec("canonical")[0], "", "sse"), b""
+    frames, out = Frames(named("canonical")[0], "", "sse"), b""
     while taken := subscription.take():
         out += frames.encode(taken)
     return out

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agent_nb.codecs.base import Codec
-from agent_nb.codecs.detect import load_codec
+from agent_nb.codecs.detect import named
 from agent_nb.events import Event
 from agent_nb.wire.sse import SSEDecoder
 
@@ -38,7 +38,7 @@ class Tool:
 
     def __init__(self, name: str) -> None:
         self.codec: Codec
-        self.codec, self.form = load_codec(name)
+        self.codec, self.form = named(name)
 
     def read(self, chunks: str | bytes | Iterable[Any], *, strict: bool = False) -> list[Event]:
         """Return every event, deltas included."""

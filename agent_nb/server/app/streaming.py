@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...codecs.detect import load_codec
+from ...codecs.detect import named
 from ...codecs.framing import MEDIA, Framing
 from ...errors import UsageError
 from ...events.position import START, split_part
@@ -124,7 +124,7 @@ def _ping() -> ServerSentEvent:
 def _format(request: Request) -> tuple[Any, str, Framing]:
     """Return codec, form and framing of a request."""
     try:
-        codec, form = load_codec(request.query_params.get("format") or CANONICAL)
+        codec, form = named(request.query_params.get("format") or CANONICAL)
     except UsageError as fault:
         raise HTTPException(422, str(fault)) from fault
     accept = request.headers.get("accept", "")
