@@ -48,7 +48,7 @@ def cut(text, tokens):
 OURS = """
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.publish import publish
+from agent_nb.notebook.cell.publish import publish_display as publish
 from agent_nb.view.live import open_view
 log = EventLog()
 view = open_view(log, kind="widgets", publish=publish)

@@ -17,7 +17,7 @@ SETUP = """
 import asyncio
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.publish import publish
+from agent_nb.notebook.cell.publish import publish_display as publish
 from agent_nb.view.bundle import bundle
 from agent_nb.view.live import open_view
 """
