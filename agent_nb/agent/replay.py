@@ -48,6 +48,7 @@ from .history import printed_by
 from .replay_check import Checked, ReplayCheck, compares_pictures
 from .tape import Tape
 
+EVENTS_AT_ONCE = 32  # events of a tape between two looks at what else the loop has to do
 _REDACTED = re.compile(r"\[redacted [^\]\n]*\]")
 
 
@@ -132,9 +133,10 @@ class Player:
             self._log.append(event)
 
     async def _play(self) -> None:
-        for event in self._tape.events:
+        for number, event in enumerate(self._tape.events):
             self._log.append(event)
-            await anyio.lowlevel.checkpoint()
+            if number % EVENTS_AT_ONCE == 0:
+                await anyio.lowlevel.checkpoint()
             if isinstance(event, Execute) and self._runner is not None:
                 fresh = await self._again(event, self._runner)
                 self._drift = self._drift or self._difference(event, fresh)

@@ -148,7 +148,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def ran(self) -> list[Call]:
         """Return the calls of the log that ran to completion, in start order."""
-        return [call.call for call in list_log_calls(self.events)]
+        return list(self._ran)
+
+    @cached_property
+    def _ran(self) -> tuple[Call, ...]:
+        return tuple(call.call for call in list_log_calls(self.events))
 
     def all_again(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, those of rows included.

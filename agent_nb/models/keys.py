@@ -18,7 +18,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import UsageError
 from ..host import dotenv, trust
@@ -194,7 +196,7 @@ def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """
     if given is not None:
         return given
-    beside, environment = dotenv.values(), dict(os.environ)  # each look at it decodes it
+    beside, environment = dotenv.values(), _environment()
     names = {name for group in VARIABLES.values() for name in group}
     found = {
         *_hidden,
@@ -210,6 +212,18 @@ def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
         **_configured({**beside, **environment}),
         **{f"key {number}": value for number, value in enumerate(numbered, 1)},
     }
+
+
+def _environment() -> Mapping[str, str]:
+    """Return the variables of this process; they are decoded again only when one has changed."""
+    # bytes that compare in microseconds; without the attribute each look decodes all of them
+    raw = getattr(os.environ, "_data", None)
+    return dict(os.environ) if raw is None else _decoded(tuple(raw.items()))
+
+
+@lru_cache(maxsize=1)
+def _decoded(raw: tuple[tuple[Any, Any], ...]) -> dict[str, str]:
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in raw}
 
 
 def _configured(variables: Mapping[str, str]) -> dict[str, str]:

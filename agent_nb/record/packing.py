@@ -39,6 +39,8 @@ DEEPEST = 200
 BUDGET = 1 << 28  # bytes of payloads that one record may unfold, counted at each use
 EXACT = "2:"  # prefix of hashes in which every character counts; older records have none
 SIGN = "⌂"
+REFERENCE = '"$payload"'  # in the canonical text of whatever needs a payload
+PLAIN = frozenset({bool, int, float, type(None)})  # values that are packed as they are
 MARKS = frozenset({"$int", "$float", "$payload", "$literal", "$raw"})
 _SHORTEST_HOME = 3
 _DECIMAL = 10_000  # longer integers (bits) are written in hexadecimal, in linear time
@@ -233,7 +235,11 @@ class Unpacker:
         """Return an object, marks in it taken literally."""
         if not isinstance(value, dict):
             return value
-        return {self._home.show(str(k)): self._unpack(v, depth - 1) for k, v in value.items()}
+        show, below = self._home.show, depth - 1
+        return {
+            show(str(k)): v if type(v) in PLAIN else self._unpack(v, below)
+            for k, v in value.items()
+        }
 
     def payload(self, key: Any, depth: int) -> Any:
         """Return the payload of `key`, or words that say why it cannot be used."""

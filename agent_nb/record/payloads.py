@@ -21,8 +21,10 @@ from .record import Record
 def attach(record: Record, beside: Any = None) -> dict[str, Any]:
     """Return a record that carries exactly the payloads it needs and that are known."""
     known = Payloads.of(beside, record.get("payloads"))
-    needed = reachable(record.get("events"), known) & known.keys()
     bare, _ = detach(record)
+    if not known:
+        return bare
+    needed = reachable(record.get("events"), known) & known.keys()
     return {**bare, "payloads": known.only(sorted(needed))} if needed else bare
 
 

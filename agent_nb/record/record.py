@@ -131,14 +131,18 @@ def run_record(
 
 def record_hash(record: Record) -> str:
     """Return the content hash of a record, in the scheme of the hash it names; "" if not JSON."""
+    return hash_and_text(record)[0]
+
+
+def hash_and_text(record: Record) -> tuple[str, str]:
+    """Return the content hash of a record and the canonical text it is made of; "" if not JSON."""
     named = record.get("hash")
     like = named.removeprefix(SCHEME) if isinstance(named, str) and named else EXACT
     try:
-        return SCHEME + sha256(
-            canonical({k: v for k, v in record.items() if k not in OUTSIDE}), like
-        )
+        text = canonical({k: v for k, v in record.items() if k not in OUTSIDE})
+        return SCHEME + sha256(text, like), text
     except (ValueError, RecursionError):
-        return ""
+        return "", ""
 
 
 def status_of(log: Sequence[Event]) -> str:

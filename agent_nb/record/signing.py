@@ -21,16 +21,19 @@ import os
 from base64 import encodebytes
 from collections.abc import Collection
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..host.paths import tilde
 from ..host.private_file import make_private
+from .packing import REFERENCE
 from .payloads import payload_faults
-from .record import Record, record_hash
+from .record import Record, hash_and_text, record_hash
 
 SCHEME = "hmac-sha256:"
 _PREFIX = b"agent_nb record 1\n"
+_HOMES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
 
 def sign(record: Record, key: bytes) -> dict[str, Any]:
@@ -49,7 +52,10 @@ def hash_fits(record: Record) -> bool:
 
 def intact(record: Record) -> bool:
     """Return whether a whole record (`payloads.attach`) has its hash, its payloads included."""
-    return hash_fits(record) and not payload_faults(record)
+    content, text = hash_and_text(record)
+    if not content or record.get("hash") != content:
+        return False
+    return REFERENCE not in text or not payload_faults(record)
 
 
 def signed_by(record: Record, key: bytes) -> bool:
@@ -122,13 +128,20 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
 
 
 def _place(folder: str | os.PathLike[str] | None) -> Path:
+    own = _data_folder(*map(os.environ.get, _HOMES)) if folder is None else folder
+    return Path(own) / "notebook_secret"
+
+
+@lru_cache(8)  # each cell asks, and it takes longer to find the folder than to read the secret
+def _data_folder(*homes: str | None) -> str:
+    """Return Jupyter's data folder while these variables stay the same."""
     from jupyter_core.paths import jupyter_data_dir
 
-    return Path(folder if folder is not None else jupyter_data_dir()) / "notebook_secret"
+    return jupyter_data_dir()
 
 
 def _secret(path: Path) -> bytes:
-    if path.exists():
+    with suppress(FileNotFoundError):
         return path.read_bytes()
     make_private(path, encodebytes(os.urandom(1024)))
     return path.read_bytes()  # that of another process, if it was first

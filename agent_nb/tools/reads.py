@@ -170,8 +170,13 @@ def is_a(value: Any, kinds: Any) -> bool:
     return issubclass(type(value), kinds)
 
 
-def names(code: types.CodeType) -> Iterator[str]:
-    """Yield the global names in a code object and in those inside it."""
+@functools.lru_cache(512)  # a replay asks for each tool, and equal code has the same names
+def names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the global names in a code object and in those inside it."""
+    return tuple(_names(code))
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
     # names of a class body
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_NAME"}
     for instruction in dis.get_instructions(code):

@@ -22,6 +22,9 @@ SAFE = 2**53 - 1  # larger integers are not exact in every JSON reader
 _DEEPEST = 400  # levels of a value that has a canonical text
 _SCALARS = frozenset({str, bool, type(None)})
 _encode = msgspec.json.Encoder().encode
+_canonical_text = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+).encode
 loads = msgspec.json.Decoder().decode
 
 
@@ -50,13 +53,7 @@ def lenient_loads(text: str | bytes) -> Any:
 
 def canonical(value: Any) -> str:
     """Return the canonical text of a JSON value. Raises ValueError for any other value."""
-    return json.dumps(
-        _canonical_numbers(value, _DEEPEST),
-        sort_keys=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    return _canonical_text(_canonical_numbers(value, _DEEPEST))
 
 
 def _canonical_numbers(value: Any, depth: int) -> Any:
@@ -71,7 +68,9 @@ def _canonical_numbers(value: Any, depth: int) -> Any:
     below = depth - 1
     if isinstance(value, dict):
         return {
-            str(k): v if type(v) in _SCALARS else _canonical_numbers(v, below)
+            k if type(k) is str else str(k): v
+            if (kind := type(v)) in _SCALARS or (kind is int and -SAFE <= v <= SAFE)
+            else _canonical_numbers(v, below)
             for k, v in value.items()
         }
     if isinstance(value, list | tuple):
