@@ -1,7 +1,6 @@
 """The connections of a model follow its requests."""
 
 import asyncio
-import socket
 import subprocess
 import sys
 import threading
@@ -188,9 +187,9 @@ def many(count, soft, hard, *, expected, seconds):
 
     async def main():
         Lab.expected, Lab.made, Lab.waiting = expected, 0, ()
-        listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
-        server = await asyncio.get_running_loop().create_server(Lab, sock=listening)
-        port = listening.getsockname()[1]
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Lab, "127.0.0.1", 0, backlog=2048)  # 100 lose connections
+        port = server.sockets[0].getsockname()[1]
         command = [sys.executable, "-c", MANY, *map(str, (count, soft, hard, seconds, port))]
         async with server:
             done = await asyncio.to_thread(
