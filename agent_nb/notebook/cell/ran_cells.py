@@ -15,6 +15,7 @@ Rules
 from __future__ import annotations
 
 import re
+import traceback
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -155,11 +156,11 @@ def _traceback(shell: Any, count: int, fault: BaseException) -> str:
 
 def _written(fault: BaseException) -> str:
     """Return a traceback that no version of the shell has kept; no `__str__` of it is asked."""
-    traceback = _TRACEBACK.__get__(fault)
+    frames = _TRACEBACK.__get__(fault)
     arguments = _ARGUMENTS.__get__(fault)
     message = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
     return "".join(
-        [*traceback.format_tb(traceback), f"{type_name(type(fault))}: {message}".rstrip(": ")]
+        [*traceback.format_tb(frames), f"{type_name(type(fault))}: {message}".rstrip(": ")]
     )
 
 
