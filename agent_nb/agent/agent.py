@@ -83,7 +83,7 @@ class PromptAgent(Configuration):
         def make() -> Plan:
             return plan(make_basis(self, redaction), log, given, notes, ask=ask, context=beside)
 
-        if not offline.barred():  # offline, the model may be unknown
+        if not offline.find_barring_setting():  # offline, the model may be unknown
             make()
         asked = Asked(
             user,

@@ -93,7 +93,7 @@ def plan(
     context: Context,
 ) -> Plan:
     """Return the plan of one live run."""
-    from ..models.http.retry import delays
+    from ..models.http.retry import choose_delay
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
 
@@ -116,7 +116,7 @@ def plan(
         runner=_runner(agent, approver, log, redaction),
         limits=agent.limits,
         redaction=redaction,
-        retry_delay=delays,
+        retry_delay=choose_delay,
         system=agent.system,
         memory=agent.memory,
         settings=agent.settings,

@@ -82,7 +82,7 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        if self._dialect or not (late or offline.barred()):
+        if self._dialect or not (late or offline.find_barring_setting()):
             assert self.dialect
         self.tools = resolve_tools(tools, namespace or {})
         self.system = system or ""
@@ -146,7 +146,7 @@ class Configuration(Unpicklable):
         """Return what removes the secrets known now from texts."""
         from ..models import keys
 
-        return Redaction(keys.secrets(self.secrets))
+        return Redaction(keys.collect_secrets(self.secrets))
 
     def given(
         self,

@@ -63,7 +63,7 @@ def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
     if not known:
         return Changes()
     names = used(tape, toolset, namespace)
-    secrets = keys.secrets()
+    secrets = keys.collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

@@ -108,7 +108,7 @@ class ModelChoice:
         try:
             found = [self._one(one) for one in self._given or (None,)]
         except AgentError as fault:
-            fault.args = tuple(redact_value(fault.args, keys.secrets()))
+            fault.args = tuple(redact_value(fault.args, keys.collect_secrets()))
             raise
         return tuple(model for models, _ in found for model in models), found[0][1]
 

@@ -15,7 +15,7 @@ from .. import events
 from ..errors import ModelError
 from ..events.log import EventLog
 from ..models.base import Model
-from ..models.http.limiter import admitted, reporting
+from ..models.http.limiter import report_waits, wait_for_slot
 from ..models.http.retry import is_outage
 from .run_spec import Plan
 
@@ -49,8 +49,8 @@ async def place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
     """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
     model that does not do so itself.
     """
-    with reporting(lambda words: log.append(events.Delta(of="status", text=words))):
-        async with admitted(model):
+    with report_waits(lambda words: log.append(events.Delta(of="status", text=words))):
+        async with wait_for_slot(model):
             yield
 
 

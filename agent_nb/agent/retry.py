@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..models.http.retry import Failures, is_outage
-from ..models.http.waits import rest
+from ..models.http.waits import wait_before_retry
 from .request import Prompt
 from .run_spec import Plan
 
@@ -46,7 +46,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     async def rest(self) -> None:
         """Wait until it is time."""
-        await rest(self.wait)
+        await wait_before_retry(self.wait)
 
 
 def retry_of(

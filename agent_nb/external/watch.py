@@ -59,7 +59,7 @@ class Watch(Followed):
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._grows = source, follow
-        self._secrets = keys.secrets(secrets)
+        self._secrets = keys.collect_secrets(secrets)
         self._imported = Imported(
             codec,
             prompt=prompt,

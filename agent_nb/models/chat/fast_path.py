@@ -68,7 +68,7 @@ class Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode = msgspec.json.Decoder(Chunk).decode
 
 
-def plain(data: str) -> Choice | None:
+def read_plain_choice(data: str) -> Choice | None:
     """Return the choice of a plain chunk, or None."""
     try:
         return _decode(data).choices[0]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @types.coroutine
-def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
+def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
     """Return what `work` returns. Raises TimeoutError if that takes more than `seconds`."""
     steps = work.__await__()
     try:

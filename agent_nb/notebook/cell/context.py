@@ -73,7 +73,7 @@ def build_context(
     system = _system(shell, listed, hosted=hosted)
     if mode == "auto" and not any(_shares(tool, hosted=hosted) for tool in listed):
         return Context(mode=mode, system=system)
-    secrets = keys.secrets()
+    secrets = keys.collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

@@ -17,7 +17,7 @@ from ...agent.tape import Tape
 from ...events import Event, State
 from ...events.log import EventLog
 from ...events.mapped import is_map
-from ...models.offline import barred
+from ...models.offline import find_barring_setting
 from ...record.journal import Journal
 from ...record.record import NO_CONVERSATION, Record, events_of
 from ...record.run_inputs import RunInputs
@@ -194,7 +194,7 @@ def use_recorded_turn(
     Without it the cells below would fail too.
     """
     newest = next((r for r in records if r.get("conversation") != NO_CONVERSATION), None)
-    if newest is None or not barred() or is_map(events_of(newest)):
+    if newest is None or not find_barring_setting() or is_map(events_of(newest)):
         return
     foreign = not session.library.owns(newest)
     turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)

@@ -29,7 +29,7 @@ from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
-from ...models.offline import ELSEWHERE, barred
+from ...models.offline import ELSEWHERE, find_barring_setting
 from ...record.masks import Rule
 from ...record.match import Match, match_record
 from ...record.ranking import read_start_time
@@ -93,7 +93,7 @@ def as_sent(options: Options, cell: Cell) -> Options:
 
 def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
-    if barred():
+    if find_barring_setting():
         return "replay"
     wanted = (cell.sent.get(RERUN), option, os.environ.get(launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
@@ -178,7 +178,7 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> Wish | None:
 
     Our runner sends the masks of the project.
     """
-    if not barred():
+    if not find_barring_setting():
         return None
     sent = cell.sent.get(RULES)
     return Wish(
@@ -204,4 +204,4 @@ def require_trust(
 
 def recording_advice() -> str:
     """Return how to record a cell."""
-    return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN
+    return ELSEWHERE.format(setting) if (setting := find_barring_setting()) else AGAIN
