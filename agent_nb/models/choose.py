@@ -66,7 +66,7 @@ def resolve_all(
 
 
 def split_names(name: str) -> list[str]:
-    """Return the names of a choice such as `a/x,b/y`, in order."""
+    """Split a choice such as `a/x,b/y` into its names, in order."""
     return [one.strip() for one in name.split(",") if one.strip()] or [name]
 
 
@@ -200,7 +200,7 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
 
 
 def list_prefixes() -> list[str]:
-    """Return the names allowed before the slash."""
+    """Return the prefixes allowed before the slash of a model's name, sorted."""
     return sorted({*plugins.names("models"), *config.KNOWN, *config.load_config().endpoints})
 
 

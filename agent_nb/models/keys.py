@@ -5,8 +5,8 @@ environment, the system's keyring, Colab's secrets, or a `.env` file (in the cur
 it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `describe` lists the source of each
-  key.
+- A `Key` never shows its value: not in repr, not in a message. `list_key_sources` names the source
+  of each key.
 - Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
   address. They count once the user has allowed them for that folder (`host.trust`), because the
   owner of the key can read the prompts. Used or not, they are secrets.
@@ -64,7 +64,7 @@ class Key(Unpicklable):
 
 
 def keep_key(provider: str, value: str, *, keyring: bool = False) -> str:
-    """Keep a key for this session or in the system's keyring, and return where it is kept.
+    """Keep a key for this session or in the system's keyring; return where it is.
 
     Raises UsageError if the value cannot be a key or the keyring cannot be written.
     """
@@ -99,18 +99,18 @@ def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | Non
     """Return the key of a provider, or None.
 
     `variables` are the names to look for, by default the known ones. Raises UsageError if the value
-    found cannot be a key (white space, characters other than printable ASCII).
+    cannot be a key (white space, characters other than printable ASCII).
     """
-    found = find_own_key(provider, variables)
-    offer = None if found else find_offer(provider, variables)
+    own = find_own_key(provider, variables)
+    offer = None if own else find_offer(provider, variables)
     if offer is None or not trust.allowed(offer):
-        return found
+        return own
     name, value = next(_named(_names(provider, variables), dotenv.values()))
     return Key(checked(value, f"{name} in .env"), f"{name} in .env")
 
 
 def find_own_key(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the user's own key of a provider, ignoring the folder; otherwise like `find`."""
+    """Return the user's own key of a provider, ignoring the folder; otherwise like `find_key`."""
     for value, source in _candidates(provider, _names(provider, variables)):
         if value.strip():
             return Key(checked(value, source), source)
@@ -239,14 +239,14 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
     except UsageError:  # reported where the configuration is used
         return {}
     keys = {
-        found.key: variables[found.key].strip()
-        for found in endpoints.values()
-        if found.key in variables
+        endpoint.key: variables[endpoint.key].strip()
+        for endpoint in endpoints.values()
+        if endpoint.key in variables
     }
     headers = {
         f"{label} {name}": value.strip()
-        for label, found in endpoints.items()
-        for name, value in found.headers.items()
+        for label, endpoint in endpoints.items()
+        for name, value in endpoint.headers.items()
     }
     whole = {
         name: value.split()[-1]

@@ -29,7 +29,7 @@ SCRIPTS: list[type] = []
 
 
 def find_barring_setting() -> str:
-    """Return the setting that keeps this process from running anything live, or ""."""
+    """Return the setting that bars this process from running anything live, or ""."""
     if launch.LAUNCH.strict:
         return f"{launch.STRICT}=1"
     replays = launch.LAUNCH.replays or os.environ.get(launch.RERUN) == launch.REPLAY

@@ -102,7 +102,7 @@ def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
 
     Raises ValueError if numbers and tables are mixed, or a price is missing.
     """
-    tables = {pattern: found for pattern, found in prices.items() if isinstance(found, Prices)}
+    tables = {pattern: one for pattern, one in prices.items() if isinstance(one, Prices)}
     if len(tables) == len(prices):
         return tables
     if tables:
@@ -117,7 +117,7 @@ def find_prices(table: Mapping[str, Prices], model: str) -> Prices | None:
     """Return the prices of a model: those under its name, else of the first pattern that fits."""
     if model in table:
         return table[model]
-    return next((found for pattern, found in table.items() if fnmatchcase(model, pattern)), None)
+    return next((prices for pattern, prices in table.items() if fnmatchcase(model, pattern)), None)
 
 
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):

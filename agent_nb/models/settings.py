@@ -37,7 +37,7 @@ NAMES = tuple(_KINDS)
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are not None. Raises UsageError for a wrong name or value."""
+    """Check settings; return those that are not None. Raises UsageError for a wrong one."""
     chosen = {name: value for name, value in settings.items() if value is not None}
     for name, value in chosen.items():
         if name not in _KINDS:

@@ -169,7 +169,7 @@ def make_refusal(
     images: bool = False,
     now: float | None = None,
 ) -> ModelError:
-    """Return the error for an unsuccessful HTTP answer.
+    """Make the error for an unsuccessful HTTP answer.
 
     `tools`: the request offered tools; `images`: it held pictures.
     """

@@ -74,7 +74,7 @@ class Limiter:
 
     @asynccontextmanager
     async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
-        """Wait for a place, and leave it at the end of the block; a wait may be cancelled."""
+        """Wait for a slot, and leave it at the end of the block; a wait may be cancelled."""
         with self._lock:
             now = self._clock()
             ticket = self.places.join(now, lane)
@@ -170,7 +170,7 @@ class Limiter:
 
 
 class Slot:
-    """The place of one request: what becomes of it, for the others."""
+    """The slot of one request: what becomes of it, for the others."""
 
     left = False
 
@@ -228,7 +228,7 @@ def _limiter(model: Any) -> Limiter:
 
 @asynccontextmanager
 async def wait_for_slot(model: Any) -> AsyncGenerator[None, None]:
-    """Wait for a place at a model that has no limiter of its own, if a map has tightened it."""
+    """Wait for a slot at a model without a limiter of its own, if a map limits it."""
     limiter = _named.get(str(getattr(model, "name", "")))
     if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
         yield
@@ -240,7 +240,7 @@ async def wait_for_slot(model: Any) -> AsyncGenerator[None, None]:
 
 @contextmanager
 def report_waits(report: Report) -> Iterator[None]:
-    """Have waits of more than a second in this context reported in words, "" when they are over."""
+    """Report waits of more than a second in this context in words, and "" when they are over."""
     token = _report.set(report)
     try:
         yield

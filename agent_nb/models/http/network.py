@@ -49,7 +49,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._full = False  # the transport takes nothing more for now
         self._held = False  # the server has to wait
         self._plain = True
-        self._asked = self._read = False  # whether a request was sent, and its answer begun
+        self._sent = self._read = False  # whether a request was sent, and its answer begun
         self._news: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -104,11 +104,11 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send; raise WriteError once an answer, or the end, has arrived."""
-        if self._asked and self._read:
+        if self._sent and self._read:
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
             self._read = False
-        self._asked = True
+        self._sent = True
         view = memoryview(buffer)
         for start in range(0, len(view), PIECE):
             await self._check_unanswered(timeout)

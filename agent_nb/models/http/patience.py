@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @types.coroutine
 def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
-    """Return what `work` returns. Raises TimeoutError if that takes more than `seconds`."""
+    """Await `work` and return its value. Raises TimeoutError after `seconds`."""
     steps = work.__await__()
     try:
         waits_for = next(steps)

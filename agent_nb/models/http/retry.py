@@ -73,14 +73,14 @@ class Failures:
     """What a server said when it failed to answer one request."""
 
     def __init__(self) -> None:
-        self._words: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
 
     def add(self, error: ModelError) -> bool:
         """Count a failure; return whether the server has failed with these words `SAME` times."""
         if error.status != 500:
             return False
-        self._words[str(error)] += 1
-        return self._words[str(error)] >= SAME
+        self._messages[str(error)] += 1
+        return self._messages[str(error)] >= SAME
 
 
 def is_outage(error: ModelError) -> bool:

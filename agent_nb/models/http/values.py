@@ -43,7 +43,7 @@ def is_empty(value: Any, depth: int = 8) -> bool:
 
 
 def is_temporary(error: Any) -> bool:
-    """Return whether an error in the stream is temporary."""
+    """Return whether an error in the stream may pass, so that a retry makes sense."""
     if not isinstance(error, dict):
         return False
     code = error.get("status_code", error.get("code"))

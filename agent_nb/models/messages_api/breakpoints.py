@@ -57,7 +57,7 @@ def _holds(body: dict[str, Any]) -> bool:
     """Return whether the request has a breakpoint: itself, a tool, the system text, a block."""
     holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
     holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
-    return any(FIELD in place for place in holders)
+    return any(FIELD in holder for holder in holders)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

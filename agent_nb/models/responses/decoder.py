@@ -201,12 +201,12 @@ class ResponsesDecoder(EventDecoder):
         """Pass on the texts of an item that was not streamed."""
         if entry.kind == MESSAGE:
             whole: list[Text | Thought] = [
-                Text(text, f"{entry.place}.{n}") for n, text in enumerate(_pieces(item, "content"))
+                Text(text, f"{entry.block}.{n}") for n, text in enumerate(_pieces(item, "content"))
             ]
         elif entry.kind == REASONING:
             name = "content" if item.get("content") else "summary"
             whole = [
-                Thought(text, f"{entry.place}.{name[0]}{n}")
+                Thought(text, f"{entry.block}.{name[0]}{n}")
                 for n, text in enumerate(_pieces(item, name))
             ]
         else:
@@ -275,7 +275,7 @@ def _dict(value: Any) -> dict[str, Any]:
 def _block(item: Item, event: dict[str, Any], name: str) -> str:
     """Return the block of a piece; `name` is the field with its number in the item."""
     number = event.get(name)
-    return f"{item.place}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
+    return f"{item.block}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
 def _pieces(item: dict[str, Any], name: str) -> list[str]:

@@ -28,12 +28,13 @@ Name = tuple[str, int | str]
 class Item:
     """One item.
 
-    `place` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
+    `block` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
     a call's arguments.
     """
 
     __slots__ = (
         "announced",
+        "block",
         "call_id",
         "done",
         "index",
@@ -41,13 +42,12 @@ class Item:
         "name",
         "names",
         "pieces",
-        "place",
         "streamed",
     )
 
     def __init__(self, kind: str, block: str, index: int) -> None:
         self.kind = kind
-        self.place = block
+        self.block = block
         self.index = index  # among the items of its kind
         self.call_id = ""
         self.name = ""
@@ -137,7 +137,7 @@ class Items:
     def _new(self, kind: str, names: list[Name]) -> Item:
         index = next((value for sort, value in names if sort == "index"), len(self.all))
         block = str(index)
-        while any(item.place == block for item in self.all):
+        while any(item.block == block for item in self.all):
             block += "'"
         item = Item(kind, block, len(self.of(kind)))
         self.all.append(item)
