@@ -57,7 +57,7 @@ def _limit(value: Any) -> Any:
     return 0 if value is None or value == math.inf else value
 
 
-def chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
+def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
     """Return the names of the limits that were set: of whole ones, those with another value."""
     if not isinstance(values, Limits):
         return frozenset(values or ())

@@ -34,7 +34,7 @@ async def name_of(plan: Plan) -> str:
         raise
 
 
-async def equipped(plan: Plan, log: EventLog) -> Plan:
+async def open_late_tools(plan: Plan, log: EventLog) -> Plan:
     """Return the plan with its late tools; log what is waited for.
 
     Raises UsageError and ToolError for a server that cannot be used.
@@ -45,7 +45,7 @@ async def equipped(plan: Plan, log: EventLog) -> Plan:
 
 
 @asynccontextmanager
-async def place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
+async def wait_for_place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
     """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
     model that does not do so itself.
     """
@@ -67,8 +67,8 @@ def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
     here = asyncio.get_running_loop()
 
     def report(progress: Any) -> None:
-        words = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-        here.call_soon_threadsafe(log.append, events.Delta(of="status", text=words))
+        text = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
+        here.call_soon_threadsafe(log.append, events.Delta(of="status", text=text))
 
     detach = loading.subscribe(report)
     try:

@@ -64,8 +64,8 @@ def retry_of(
             0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
         )
     if fault.code == "no_images" and prompt.cover(f"{fault} {fault.raw}"):
-        words = f"{fault} Going on with words in place of the pictures."
-        return Retry(0.0, "no_images", words, fault.raw)
+        message = f"{fault} Going on with words in place of the pictures."
+        return Retry(0.0, "no_images", message, fault.raw)
     if fault.code == "no_schema" and prompt.ways.close_schema():
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):

@@ -19,7 +19,7 @@ import anyio
 import msgspec
 
 from ... import events
-from ...agent.assembly import Basis, plan
+from ...agent.assembly import Basis, make_plan
 from ...agent.attachments import without_text
 from ...agent.configuration import Configuration
 from ...agent.context import Context
@@ -105,7 +105,9 @@ class LocalRows:
             inputs = msgspec.structs.replace(
                 self._alone, prompt=row.prompt, attachments=row.attachments
             )
-            request = plan(self._basis, log, inputs, self._notes, ask=_nobody, context=Context())
+            request = make_plan(
+                self._basis, log, inputs, self._notes, ask=_nobody, context=Context()
+            )
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
