@@ -92,7 +92,7 @@ class Stream(InProgress):
 
     `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
     of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
-    `check`: awaiting a failed run raises RunFailed. `request`: what it was asked, if a notebook may record
+    `check`: awaiting a failed run raises RunFailed. `request`: set if a notebook may record
     the run or play a record in its place. `output`: the type of its answer.
     """
 

@@ -10,8 +10,8 @@ import msgspec
 
 from ...agent.context import Context
 from ...agent.drift import Resume
-from ...agent.interpolate import interpolate
-from ...agent.replay_check import Wish
+from ...agent.interpolate import fill_prompt
+from ...agent.replay_check import ReplayStrictness
 from ...agent.stream import Stream
 from ...agent.tape import Tape
 from ...events import Event, State
@@ -95,7 +95,7 @@ class Inputs(msgspec.Struct, frozen=True):
             record=False,
         )
 
-    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
+    def replay(self, agent: Agent, tape: Tape, wish: ReplayStrictness | None) -> Stream:
         """Return the stream of a recorded run."""
         return agent.replay(tape, check=False, wish=wish)
 
@@ -111,7 +111,7 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     prompt = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
         return Question(prompt)
-    text = interpolate(prompt, session.shell.user_ns, pictures)
+    text = fill_prompt(prompt, session.shell.user_ns, pictures)
     result = (
         failure_question(session.shell, cell, session.library, text)
         if options.fix

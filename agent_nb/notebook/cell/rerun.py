@@ -23,8 +23,8 @@ from typing import Any
 
 import msgspec
 
-from ...agent.context_check import Changes, compare, listed
-from ...agent.replay_check import Wish
+from ...agent.context_check import Changes, compare_variables, list_changes
+from ...agent.replay_check import ReplayStrictness
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
@@ -70,7 +70,7 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = read_start_time(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        others = f"since then {listed(self.changes.others)}" if self.changes.others else ""
+        others = f"since then {list_changes(self.changes.others)}" if self.changes.others else ""
         return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
 
     @property
@@ -144,7 +144,9 @@ def decide_replay(
             raise NotReplayed(" ".join(sentences), differences)
         return Choice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
-    changes = compare(tape, agent.tools, namespace) if namespace is not None else Changes()
+    changes = (
+        compare_variables(tape, agent.tools, namespace) if namespace is not None else Changes()
+    )
     if changes.used and wanted == "replay":
         raise changed_variables_error(changes)
     if changes.used:
@@ -169,11 +171,11 @@ def _matching(
 
 def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    reason = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
+    reason = f"Nothing to replay: variables that the run used have changed: {list_changes(changes.used)}."
     return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
-def replay_strictness(cell: Cell, compare: Compare = "full") -> Wish | None:
+def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness | None:
     """Return how strictly the replay of a cell's run is checked, None outside a test.
 
     Our runner sends the masks of the project.
@@ -181,7 +183,7 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> Wish | None:
     if not find_barring_setting():
         return None
     sent = cell.sent.get(RULES)
-    return Wish(
+    return ReplayStrictness(
         compare=compare,
         rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else (),
     )

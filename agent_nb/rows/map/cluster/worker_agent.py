@@ -55,7 +55,7 @@ class WorkerAgent:
             del self._tasks[work.ticket]
 
     async def _asked(self, work: Work, begun: Begun | None) -> Answered:
-        display.enter()
+        display.enter_run()
         rows = self._made()
         if work.issue > self._issue:
             self._limit(work)
