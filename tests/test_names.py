@@ -13,12 +13,12 @@ LEAVE_FILE = used_names.select_functions(USERS, CHECKOUT)
 LEAVE_ROOM = LEAVE_FILE & used_names.select_crossing(USERS)
 MODULES = import_graph.modules(CHECKOUT)
 
-ONE_WORD_LEAVES_ROOM = 94
-ONE_WORD_LEAVES_FILE = 263
-PARAMETERS = 127  # that have a participle for a name
-FIELDS = 60
+ONE_WORD_LEAVES_ROOM = 54
+ONE_WORD_LEAVES_FILE = 168
+PARAMETERS = 87  # that have a participle for a name
+FIELDS = 51
 MODULES_NAMED_SO = 1
-OF_THOUSAND = 22  # names that are bound
+OF_THOUSAND = 14  # names that are bound
 LONG_TEST_NAMES = 265
 
 LIBRARY = {

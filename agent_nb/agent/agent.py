@@ -20,7 +20,7 @@ from ..events import Event
 from ..events.log import EventLog
 from ..models import offline
 from . import display
-from .assembly import make_basis, plan, player, share_host
+from .assembly import make_basis, make_plan, make_player, share_host
 from .attachments import pictures_of, without_text
 from .clean_json import clean_value
 from .configuration import Configuration
@@ -28,10 +28,10 @@ from .context import Context
 from .drift import Resume
 from .loop import Loop
 from .registry import Questions
-from .replay_check import Wish
+from .replay_check import ReplayStrictness
 from .run import Run
 from .run_spec import Plan
-from .stream import Asked, Replay, Stream, finished
+from .stream import Replay, RunRequest, Stream, run_to_end
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -72,25 +72,27 @@ class PromptAgent(Configuration):
             raise UsageError("The prompt is empty. Write what the agent should do.")
         log = EventLog()
         redaction = self.redaction()
-        said, pictures = redaction.value(prompt), pictures_of(attachments, redaction.value)
-        user = events.User(content=said, attachments=without_text(pictures), origin="user")
+        text, pictures = redaction.value(prompt), pictures_of(attachments, redaction.value)
+        user = events.User(content=text, attachments=without_text(pictures), origin="user")
         questions = Questions()
-        given = self.given_of(redaction, said, pictures, history)
-        beside = context if isinstance(context, Context) else self._beside(context, prompt)
+        inputs = self.given_of(redaction, text, pictures, history)
+        gathered = context if isinstance(context, Context) else self._beside(context, prompt)
         ask = questions.beside(self.ask)
 
         @cache
         def make() -> Plan:
-            return plan(make_basis(self, redaction), log, given, notes, ask=ask, context=beside)
+            return make_plan(
+                make_basis(self, redaction), log, inputs, notes, ask=ask, context=gathered
+            )
 
-        if not offline.barred():  # offline, the model may be unknown
+        if not offline.find_barring_setting():  # offline, the model may be unknown
             make()
-        asked = Asked(
+        request = RunRequest(
             user,
-            given,
+            inputs,
             self.tools,
             self.choice.is_script,
-            partial(player, self, log=log, redaction=redaction),
+            partial(make_player, self, log=log, redaction=redaction),
         )
         return Stream(
             log,
@@ -100,15 +102,17 @@ class PromptAgent(Configuration):
             questions,
             view=view,
             check=check,
-            asked=asked if record else None,
+            request=request if record else None,
             output=self.output,
         )
 
     def _beside(self, mode: str | None, prompt: str) -> Context:
-        hosted = self.host is not None or display.host() is not None
-        return display.context(mode, self.tools, prompt, hosted=hosted)
+        hosted = self.host is not None or display.find_host() is not None
+        return display.gather_context(mode, self.tools, prompt, hosted=hosted)
 
-    def replay(self, tape: Tape, *, check: bool = True, wish: Wish | None = None) -> Replay:
+    def replay(
+        self, tape: Tape, *, check: bool = True, wish: ReplayStrictness | None = None
+    ) -> Replay:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
         `check`: as in a call of the agent. `wish`: how strictly a test compares. Raises UsageError
@@ -116,7 +120,7 @@ class PromptAgent(Configuration):
         """
         log = EventLog(tape.run)
         redaction = self.redaction()
-        make = player(self, tape, wish, log=log, redaction=redaction)
+        make = make_player(self, tape, wish, log=log, redaction=redaction)
         return Replay(log, make, check=check, output=self.output)
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
@@ -126,7 +130,7 @@ class PromptAgent(Configuration):
         running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
-        run: Run = finished(lambda: self(prompt, **options, check=False))
+        run: Run = run_to_end(lambda: self(prompt, **options, check=False))
         return run.raise_for_status() if check else run
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:

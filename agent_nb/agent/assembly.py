@@ -28,10 +28,10 @@ from ..wire.redact import Redaction
 from . import display, outgoing
 from .configuration import Configuration
 from .context import Context
-from .dependencies import Reader, behind, place
+from .dependencies import Reader, describe_place, digest_dependencies
 from .parse import with_thought_tags
 from .replay import Player
-from .replay_check import ReplayCheck, Wish
+from .replay_check import ReplayCheck, ReplayStrictness
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
 
@@ -83,17 +83,17 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
     )
 
 
-def plan(
+def make_plan(
     basis: Basis,
     log: EventLog,
-    given: RunInputs,
+    inputs: RunInputs,
     notes: Sequence[str | State],
     *,
     ask: Asker,
     context: Context,
 ) -> Plan:
     """Return the plan of one live run."""
-    from ..models.http.retry import delays
+    from ..models.http.retry import choose_delay
     from ..tools.approval import Approver
     from ..tools.standing import STANDING
 
@@ -105,7 +105,7 @@ def plan(
 
     def again(equipped: Configuration, listed: Sequence[State]) -> Plan:
         fresh = make_basis(equipped, redaction)
-        return plan(fresh, log, given, [*notes, *listed], ask=ask, context=context)
+        return make_plan(fresh, log, inputs, [*notes, *listed], ask=ask, context=context)
 
     return Plan(
         model=model,
@@ -116,11 +116,11 @@ def plan(
         runner=_runner(agent, approver, log, redaction),
         limits=agent.limits,
         redaction=redaction,
-        retry_delay=delays,
+        retry_delay=choose_delay,
         system=agent.system,
         memory=agent.memory,
         settings=agent.settings,
-        start=_run_start(basis.start, given),
+        start=_run_start(basis.start, inputs),
         notes=tuple(notes),
         warnings=redaction.value(basis.policy.remarks),
         context=context.fitted(min(sizes, default=0)),
@@ -154,7 +154,7 @@ def share_host(plan: Plan, host: Host | None) -> Plan:
 def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     dialect = agent.dialect_of(model)
-    outgoing.check(model.name, agent.tools.specs, agent.settings, redaction)
+    outgoing.require_no_keys(model.name, agent.tools.specs, agent.settings, redaction)
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
     check_budget(model, agent.limits.cost)
@@ -194,8 +194,13 @@ async def with_servers(
     return agent.equipped(Toolset([*own, *tools])), listed
 
 
-def player(
-    agent: Configuration, tape: Tape, wish: Wish | None, *, log: EventLog, redaction: Redaction
+def make_player(
+    agent: Configuration,
+    tape: Tape,
+    wish: ReplayStrictness | None,
+    *,
+    log: EventLog,
+    redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
     if agent.tools.late:
@@ -254,17 +259,17 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
         "source": value(agent.choice.source),
         "asked": value(agent.choice.identity),
     }
-    asked = agent.tools.asked
-    settings |= {"asked_tools": list(asked)} if asked != agent.tools.names else {}
+    tools = agent.tools.asked
+    settings |= {"asked_tools": list(tools)} if tools != agent.tools.names else {}
     settings |= {"output": agent.output.described(redaction)} if agent.output is not None else {}
-    seen = behind(agent.tools, Reader(folder=agent.folder))
-    settings |= {"place": value(place(agent.folder)), **({"behind": seen} if seen else {})}
-    said = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
-    return {**said, "tools": agent.tools.names, "settings": settings}
+    seen = digest_dependencies(agent.tools, Reader(folder=agent.folder))
+    settings |= {"place": value(describe_place(agent.folder)), **({"behind": seen} if seen else {})}
+    names = value({"agent": agent.name, "model": agent.model.name, "dialect": agent.dialect.name})
+    return {**names, "tools": agent.tools.names, "settings": settings}
 
 
-def _run_start(shared: Mapping[str, Any], given: RunInputs) -> Mapping[str, Any]:
+def _run_start(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
     """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
-    settings = {**shared["settings"], "inputs": given.digests, "hash": inputs_hash(given.digests)}
-    settings |= {"turns": given.turn_digests} if given.turn_digests else {}
+    settings = {**shared["settings"], "inputs": inputs.digests, "hash": inputs_hash(inputs.digests)}
+    settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
     return {**shared, "settings": settings}

@@ -104,8 +104,8 @@ class _Voice:
             ]
         )
         fraction, message = self.fraction, self.message
-        for far, said in (self._prints.news(), self._others.news()):
-            fraction, message = (far if fraction is None else fraction), message or said
+        for far, note in (self._prints.news(), self._others.news()):
+            fraction, message = (far if fraction is None else fraction), message or note
         self.text, self.fraction, self.message, self.last = [], None, "", now
         return text, fraction, message
 
@@ -188,10 +188,10 @@ class Batch:
         clean, known = picture and clean_attachment(picture), self._pictures.get(call_id, [])
         self._pictures[call_id] = [*known[:index], clean, *known[index + 1 :]] if clean else []
         shown = msgspec.json.encode((index, clean)).decode()
-        place = {"origin": "tool", **self._place(call_id)}
+        fields = {"origin": "tool", **self._place(call_id)}
         # each has another name, so that a view does not join them
         self._log.append(
-            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **place)
+            events.Delta(block=call_id, of="picture", name=str(self._shown), text=shown, **fields)
         )
 
     def relay(self, call_id: str, event: Any) -> None:
@@ -256,9 +256,9 @@ class Batch:
         )
 
     def _attachments(self, call_id: str, outcome: Outcome) -> tuple[dict[str, Any], ...]:
-        given = tuple(kept_pictures(outcome.attachments, self._redaction.value))
+        pictures = tuple(kept_pictures(outcome.attachments, self._redaction.value))
         stopped = outcome.status in ("cancelled", "timeout")
-        return given or tuple(self._pictures.get(call_id, ()) if stopped else ())
+        return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
 
     def _flush(self, call_id: str, voice: _Voice, *, whole: bool = False) -> None:
         text, fraction, message = voice.take(self._clock(), whole=whole)

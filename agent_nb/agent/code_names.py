@@ -76,13 +76,13 @@ class CodeNames:
         except RecursionError:
             self.uses(_NAME.findall(plain))
 
-    def _line(self, found: re.Match[str]) -> str:
-        self.uses(_NAME.findall(found[0]))
+    def _line(self, line: re.Match[str]) -> str:
+        self.uses(_NAME.findall(line[0]))
         return ""
 
-    def _captured(self, found: re.Match[str]) -> str:
-        self.uses(_NAME.findall(found[0].partition("=")[2]))
-        return f"{found[1]} = 0"
+    def _captured(self, assignment: re.Match[str]) -> str:
+        self.uses(_NAME.findall(assignment[0].partition("=")[2]))
+        return f"{assignment[1]} = 0"
 
 
 class _Reader(ast.NodeVisitor):
@@ -171,8 +171,8 @@ class _Reader(ast.NodeVisitor):
         own = set(_stored([g.target for g in node.generators]))
         rest = [g.iter for g in node.generators[1:]]
         tests = [test for g in node.generators for test in g.ifs]
-        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        self._scoped(own, [*rest, *tests, *made])
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._scoped(own, [*rest, *tests, *results])
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 
@@ -211,5 +211,5 @@ def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _declared_global(nodes: Iterable[ast.AST]) -> set[str]:
-    found = (inner for outer in nodes for inner in ast.walk(outer))
-    return {name for node in found if isinstance(node, ast.Global) for name in node.names}
+    inner_nodes = (inner for outer in nodes for inner in ast.walk(outer))
+    return {name for node in inner_nodes if isinstance(node, ast.Global) for name in node.names}

@@ -24,7 +24,7 @@ from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Head, Part, Text, Thought, Usage
 from . import sight
-from .history import estimate_tokens, messages
+from .history import estimate_tokens, write_messages
 from .parse import read_turn, with_thought_tags
 
 STRATEGIES = ("window", "summary")
@@ -59,7 +59,7 @@ def _line(event: Event) -> list[str]:
     return []
 
 
-def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
+def request_summary(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
     """Return the request for a summary of `runs`, of which at most `room` characters are shown."""
     shown = transcript(runs, min(room, MOST))
     return Request(
@@ -68,37 +68,37 @@ def request(runs: Sequence[Sequence[Event]], room: int = MOST) -> Request:
     )
 
 
-async def summary(model: Model, asked: Request) -> tuple[str, list[Part]]:
+async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Part]]:
     """Return the answer of `model` to `asked` (see `request`), and what it says of its usage.
 
     Raises ModelError.
     """
-    said: list[str] = []
-    told: list[Part] = []
+    texts: list[str] = []
+    usage: list[Part] = []
     size = 0
-    async with aclosing(model.stream(asked)) as stream:
+    async with aclosing(model.stream(request)) as stream:
         async for batch in stream:
-            said += [p.text for p in batch if isinstance(p, Text)]
-            told += [p for p in batch if isinstance(p, Head | Usage)]
+            texts += [p.text for p in batch if isinstance(p, Text)]
+            usage += [p for p in batch if isinstance(p, Head | Usage)]
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
     dialect = with_thought_tags(plugins.load("dialects", "native"))
-    return answer_text(read_turn(said, dialect)), told
+    return answer_text(read_turn(texts, dialect)), usage
 
 
-def shortened(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
+def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Event]:
     """Return `run` with its oldest long tool results cut until it fits into `budget` tokens.
 
     A budget of 0 is unlimited. The newest result is never cut.
     """
-    kept = list(run)
-    results = [i for i, e in enumerate(kept) if isinstance(e, events.Result)]
+    shorter = list(run)
+    results = [i for i, e in enumerate(shorter) if isinstance(e, events.Result)]
     for i in results[:-1]:
-        if budget <= 0 or estimate_tokens(messages(dialect, [kept])) <= budget:
+        if budget <= 0 or estimate_tokens(write_messages(dialect, [shorter])) <= budget:
             break
-        kept[i] = _cut(kept[i])
-    return kept
+        shorter[i] = _cut(shorter[i])
+    return shorter
 
 
 def _cut(event: Event) -> Event:

@@ -30,7 +30,7 @@ from ..wire.unpicklable import Unpicklable
 from .attachments import pictures_of
 from .clean_json import clean_value
 from .compaction import STRATEGIES
-from .limits import Limits, chosen, limits_from
+from .limits import Limits, find_chosen, limits_from
 from .model_choice import ModelChoice
 from .typed.output_type import OutputType
 
@@ -82,12 +82,12 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        if self._dialect or not (late or offline.barred()):
+        if self._dialect or not (late or offline.find_barring_setting()):
             assert self.dialect
         self.tools = resolve_tools(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
-        self.limits, self.limited = limits_from(limits), chosen(limits)
+        self.limits, self.limited = limits_from(limits), find_chosen(limits)
         self.settings = _json_of(settings or {})
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
@@ -117,8 +117,8 @@ class Configuration(Unpicklable):
 
     def dialect_of(self, model: Model) -> Dialect:
         """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
-        found: Dialect = plugins.load("dialects", self._dialect or model.dialect)
-        return found
+        dialect: Dialect = plugins.load("dialects", self._dialect or model.dialect)
+        return dialect
 
     @property
     def namespace(self) -> Mapping[str, Any]:
@@ -130,8 +130,8 @@ class Configuration(Unpicklable):
         from ..tools.policy_check import check_rules
         from ..tools.policy_file import load_policy
 
-        found = load_policy(self.approve, self.folder)
-        return check_rules(found, self.tools, self.namespace, self._mentioned)
+        policy = load_policy(self.approve, self.folder)
+        return check_rules(policy, self.tools, self.namespace, self._mentioned)
 
     def offers(self, *, live: bool) -> list[Offer]:
         """Return what the folder offers for a run and the user has not allowed.
@@ -139,14 +139,14 @@ class Configuration(Unpicklable):
         `live`: a run that needs the model. Raises UsageError for a faulty policy.
         """
         keys = [getattr(m, "withheld", None) for m in self.choice.models] if live else []
-        found = (self.policy().offer, *(key() for key in keys if key))
-        return [offer for offer in found if offer is not None]
+        offers = (self.policy().offer, *(key() for key in keys if key))
+        return [offer for offer in offers if offer is not None]
 
     def redaction(self) -> Redaction:
         """Return what removes the secrets known now from texts."""
         from ..models import keys
 
-        return Redaction(keys.secrets(self.secrets))
+        return Redaction(keys.collect_secrets(self.secrets))
 
     def given(
         self,
@@ -158,8 +158,8 @@ class Configuration(Unpicklable):
         """Return the inputs of a run. The model is not needed."""
         redaction = self.redaction()
         pictures = pictures_of(attachments, redaction.value)
-        said = redaction.value(clean_value(prompt))
-        return self.given_of(redaction, said, pictures, history)
+        text = redaction.value(clean_value(prompt))
+        return self.given_of(redaction, text, pictures, history)
 
     def inputs(
         self,
@@ -208,7 +208,7 @@ class Configuration(Unpicklable):
     def given_of(
         self,
         redaction: Redaction,
-        said: str,
+        prompt: str,
         pictures: Sequence[dict[str, Any]],
         history: Sequence[Sequence[Event]],
     ) -> RunInputs:
@@ -217,7 +217,7 @@ class Configuration(Unpicklable):
             {"system": self.system, "sampling": self.settings, "dialect": self._dialect}
         )
         return RunInputs(
-            prompt=said,
+            prompt=prompt,
             attachments=pictures,
             model=self.choice.identity,
             tools=self.tools.asked,

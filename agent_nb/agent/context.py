@@ -102,23 +102,23 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         if not most or self.tokens <= most:
             return self
         lines = self.text.splitlines()
-        kept: list[str] = []
+        shown: list[str] = []
         left = most - count_tokens(_left_out(len(lines)))
         for line in lines:
             left -= count_tokens(line)
             if left < 0:
                 break
-            kept.append(line)
-        more = _left_out(len(lines) - len(kept))
-        return msgspec.structs.replace(self, text="\n".join([*kept, more]))
+            shown.append(line)
+        more = _left_out(len(lines) - len(shown))
+        return msgspec.structs.replace(self, text="\n".join([*shown, more]))
 
     def before(self, run: Sequence[Event]) -> list[Event]:
         """Return the events of a run with the text in front of its prompt."""
         at = next((n for n, e in enumerate(run) if isinstance(e, User) and not e.span), -1)
         sent = list(run)
         if self.text and at >= 0:
-            said: Any = run[at]
-            sent[at] = msgspec.structs.replace(said, content=f"{self.text}\n\n{said.content}")
+            user: Any = run[at]
+            sent[at] = msgspec.structs.replace(user, content=f"{self.text}\n\n{user.content}")
         return sent
 
     def event(self, redaction: Redaction) -> State | None:
@@ -140,16 +140,16 @@ def _left_out(count: int) -> str:
     return f"… {count:,} more line{'' if count == 1 else 's'}"
 
 
-def recorded(run: Sequence[Event]) -> State | None:
+def find_context(run: Sequence[Event]) -> State | None:
     """Return the event that records the context of a run, None if there is none."""
     return next((e for e in run if isinstance(e, State) and e.kind == KIND and not e.span), None)
 
 
 def beside_prompt(run: Sequence[Event], event: State | None) -> list[Event]:
     """Return the events of a run with `event` as its only context."""
-    own = recorded(run)
-    kept = [e for e in run if e is not own]
-    at = next((n for n, e in enumerate(kept, 1) if isinstance(e, User) and not e.span), 0)
+    own = find_context(run)
+    events = [e for e in run if e is not own]
+    at = next((n for n, e in enumerate(events, 1) if isinstance(e, User) and not e.span), 0)
     if event is not None and at:
-        kept.insert(at, msgspec.structs.replace(event, ts=kept[at - 1].ts))
-    return kept
+        events.insert(at, msgspec.structs.replace(event, ts=events[at - 1].ts))
+    return events

@@ -29,7 +29,7 @@ from ..tools.safe_types import ABSENT, find_entry, is_a, one_line
 from ..tools.toolset import Toolset
 from ..wire.redact import redact_text
 from .code_names import CodeNames
-from .context import Look, recorded
+from .context import Look, find_context
 from .tape import Tape
 
 LONGEST = 100  # characters of a change in words
@@ -45,7 +45,7 @@ class Changes(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
 
 
-def mentioned(prompt: str) -> list[str]:
+def find_mentioned(prompt: str) -> list[str]:
     """Return the words of a prompt that may be names of variables, in order."""
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
@@ -57,18 +57,18 @@ def mentioned(prompt: str) -> list[str]:
     return list(names)
 
 
-def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
+def compare_variables(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
     """Return what differs between the variables of a recorded run and those in `namespace`."""
     known = _looks(tape.events)
     if not known:
         return Changes()
-    names = used(tape, toolset, namespace)
-    secrets = keys.secrets()
+    names = find_used(tape, toolset, namespace)
+    secrets = keys.collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    found: dict[bool, list[str]] = {True: [], False: []}
+    differences: dict[bool, list[str]] = {True: [], False: []}
     for name, was in known.items():
         value = find_entry(namespace, name)
         if value is not ABSENT:
@@ -76,11 +76,11 @@ def compare(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
         else:
             how = "is gone" if name in names else ""
         if how:
-            found[name in names].append(one_line(f"`{name}` {how}", LONGEST))
-    return Changes(tuple(found[True]), tuple(found[False]))
+            differences[name in names].append(one_line(f"`{name}` {how}", LONGEST))
+    return Changes(tuple(differences[True]), tuple(differences[False]))
 
 
-def used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
+def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
     """Return the names of the variables that a recorded run used and had not made itself."""
     names = CodeNames()
     for call in tape.ran():
@@ -90,16 +90,16 @@ def used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
             names.code(code)
             for name in [n for n in names.read if n not in before]:
                 names.uses(_function_reads(find_entry(namespace, name)))
-        elif isinstance(asked := args.get("name"), str) and call.name == "variables":
-            names.uses([asked])
+        elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
+            names.uses([wanted])
         elif (tool := tape.tool_of(call, toolset)) is not None:
             names.uses(find_used_variables(tool.invoke))
     prompt = next((e.content for e in tape.events if isinstance(e, User) and not e.span), "")
     own = names.assigned - names.read.keys()
-    return {*names.read, *mentioned(prompt)} - own
+    return {*names.read, *find_mentioned(prompt)} - own
 
 
-def listed(changes: Sequence[str]) -> str:
+def list_changes(changes: Sequence[str]) -> str:
     """Return changes in a sentence, the first few by name."""
     more = len(changes) - FEW
     return ", ".join([*changes[:FEW], *([f"{more} more"] if more > 0 else [])])
@@ -112,11 +112,11 @@ def _function_reads(value: Any) -> Iterator[str]:
 
 def _looks(run: Sequence[Event]) -> dict[str, Look]:
     """Return the looks that a record names."""
-    event = recorded(run)
+    event = find_context(run)
     payload = event.payload if event is not None else None
     named = payload.get("variables") if isinstance(payload, Mapping) else None
-    made = ((n, _look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
-    return {name: look for name, look in made if look is not None}
+    pairs = ((n, _look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
+    return {name: look for name, look in pairs if look is not None}
 
 
 def _look(value: Any) -> Look | None:

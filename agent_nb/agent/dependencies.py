@@ -52,14 +52,14 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         from ..tools.project_source import digest_project_code
         from ..tools.source import code_of
 
-        found = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
-        self.unseen.update(found.unseen)
-        return {"code" if self.earlier else "source": found.digest} if found.digest else {}
+        digest = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
+        self.unseen.update(digest.unseen)
+        return {"code" if self.earlier else "source": digest.digest} if digest.digest else {}
 
 
-def behind(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
+def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
     """Return the digests of tools and sub-agents by name."""
-    found = {
+    digests = {
         tool.name: seen for tool in tools if tool.agent is None and (seen := _tool(tool, reader))
     }
     among = [tool for tool in tools if tool.agent is not None and depth < DEEPEST]
@@ -70,10 +70,10 @@ def behind(tools: Toolset, reader: Reader, depth: int = 0) -> Behind:
         }
         for tool in among
     }
-    return {**({"tools": found} if found else {}), **({"agents": agents} if agents else {})}
+    return {**({"tools": digests} if digests else {}), **({"agents": agents} if agents else {})}
 
 
-def place(folder: str) -> dict[str, Any]:
+def describe_place(folder: str) -> dict[str, Any]:
     """Return the place of a run: its time zone, and its folders (as digests)."""
     zone, offset = clock.read_time_zone()
     return {"zone": zone, "offset": offset, **folders.describe_folders(folder)}
@@ -105,7 +105,7 @@ def _schema(tool: Tool, parameters: Any) -> str:
 
 def _agent(agent: Any, reader: Reader, depth: int) -> Behind:
     inputs: Mapping[str, str] = agent.inputs(".")
-    within = behind(agent.tools, reader, depth)
+    within = digest_dependencies(agent.tools, reader, depth)
     return {
         **{name: inputs[name] for name in AGENT if inputs[name]},
         **({"behind": within} if within else {}),
@@ -118,7 +118,7 @@ def _bare(schema: Any) -> Any:
     return [_bare(v) for v in schema] if isinstance(schema, list | tuple) else schema
 
 
-def changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, str, str]]:
+def find_changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield (name of the tool or agent, changed part, owning agent) for each differing digest.
 
     The part is `schema`, `code` or `source` of a tool, `model`, `settings` or `tools` of an agent.
@@ -134,7 +134,7 @@ def changed(recorded: Any, now: Behind, below: str = "") -> Iterator[tuple[str, 
                 if part in one and one[part] != other.get(part)
             )
             if kind == "agents":
-                yield from changed(
+                yield from find_changed(
                     one.get("behind"), other.get("behind", {}), f"{below}/{name}".strip("/")
                 )
 

@@ -40,11 +40,11 @@ class Begun(Shown, Protocol):
     """The stream of our own run. `asked`: what was asked, None if the run is not recorded."""
 
     @property
-    def asked(self) -> object:
+    def request(self) -> object:
         """What was asked."""
 
 
-class Kept(Protocol):
+class Recorder(Protocol):
     """Keeps the record of a run."""
 
     def leave_to_cards(self) -> None:
@@ -87,7 +87,7 @@ class Presenter(Protocol):
     def screen(self, stream: Begun, view: str | None) -> Screen | None:
         """Return the screen of the running cell for our own run that it awaits."""
 
-    def begun(self, stream: Begun) -> Kept | None:
+    def begun(self, stream: Begun) -> Recorder | None:
         """Return the recorder of a run that is about to begin."""
 
     def host(self, screen: Screen | None) -> CellHost | None:
@@ -106,14 +106,14 @@ class Presenter(Protocol):
         """Return what a run that the running cell begins is given about the notebook."""
 
 
-def host(screen: Screen | None = None) -> CellHost | None:
+def find_host(screen: Screen | None = None) -> CellHost | None:
     """Return the host of a run that the running cell begins, None elsewhere."""
     if _inside.get() or "IPython" not in sys.modules:
         return None
     return _presenter().host(screen)
 
 
-def enter(host: CellHost | None = None) -> None:
+def enter_run(host: CellHost | None = None) -> None:
     """Mark the context as part of a run whose tools work with `host`."""
     _inside.set(True)
     _host.set(host)
@@ -124,7 +124,7 @@ def entered_host() -> CellHost | None:
     return _host.get()
 
 
-def screen(stream: Begun, view: str | None) -> Screen | None:
+def find_screen(stream: Begun, view: str | None) -> Screen | None:
     """Return the screen of the cell that awaits a run here, or None.
 
     `view`: one of `VIEWS`; None: do not show it.
@@ -134,7 +134,7 @@ def screen(stream: Begun, view: str | None) -> Screen | None:
     return _presenter().screen(stream, view)
 
 
-def context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
+def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
     """Return what a run is given about the notebook of the running cell, nothing elsewhere.
 
     `mode`: one of `MODES` (None: the notebook's default). `hosted`: its tools run in the kernel.
@@ -147,17 +147,17 @@ def context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> C
     return _presenter().context(mode, tools, prompt, hosted=hosted)
 
 
-def begun(stream: Begun) -> Kept | None:
+def announce_run(stream: Begun) -> Recorder | None:
     """Announce that a run is about to begin; return its recorder, or None.
 
     The recorder may play a record in its place.
     """
-    if stream.asked is None or "IPython" not in sys.modules:
+    if stream.request is None or "IPython" not in sys.modules:
         return None
     return _presenter().begun(stream)
 
 
-def followed(source: Any, show: bool | None) -> Screen | None:
+def follow_run(source: Any, show: bool | None) -> Screen | None:
     """Return the screen of the cell that awaits a run of another system, or None.
 
     `show`: True insists on cards, None shows them where possible.
@@ -167,7 +167,7 @@ def followed(source: Any, show: bool | None) -> Screen | None:
     return _presenter().followed(source, insist=bool(show))
 
 
-def show(run: Shown, view: str) -> None:
+def show_run(run: Shown, view: str) -> None:
     """Show a run in the running cell, live if it has not ended; without a notebook as text."""
     _presenter().show(run, view)
 

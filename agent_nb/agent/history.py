@@ -48,7 +48,7 @@ CHARS_PER_TOKEN = 4
 IMAGE_TOKENS = 1000
 
 
-def messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
+def write_messages(dialect: Dialect, runs: Sequence[Sequence[Event]]) -> list[Message]:
     """Return the conversation of `runs` (events of each run, oldest first) as messages."""
     writer = _Writer(dialect)
     for run in runs:
@@ -80,7 +80,9 @@ class _Writer:
 
     def user(self, event: events.User) -> None:
         self.flush()
-        self._put(Message("user", (*sight.blocks(event.attachments), TextBlock(event.content))))
+        self._put(
+            Message("user", (*sight.write_blocks(event.attachments), TextBlock(event.content)))
+        )
 
     def think(self, event: events.Think) -> None:
         self._speak(ThoughtBlock(event.content, event.opaque))
@@ -91,21 +93,21 @@ class _Writer:
         how, text = self._texts.add(event), event.content
         if how == "begin":
             self._begin = len(self._step)
-        said = self._step[self._begin :]
+        blocks = self._step[self._begin :]
         # providers need thoughts back in their original place
         if how == "go_on" and self._dialect.native:
-            said, text = (
-                (said[:-1], said[-1].text + text)
-                if isinstance(said[-1], TextBlock)
-                else (said, text)
+            blocks, text = (
+                (blocks[:-1], blocks[-1].text + text)
+                if isinstance(blocks[-1], TextBlock)
+                else (blocks, text)
             )
         else:
-            before = "".join(b.text for b in said if isinstance(b, TextBlock))
-            said, text = (
-                [b for b in said if not isinstance(b, TextBlock)],
+            before = "".join(b.text for b in blocks if isinstance(b, TextBlock))
+            blocks, text = (
+                [b for b in blocks if not isinstance(b, TextBlock)],
                 before + text if how == "go_on" else text,
             )
-        self._step[self._begin :] = [*said, TextBlock(text)]
+        self._step[self._begin :] = [*blocks, TextBlock(text)]
 
     def call(self, event: events.Call) -> None:
         self._speak(CallBlock(event.call_id, event.name, event.args, event.raw_args))
@@ -113,11 +115,11 @@ class _Writer:
 
     def result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
-        content = sight.captioned(content_text(event.content), event.attachments)
-        printed = printed_by(event)
+        content = sight.write_captions(content_text(event.content), event.attachments)
+        printed = read_printed(event)
         if printed and self._dialect.native:
             content, printed = f"{content}\n\nPrinted:\n{printed}", ""
-        failed, pictures = event.status != "ok", sight.pictures(event.attachments)
+        failed, pictures = event.status != "ok", sight.select_pictures(event.attachments)
         self._results.append(
             ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
         )
@@ -151,8 +153,10 @@ class _Writer:
     def _assistant(self) -> Message:
         if self._dialect.native:
             answered = {r.call_id for r in self._results}
-            kept = [b for b in self._step if not isinstance(b, CallBlock) or b.call_id in answered]
-            return Message("assistant", tuple(kept))
+            blocks = [
+                b for b in self._step if not isinstance(b, CallBlock) or b.call_id in answered
+            ]
+            return Message("assistant", tuple(blocks))
         return text_message("assistant", "\n\n".join(self._written()))
 
     def _written(self) -> Iterator[str]:
@@ -167,8 +171,8 @@ class _Writer:
 
     def _result_messages(self) -> Iterator[Message]:
         if not self._dialect.native:
-            said = self._dialect.results(self._results)
-            yield msgspec.structs.replace(said, blocks=(*said.blocks, *self._pictures()))
+            message = self._dialect.results(self._results)
+            yield msgspec.structs.replace(message, blocks=(*message.blocks, *self._pictures()))
             return
         order = {call_id: i for i, call_id in enumerate(self._pending)}
         known = sorted(
@@ -211,10 +215,10 @@ _WRITE: dict[type[Event], Callable[..., None]] = {
 }
 
 
-def printed_by(event: events.Result) -> str:
+def read_printed(event: events.Result) -> str:
     """Return what the tool printed to stdout, as kept in its result."""
-    found = (event.extra or {}).get(events.PRINTED)
-    return found if isinstance(found, str) else ""
+    printed = (event.extra or {}).get(events.PRINTED)
+    return printed if isinstance(printed, str) else ""
 
 
 def estimate_tokens(sent: Sequence[Message]) -> int:
@@ -235,7 +239,7 @@ def _weight(block: Block) -> int:
 class Window(msgspec.Struct, frozen=True):
     """The part of a conversation that is sent: runs kept, and runs left out (oldest first)."""
 
-    kept: tuple[Sequence[Event], ...]
+    runs: tuple[Sequence[Event], ...]
     left_out: tuple[Sequence[Event], ...] = ()
 
     @property
@@ -245,17 +249,17 @@ class Window(msgspec.Struct, frozen=True):
         return f"{n} earlier turn{'s' if n != 1 else ''} left out (context window)" if n else ""
 
 
-def window(
+def choose_window(
     dialect: Dialect, history: Sequence[Sequence[Event]], current: Sequence[Event], budget: int
 ) -> Window:
     """Keep the newest runs of `history` that fit with `current` into `budget` tokens (0: all)."""
     if budget <= 0:
         return Window(tuple(history))
-    room = budget - estimate_tokens(messages(dialect, [current]))
-    kept: list[Sequence[Event]] = []
+    room = budget - estimate_tokens(write_messages(dialect, [current]))
+    newest: list[Sequence[Event]] = []
     for run in reversed(history):
-        room -= estimate_tokens(messages(dialect, [run]))
+        room -= estimate_tokens(write_messages(dialect, [run]))
         if room < 0:
             break
-        kept.insert(0, run)
-    return Window(tuple(kept), tuple(history[: len(history) - len(kept)]))
+        newest.insert(0, run)
+    return Window(tuple(newest), tuple(history[: len(history) - len(newest)]))

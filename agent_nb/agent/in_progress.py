@@ -84,7 +84,7 @@ class InProgress(Unpicklable, ABC):
         )
 
 
-async def wait(
+async def wait_for_run(
     task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
 ) -> None:
     """Wait for a run's task. A stopped cell calls `stop`, once, with the cause; stopped again, it
@@ -95,11 +95,11 @@ async def wait(
     """
     if screen is not None:
         screen.begin()
-    cut, asked = None, False
+    cut, stopping = None, False
     while not task.done() and not (screen is not None and screen.abandoned):
         by = screen.stopped if screen is not None else ""
-        if (by or cut is not None) and not asked:
-            asked = True
+        if (by or cut is not None) and not stopping:
+            stopping = True
             stop(by)
         try:
             await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)

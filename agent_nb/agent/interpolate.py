@@ -63,7 +63,7 @@ class Expression(msgspec.Struct, frozen=True):
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
             picture = None if type(value) is str else make_picture(value)
             if picture is None:
-                return (write or describe)(value)
+                return (write or describe_value)(value)
             name = cut_middle(" ".join(self.text.split()), NAME, "…")
             pictures.append({**picture, "name": name})
             return describe_picture(name, picture)
@@ -74,7 +74,7 @@ class Expression(msgspec.Struct, frozen=True):
 Piece = str | Expression
 
 
-def interpolate(
+def fill_prompt(
     text: str, namespace: dict[str, Any], pictures: list[dict[str, Any]] | None = None
 ) -> str:
     """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
@@ -83,9 +83,9 @@ def interpolate(
     name. Raises UsageError for an expression that is empty, invalid, raises, or has no readable
     value.
     """
-    found: list[dict[str, Any]] = [] if pictures is None else pictures
+    figures: list[dict[str, Any]] = [] if pictures is None else pictures
     return "".join(
-        piece if isinstance(piece, str) else piece.fill(namespace, found) for piece in parse(text)
+        piece if isinstance(piece, str) else piece.fill(namespace, figures) for piece in parse(text)
     )
 
 
@@ -148,7 +148,7 @@ def _failed(expression: str, fault: Exception, hint: str) -> UsageError:
     return UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}")
 
 
-def describe(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return `value` as text for a model.
 
     Text is returned whole, tables and arrays as summaries, everything else as a bounded repr.

@@ -16,7 +16,7 @@ import msgspec
 from ..errors import UsageError, unknown_name
 from ..events import Counts, Event, Execute, Metric, Node, Result
 from ..events.interruption import AT
-from ..models.prices import dollars
+from ..models.prices import format_dollars
 from ..wire.plain_values import plain_value
 
 
@@ -57,7 +57,7 @@ def _limit(value: Any) -> Any:
     return 0 if value is None or value == math.inf else value
 
 
-def chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
+def find_chosen(values: Mapping[str, Any] | Limits | None) -> frozenset[str]:
     """Return the names of the limits that were set: of whole ones, those with another value."""
     if not isinstance(values, Limits):
         return frozenset(values or ())
@@ -119,7 +119,7 @@ class Meter:
             (lim.turns, self.turns + turns, _count(lim.turns, "turn")),
             (lim.failures, self.failures, f"{_count(lim.failures, 'tool failure')} in a row"),
             (lim.tokens, total.input + total.output + tokens, f"{lim.tokens:,} tokens"),
-            (lim.cost, (total.cost or 0.0) + cost, dollars(lim.cost or 0)),
+            (lim.cost, (total.cost or 0.0) + cost, format_dollars(lim.cost or 0)),
         )
         return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
 
@@ -151,7 +151,12 @@ class Meter:
         table = (
             (lim.turns, self.turns, lim.turns - 1, _count(lim.turns, "turn")),
             (lim.tokens, used, 0.9 * lim.tokens, f"{lim.tokens:,} tokens"),
-            (lim.cost, self.total.cost or 0.0, 0.9 * (lim.cost or 0), dollars(lim.cost or 0)),
+            (
+                lim.cost,
+                self.total.cost or 0.0,
+                0.9 * (lim.cost or 0),
+                format_dollars(lim.cost or 0),
+            ),
         )
         return next((words for limit, now, most, words in table if limit and now >= most), "")
 

@@ -38,8 +38,8 @@ from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
-from .readiness import equipped, loading_shown, name_of, place
-from .request import Prompt, digest
+from .readiness import loading_shown, name_of, open_late_tools, wait_for_place
+from .request import Prompt, digest_request
 from .retry import FALLBACK, Retry, retry_of
 from .run_spec import Plan
 from .turn import Turn
@@ -123,7 +123,7 @@ class Loop:
         try:
             check_model(self._plan.model)
             name = await name_of(self._plan)
-            self._follow(await equipped(self._plan, self._log))
+            self._follow(await open_late_tools(self._plan, self._log))
         finally:
             if self._resume is not None:
                 self._take_up(self._resume)
@@ -164,8 +164,8 @@ class Loop:
         while True:
             # apply a cancellation that came earlier, or during code that never awaits
             await anyio.lowlevel.checkpoint()
-            if words := self._meter.hit():
-                raise Cancelled("limit", words)
+            if message := self._meter.hit():
+                raise Cancelled("limit", message)
             turn = await self._model_turn()
             self._meter.took(1 + turn.continued)
             if turn.broken:
@@ -186,8 +186,8 @@ class Loop:
             if turn.ended or not (turn.feedback or turn.calls or turn.rejected):
                 if not (verdict := self._answers.verdict).fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
-                words = self._prompt.correction(verdict)
-                self._error(CODE, words, retryable=not verdict.last)
+                message = self._prompt.correction(verdict)
+                self._error(CODE, message, retryable=not verdict.last)
                 if verdict.last:
                     return "error", turn.finish
             self._meter.outcome(False)
@@ -240,9 +240,9 @@ class Loop:
         """Go on with the next model of the plan, for the rest of the run. Raises ModelError."""
         before, plan = self._plan.model, self._plan.with_spare()
         check_model(plan.model)
-        said = {"model": plan.model.name, "instead_of": before.name}
-        said |= {"why": more.message, "raw": more.raw}
-        self._log.append(events.State(kind="model", payload=self._plan.redaction.value(said)))
+        payload = {"model": plan.model.name, "instead_of": before.name}
+        payload |= {"why": more.message, "raw": more.raw}
+        self._log.append(events.State(kind="model", payload=self._plan.redaction.value(payload)))
         self._follow(plan)
 
     async def _request(self, turn: Turn, attempt: int, failures: Failures) -> Retry | None:
@@ -256,8 +256,8 @@ class Loop:
             self._log.append(note)
         sent = context.estimate_tokens(request.messages)
         bill = Bill(self._meter, self._plan)
-        if words := bill.hit(events.Counts(input=sent)):
-            raise Cancelled("limit", f"{words} (this request alone has about {sent:,})")
+        if reason := bill.hit(events.Counts(input=sent)):
+            raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
         node: dict[str, Any] = {
             "name": "llm",
             "span": f"llm-{self._requests + 1}",
@@ -267,7 +267,7 @@ class Loop:
         data = {
             "attempt": attempt,
             "messages": len(request.messages),
-            "digest": digest(request),
+            "digest": digest_request(request),
             "internal": True,
             **({"last": last} if last else {}),
         }
@@ -306,14 +306,14 @@ class Loop:
         log, turn = self._log, pipeline.turn
         tail, model = anyio.CancelScope(), self._plan.model
         with tail, loading_shown(model, log):
-            async with place(model, log), aclosing(model.stream(request)) as stream:
+            async with wait_for_place(model, log), aclosing(model.stream(request)) as stream:
                 async for batch in stream:
                     for event in pipeline.feed(batch):
                         clock.first()
                         log.append(event)
                     so_far, _ = turn.spent(sent, pipeline.size // context.CHARS_PER_TOKEN)
-                    if words := bill.hit(so_far, turn.continued):
-                        raise Cancelled("limit", words)
+                    if reason := bill.hit(so_far, turn.continued):
+                        raise Cancelled("limit", reason)
                     if pipeline.stopped and (turn.broken or not pipeline.native):
                         break
                     if turn.finish and tail.deadline == float("inf"):
@@ -323,6 +323,6 @@ class Loop:
 
 def _outcome(turn: Turn, more: Retry | None) -> dict[str, Any]:
     """Return the data of a request's exit node: the answer's head, continuations, retry delay."""
-    found = {"status": turn.head.status, "model": turn.head.model}
-    found |= {"continued": turn.continued} if turn.continued else {}
-    return found | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})
+    data = {"status": turn.head.status, "model": turn.head.model}
+    data |= {"continued": turn.continued} if turn.continued else {}
+    return data | ({"retry_in": round(more.wait, 3)} if more is not None and more.wait else {})

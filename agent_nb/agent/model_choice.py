@@ -78,13 +78,13 @@ class ModelChoice:
 
         Raises UsageError for a model object and for a script.
         """
-        for given in self._given:
-            name = _name(given)
-            if not isinstance(given, str) or self._variable(given) is not None:
+        for choice in self._given:
+            name = _name(choice)
+            if not isinstance(choice, str) or self._variable(choice) is not None:
                 raise UsageError(
                     f"The model {name} is an object of this process, which cannot travel to workers. Give its name, provider/name, or map without client=."
                 )
-            if given.startswith(SCRIPTED):
+            if choice.startswith(SCRIPTED):
                 raise UsageError(
                     f"The script {name} is a file of this machine, which workers may not have. Map it without client=."
                 )
@@ -106,23 +106,23 @@ class ModelChoice:
         from ..models import keys
 
         try:
-            found = [self._one(one) for one in self._given or (None,)]
+            choices = [self._one(one) for one in self._given or (None,)]
         except AgentError as fault:
-            fault.args = tuple(redact_value(fault.args, keys.secrets()))
+            fault.args = tuple(redact_value(fault.args, keys.collect_secrets()))
             raise
-        return tuple(model for models, _ in found for model in models), found[0][1]
+        return tuple(model for models, _ in choices for model in models), choices[0][1]
 
-    def _one(self, given: Model | str | None) -> tuple[Sequence[Model], str]:
+    def _one(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
         from ..models.choose import resolve_all
 
-        if (variable := self._variable(given)) is not None:
-            return (variable,), f"the variable {given}"
-        return resolve_all(given, folder=self._folder)
+        if (variable := self._variable(choice)) is not None:
+            return (variable,), f"the variable {choice}"
+        return resolve_all(choice, folder=self._folder)
 
-    def _variable(self, given: Model | str | None) -> Model | None:
+    def _variable(self, choice: Model | str | None) -> Model | None:
         """Return the model object with that name in the namespace, as it is now."""
-        found: Model | None = self._namespace.get(given) if isinstance(given, str) else None
-        return found if hasattr(found, "stream") else None
+        model: Model | None = self._namespace.get(choice) if isinstance(choice, str) else None
+        return model if hasattr(model, "stream") else None
 
 
 def _each(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:

@@ -39,7 +39,7 @@ _LISTS = ("enum", "examples")
 _MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 
-def outgoing(request: Request, redaction: Redaction) -> Request:
+def redact_request(request: Request, redaction: Redaction) -> Request:
     """Return `request` with keys redacted."""
     value = redaction.value
     extra = request.settings.get("extra_body")
@@ -52,9 +52,9 @@ def outgoing(request: Request, redaction: Redaction) -> Request:
             msgspec.structs.replace(m, blocks=tuple(_block(b, redaction) for b in m.blocks))
             for m in request.messages
         ),
-        tools=tuple(tool(spec, redaction) for spec in request.tools),
+        tools=tuple(redact_tool(spec, redaction) for spec in request.tools),
         grammar=value(request.grammar),
-        output=request.output and schema(request.output, redaction),
+        output=request.output and redact_schema(request.output, redaction),
         settings=settings if extra is None else {**settings, "extra_body": extra},
     )
 
@@ -62,26 +62,26 @@ def outgoing(request: Request, redaction: Redaction) -> Request:
 def _block(block: Block, redaction: Redaction) -> Block:
     if isinstance(block, ImageBlock):
         return _picture(block)
-    said = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
+    fields = {name: getattr(block, name) for name in block.__struct_fields__ if name != "pictures"}
     own = {OpaqueBlock: "payload", ThoughtBlock: "opaque"}.get(type(block), "")
-    clean = redaction.fields(said, (own,))
+    clean = redaction.fields(fields, (own,))
     if isinstance(block, ResultBlock) and block.pictures:
         clean["pictures"] = tuple(map(_picture, block.pictures))
-    return block if clean == said else msgspec.structs.replace(block, **clean)
+    return block if clean == fields else msgspec.structs.replace(block, **clean)
 
 
 def _picture(block: ImageBlock) -> ImageBlock:
     return msgspec.structs.replace(block, data=base64_without_text(block.data))
 
 
-def tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
+def redact_tool(spec: ToolSpec, redaction: Redaction) -> ToolSpec:
     """Return the spec of a tool with keys redacted."""
     return ToolSpec(
         spec.name, redaction.value(spec.description), _schema(spec.parameters, redaction.value)
     )
 
 
-def schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
+def redact_schema(output: OutputSchema, redaction: Redaction) -> OutputSchema:
     """Return the schema of an answer with keys redacted."""
     return OutputSchema(output.name, _schema(output.schema, redaction.value))
 
@@ -91,28 +91,28 @@ def _schema(schema: Any, value: Callable[[Any], Any]) -> Any:
         return [_schema(inner, value) for inner in schema]
     if not isinstance(schema, Mapping):
         return value(schema)
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, held in schema.items():
         if name in _MAPS and isinstance(held, Mapping):
-            made[name] = {value(key): _schema(inner, value) for key, inner in held.items()}
+            members[name] = {value(key): _schema(inner, value) for key, inner in held.items()}
         # values with a secret are left out: a redacted one would be another constraint
         elif name in _LISTS and isinstance(held, list):
-            made[name] = [item for item in held if value(item) == item]
+            members[name] = [item for item in held if value(item) == item]
         elif name not in _VALUES:
-            made[name] = _schema(held, value)
+            members[name] = _schema(held, value)
         elif value(held) == held:
-            made[name] = held
-    return {name: held for name, held in made.items() if held or name not in _LISTS}
+            members[name] = held
+    return {name: held for name, held in members.items() if held or name not in _LISTS}
 
 
-def check(
+def require_no_keys(
     model: str, tools: Sequence[ToolSpec], settings: Mapping[str, Any], redaction: Redaction
 ) -> None:
     """Raise UsageError if a text that must be sent unchanged holds a key."""
-    for place, held in _exact(model, tools, settings):
+    for source, held in _exact(model, tools, settings):
         if redaction.value(held) != held:
             raise UsageError(
-                f"There is a key in {place}, which would be sent as it is. Take it out; keys belong into `%agent key`."
+                f"There is a key in {source}, which would be sent as it is. Take it out; keys belong into `%agent key`."
             )
 
 

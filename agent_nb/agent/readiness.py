@@ -15,7 +15,7 @@ from .. import events
 from ..errors import ModelError
 from ..events.log import EventLog
 from ..models.base import Model
-from ..models.http.limiter import admitted, reporting
+from ..models.http.limiter import report_waits, wait_for_slot
 from ..models.http.retry import is_outage
 from .run_spec import Plan
 
@@ -34,7 +34,7 @@ async def name_of(plan: Plan) -> str:
         raise
 
 
-async def equipped(plan: Plan, log: EventLog) -> Plan:
+async def open_late_tools(plan: Plan, log: EventLog) -> Plan:
     """Return the plan with its late tools; log what is waited for.
 
     Raises UsageError and ToolError for a server that cannot be used.
@@ -45,12 +45,12 @@ async def equipped(plan: Plan, log: EventLog) -> Plan:
 
 
 @asynccontextmanager
-async def place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
+async def wait_for_place(model: Model, log: EventLog) -> AsyncGenerator[None, None]:
     """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
     model that does not do so itself.
     """
-    with reporting(lambda words: log.append(events.Delta(of="status", text=words))):
-        async with admitted(model):
+    with report_waits(lambda words: log.append(events.Delta(of="status", text=words))):
+        async with wait_for_slot(model):
             yield
 
 
@@ -67,8 +67,8 @@ def loading_shown(model: Model, log: EventLog) -> Iterator[None]:
     here = asyncio.get_running_loop()
 
     def report(progress: Any) -> None:
-        words = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
-        here.call_soon_threadsafe(log.append, events.Delta(of="status", text=words))
+        text = f"loading the model {progress.fraction:.0%}" if progress.state == "loading" else ""
+        here.call_soon_threadsafe(log.append, events.Delta(of="status", text=text))
 
     detach = loading.subscribe(report)
     try:

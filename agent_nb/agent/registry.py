@@ -74,8 +74,8 @@ class Questions:
             try:
                 both: set[asyncio.Future[Any]] = {asking, far}
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-                if not far.done() and (said := asking.result()) is not None:
-                    return said
+                if not far.done() and (decision := asking.result()) is not None:
+                    return decision
             finally:
                 await _given_up(asking)
         return await far if far.done() or self.reachable else None
@@ -172,12 +172,12 @@ class Runs:
         with self._lock:
             if log in self._logs or _below.get():
                 return None
-            found = Announced(log, conversation, questions or Questions(), cancel)
-            self._logs[log] = (conversation, weakref.ref(found))
+            announced = Announced(log, conversation, questions or Questions(), cancel)
+            self._logs[log] = (conversation, weakref.ref(announced))
             followers = list(self._followers)
         for follower in followers:
-            self._notify(follower, found)
-        return found
+            self._notify(follower, announced)
+        return announced
 
     def follow(self, follower: Follower) -> Callable[[], None]:
         """Call `follower` with every announced run, in order, and with each later one.
@@ -199,24 +199,24 @@ class Runs:
     def reach(self, log: EventLog) -> Announced | None:
         """Return the announced run of a log, or None if it is over or was never announced."""
         with self._lock:
-            kept = self._logs.get(log)
-        return kept[1]() if kept is not None else None
+            entry = self._logs.get(log)
+        return entry[1]() if entry is not None else None
 
     def going_on(self) -> list[EventLog]:
         """Return the logs of the announced runs that have not ended, the newest last."""
         with self._lock:
             return [log for log in self._logs if not log.ended]
 
-    def _notify(self, follower: Follower, found: Announced) -> None:
+    def _notify(self, follower: Follower, announced: Announced) -> None:
         try:
-            follower(found)
+            follower(announced)
         except Exception:  # a fault of the follower must not stop the run
             with self._lock:
                 self._followers = [f for f in self._followers if f is not follower]
 
 
 @contextmanager
-def below() -> Iterator[None]:
+def hide_nested_runs() -> Iterator[None]:
     """Do not announce runs that begin inside: they are part of another run."""
     token = _below.set(True)
     try:

@@ -44,7 +44,7 @@ from . import result_pictures
 from .attachments import kept_pictures
 from .clean_json import clean_value
 from .drift import Drift, Played, Resume
-from .history import printed_by
+from .history import read_printed
 from .replay_check import Checked, ReplayCheck, compares_pictures
 from .tape import Tape
 
@@ -178,9 +178,9 @@ class Player:
         shown = msgspec.structs.replace(
             question, args=self._value(question.args), extra=self._value(question.extra)
         )
-        place: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
+        fields: dict[str, Any] = {"turn": call.turn, "span": call.span, "parent": call.parent}
         self._log.append(
-            Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **place)
+            Delta(of=question.type, block=call.call_id, text=encode_event(shown).decode(), **fields)
         )
 
     def _barred(self, call: Call, args: dict[str, Any]) -> str:
@@ -220,10 +220,10 @@ class Player:
         if (result.seq, "content") in self._tape.cut:
             return None
         tool, contents, outcome = self._tool(call_id), _contents(result), self._hidden(outcome)
-        if result_pictures.older(result, outcome):
-            content = result_pictures.unnamed(content)
-            contents = [result_pictures.unnamed(c) for c in contents]
-            self._unrecorded += result_pictures.beside(result, outcome)
+        if result_pictures.is_older(result, outcome):
+            content = result_pictures.remove_names(content)
+            contents = [result_pictures.remove_names(c) for c in contents]
+            self._unrecorded += result_pictures.find_cell_pictures(result, outcome)
         content, contents = (
             without_chart_words(content),
             [without_chart_words(c) for c in contents],
@@ -239,7 +239,9 @@ class Player:
             tool and not compares_pictures(tool.compare)
         ):
             return None
-        return result_pictures.difference(result, outcome, _same_text).difference or None
+        return (
+            result_pictures.compare_result_pictures(result, outcome, _same_text).difference or None
+        )
 
     def _hidden(self, outcome: Outcome) -> Outcome:
         """Return an outcome with pictures and display as they would be recorded."""
@@ -267,9 +269,9 @@ class Player:
 
     def _anew(self, drift: Drift) -> Resume:
         """Return what the loop needs to start over; a sub-agent's run cannot be resumed."""
-        asked = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
+        prompt = next((n for n, e in enumerate(self._tape.events) if isinstance(e, User)), 0)
         return Resume(
-            events=self._tape.events[: asked + 1], calls=(), outcomes={}, updates={}, drift=drift
+            events=self._tape.events[: prompt + 1], calls=(), outcomes={}, updates={}, drift=drift
         )
 
     def _taken(self, batch: Execute, fresh: _Fresh, drift: Drift) -> Resume:
@@ -287,9 +289,12 @@ class Player:
         )
 
     def _news(self, call_id: str) -> list[Update]:
-        found = [e for e in self._tape.events if isinstance(e, Progress) and e.call_id == call_id]
+        progress = [
+            e for e in self._tape.events if isinstance(e, Progress) and e.call_id == call_id
+        ]
         return [
-            Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message) for e in found
+            Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message)
+            for e in progress
         ]
 
 
@@ -343,7 +348,7 @@ def _recorded(result: Result | None) -> Outcome:
         result.content,
         result.display,
         result.duration,
-        printed_by(result),
+        read_printed(result),
         result.attachments,
     )
 

@@ -37,7 +37,15 @@ from ..tools.policy import Policy
 from ..tools.read_files import content_hash
 from ..tools.toolset import Toolset
 from . import result_pictures
-from .dependencies import Behind, Reader, behind, changed, follows_earlier_rules, is_built_in, place
+from .dependencies import (
+    Behind,
+    Reader,
+    describe_place,
+    digest_dependencies,
+    find_changed,
+    follows_earlier_rules,
+    is_built_in,
+)
 from .tape import Tape
 
 AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}
@@ -57,7 +65,7 @@ def compares_pictures(compare: Compare) -> bool:
     return ORDER.index(compare) <= ORDER.index("full")
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayStrictness(msgspec.Struct, frozen=True, kw_only=True):
     """How strictly a test compares results: the cell's option and the project's mask rules."""
 
     compare: Compare = "full"
@@ -87,7 +95,7 @@ class ReplayCheck:
     """Checks the replay of one tape."""
 
     def __init__(
-        self, tape: Tape, wish: Wish, toolset: Toolset, policy: Policy, folder: str
+        self, tape: Tape, wish: ReplayStrictness, toolset: Toolset, policy: Policy, folder: str
     ) -> None:
         self._tape, self._wish, self._toolset, self._policy, self._folder = (
             tape,
@@ -101,7 +109,7 @@ class ReplayCheck:
         self._place = start.settings.get("place")
         self._began = time.time()
         self._code: set[str] = set()  # names of code that is not checked
-        self._now: Behind = behind(
+        self._now: Behind = digest_dependencies(
             toolset,
             Reader(folder=folder, earlier=follows_earlier_rules(tape.events), unseen=self._code),
         )
@@ -172,12 +180,14 @@ class ReplayCheck:
         if not isinstance(self._place, Mapping) or not self._tape.events:
             return None
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts
-        return _side(self._place, first, last), _side(place(self._folder), self._began, time.time())
+        return _side(self._place, first, last), _side(
+            describe_place(self._folder), self._began, time.time()
+        )
 
     def _pictures(self, result: Result, outcome: Outcome, same: SameText) -> str | None:
-        found = result_pictures.difference(result, outcome, same)
-        self._unseen |= {found.unseen, found.note} - {""}
-        return found.difference or None
+        comparison = result_pictures.compare_result_pictures(result, outcome, same)
+        self._unseen |= {comparison.unseen, comparison.note} - {""}
+        return comparison.difference or None
 
     def _display(self, name: str, result: Result, outcome: Outcome, same: SameText) -> str | None:
         old, new = result.display or {}, outcome.display or {}
@@ -200,15 +210,15 @@ class ReplayCheck:
             if call.call_id not in ran
         }
         parts: dict[tuple[str, str], list[str]] = {}
-        for name, part, agents in changed(self._recorded, self._now):
+        for name, part, agents in find_changed(self._recorded, self._now):
             if part not in CODE or (agents, name) in played:
                 parts.setdefault((name, agents), []).append(part)
-        for (name, agents), found in parts.items():
-            called = f"{'' if found[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
-            what = " and ".join((TOOL | AGENT)[part] for part in found)
+        for (name, agents), changes in parts.items():
+            called = f"{'' if changes[0] in TOOL else 'the agent '}`{name}`{f' of the agent `{agents}`' if agents else ''}"
+            what = " and ".join((TOOL | AGENT)[part] for part in changes)
             yield Change(
                 text=f"{called} changed since the recording: {what}",
-                warning=all(part in TOOL for part in found),
+                warning=all(part in TOOL for part in changes),
             )
 
     def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
@@ -237,13 +247,13 @@ class ReplayCheck:
                 )
 
 
-def _side(found: Mapping[str, Any], began: float, ended: float) -> Side:
-    zone, offset = found.get("zone"), found.get("offset")
+def _side(recorded: Mapping[str, Any], began: float, ended: float) -> Side:
+    zone, offset = recorded.get("zone"), recorded.get("offset")
     span = Span(
         began,
         ended,
         zone if isinstance(zone, str) else "",
         offset if isinstance(offset, int) else 0,
     )
-    places = Folders(**{name: found.get(name) for name in Folders.__struct_fields__})
+    places = Folders(**{name: recorded.get(name) for name in Folders.__struct_fields__})
     return Side(span=span, folders=places)

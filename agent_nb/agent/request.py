@@ -26,7 +26,7 @@ from . import compaction, sight
 from . import history as context
 from .bill import Bill
 from .limits import Clock
-from .outgoing import outgoing, schema, tool
+from .outgoing import redact_request, redact_schema, redact_tool
 from .run_spec import Plan
 from .turn import Turn
 from .typed.answer_check import Verdict
@@ -45,10 +45,10 @@ class Prompt:
         self._history = history
         self._summary = ""
         self._size = plan.model.context  # tokens, 0: unknown
-        self._sight = sight.Sight(plan.model)
-        self._tools = [tool(spec, plan.redaction) for spec in plan.tools]
+        self._sight = sight.Vision(plan.model)
+        self._tools = [redact_tool(spec, plan.redaction) for spec in plan.tools]
         output = plan.output.wire if plan.output is not None else None
-        self.ways = Ways(output and schema(output, plan.redaction), plan.model, plan.tools)
+        self.ways = Ways(output and redact_schema(output, plan.redaction), plan.model, plan.tools)
 
     def fall_back(self) -> None:
         """Continue in the fallback dialect, since the server accepts no tools."""
@@ -63,9 +63,9 @@ class Prompt:
         elif past.code == "no_schema":
             self.ways.close_schema()
 
-    def cover(self, words: str = "") -> bool:
+    def cover(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; see `Sight.cover`."""
-        return self._sight.cover(words)
+        return self._sight.cover(refusal)
 
     def notes(self) -> list[Event]:
         """Return what is to be logged about pictures that could not be sent."""
@@ -76,22 +76,22 @@ class Prompt:
         plan, dialect = self._plan, self.dialect
         head = self._head()
         budget = self._budget(head)
-        current = compaction.shortened(dialect, self._current(), budget)
-        kept = context.window(dialect, self._earlier(), current, budget)
-        sent: list[Message] = [*head, *context.messages(dialect, [*kept.kept, current])]
+        current = compaction.cut_results(dialect, self._current(), budget)
+        window = context.choose_window(dialect, self._earlier(), current, budget)
+        sent: list[Message] = [*head, *context.write_messages(dialect, [*window.runs, current])]
         way = self.way
         if last:
             sent.append(text_message("user", way.last))
         tools = (*self._tools, *way.tools)
-        made = Request(
-            messages=sight.newest(sent),
+        request = Request(
+            messages=sight.keep_newest(sent),
             tools=tools,
             native_tools=dialect.native and bool(tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
             output=way.schema,
             settings=dict(plan.settings),
         )
-        return outgoing(made, plan.redaction)
+        return redact_request(request, plan.redaction)
 
     @property
     def way(self) -> Way:
@@ -124,33 +124,33 @@ class Prompt:
 
         A summary is a request like others: `bill` counts what it used.
         """
-        kept = context.window(
+        window = context.choose_window(
             self.dialect, self._earlier(), self._current(), self._budget(self._head())
         )
-        if not kept.left_out:
+        if not window.left_out:
             return []
-        payload: dict[str, Any] = {"left_out": len(kept.left_out), "note": kept.note}
+        payload: dict[str, Any] = {"left_out": len(window.left_out), "note": window.note}
         redacted = self._plan.redaction.value
         out: list[Event] = []
         if self._plan.memory == "summary":
             try:
-                out.append(await self._summarise(kept.left_out, bill))
+                out.append(await self._summarise(window.left_out, bill))
             except ModelError as fault:
-                words = f"{fault} Going on without a summary of the earlier turns."
-                out.append(events.Error(code="summary", message=redacted(words)))
+                message = f"{fault} Going on without a summary of the earlier turns."
+                out.append(events.Error(code="summary", message=redacted(message)))
             payload |= {"text": self._summary} if self._summary else {}
         return [*out, events.State(kind="window", payload=payload)]
 
     async def _summarise(self, left_out: Sequence[Sequence[Event]], bill: Bill) -> Event:
         """Have the model summarise runs; return what that used. Raises ModelError."""
         room = self._budget([]) * context.CHARS_PER_TOKEN
-        asked = outgoing(compaction.request(left_out, room), self._plan.redaction)
+        request = redact_request(compaction.request_summary(left_out, room), self._plan.redaction)
         clock, turn = Clock(), Turn(0)
-        said, told = await compaction.summary(self._plan.model, asked)
+        text, usage = await compaction.ask_for_summary(self._plan.model, request)
         clock.stop()
-        turn.feed(told)
-        self._summary = self._plan.redaction.value(said)
-        sent, written = context.estimate_tokens(asked.messages), len(said)
+        turn.feed(usage)
+        self._summary = self._plan.redaction.value(text)
+        sent, written = context.estimate_tokens(request.messages), len(text)
         return bill.metric(turn, clock, sent, written // context.CHARS_PER_TOKEN, whole=True)
 
     def _current(self) -> list[Event]:
@@ -166,7 +166,7 @@ class Prompt:
         plan = self._plan
         before = f"Summary of the conversation so far:\n{self._summary}" if self._summary else ""
         texts = (plan.context.system, plan.system, before)
-        return opening(self.dialect, self._tools, self.way, texts, shots=plan.model.shots)
+        return write_opening(self.dialect, self._tools, self.way, texts, shots=plan.model.shots)
 
     def _budget(self, head: Sequence[Message]) -> int:
         """Return the tokens left for the conversation (0: the context is unknown)."""
@@ -183,7 +183,7 @@ class Prompt:
         )
 
 
-def opening(
+def write_opening(
     dialect: Dialect, tools: Sequence[ToolSpec], way: Way, texts: Sequence[str], *, shots: bool
 ) -> list[Message]:
     """Return what precedes a conversation: instructions, system `texts`, if `shots` examples."""
@@ -193,6 +193,6 @@ def opening(
     return [*head, *dialect.shots(tools)] if shots and not dialect.native else head
 
 
-def digest(request: Request) -> str:
+def digest_request(request: Request) -> str:
     """Return a short digest of a request, for the record."""
     return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:16]

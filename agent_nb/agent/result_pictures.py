@@ -36,7 +36,7 @@ _SHOWN = re.compile(_OLD)
 _FIGURE = "[figure]"
 
 
-def older(result: Result, outcome: Outcome) -> bool:
+def is_older(result: Result, outcome: Outcome) -> bool:
     """Return whether the record is of a time when the pictures of a result stood elsewhere."""
     if result.attachments or not outcome.attachments:
         return False
@@ -44,14 +44,14 @@ def older(result: Result, outcome: Outcome) -> bool:
     return bool(_shown(result.display)) or _SHOWN.search(text) is not None
 
 
-def beside(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
+def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any], ...]:
     """Return the pictures that an older record left to the cell: it names them, and has fewer."""
     named = len(_SHOWN.findall(content_text(result.content)))
     held = 1 if _shown(result.display) else 0
     return outcome.attachments[: max(0, named - held)]
 
 
-def unnamed(content: Any) -> Any:
+def remove_names(content: Any) -> Any:
     """Return the text of a result with every picture named alike, once in a row."""
     if not isinstance(content, str):
         return content
@@ -69,19 +69,21 @@ def without_sizes(content: Any) -> Any:
     return _SIZED.sub(r"[\1", content) if isinstance(content, str) else content
 
 
-def difference(result: Result, outcome: Outcome, same_text: SameText = str.__eq__) -> Comparison:
+def compare_result_pictures(
+    result: Result, outcome: Outcome, same_text: SameText = str.__eq__
+) -> Comparison:
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
     The outcome's pictures are as they would be recorded. `same_text` compares the texts of figures.
     """
     fresh = outcome.attachments
-    if not older(result, outcome):
+    if not is_older(result, outcome):
         before: Sequence[Picture] = result.attachments or _shown(result.display)
         return compare_all_pictures(before, fresh or _shown(outcome.display), same_text)
     for picture in _shown(result.display):
-        found = [compare_pictures(picture, other, same_text) for other in fresh]
-        if all(one.difference for one in found):
-            return found[-1]
+        comparisons = [compare_pictures(picture, other, same_text) for other in fresh]
+        if all(one.difference for one in comparisons):
+            return comparisons[-1]
     return Comparison()
 
 

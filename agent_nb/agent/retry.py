@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import ModelError
 from ..models.http.retry import Failures, is_outage
-from ..models.http.waits import rest
+from ..models.http.waits import wait_before_retry
 from .request import Prompt
 from .run_spec import Plan
 
@@ -46,7 +46,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     async def rest(self) -> None:
         """Wait until it is time."""
-        await rest(self.wait)
+        await wait_before_retry(self.wait)
 
 
 def retry_of(
@@ -64,8 +64,8 @@ def retry_of(
             0.0, "no_tools", f"{fault} Going on with the {prompt.dialect.name} dialect.", fault.raw
         )
     if fault.code == "no_images" and prompt.cover(f"{fault} {fault.raw}"):
-        words = f"{fault} Going on with words in place of the pictures."
-        return Retry(0.0, "no_images", words, fault.raw)
+        message = f"{fault} Going on with words in place of the pictures."
+        return Retry(0.0, "no_images", message, fault.raw)
     if fault.code == "no_schema" and prompt.ways.close_schema():
         return Retry(0.0, "no_schema", f"{fault} Asking for the answer with a tool.", fault.raw)
     if fault.code == "context" and prompt.shrink(fault.context):

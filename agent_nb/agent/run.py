@@ -76,7 +76,7 @@ class Run(Unpicklable):
         None for a run without a type, or without a valid answer yet. Raises UsageError if the type
         no longer takes the recorded answer.
         """
-        return typed_answer.output(self.log, self.type)
+        return typed_answer.convert_answer(self.log, self.type)
 
     def output_as(self, kind: Any) -> Any:
         """Return the answer as a value of the type `kind`, also of a loaded record.
@@ -90,7 +90,7 @@ class Run(Unpicklable):
 
         Values that are not objects are a column `value`. Raises UsageError without a typed answer.
         """
-        return typed_answer.frame(self.log)
+        return typed_answer.make_frame(self.log)
 
     @property
     def status(self) -> str:
@@ -142,9 +142,9 @@ class Run(Unpicklable):
     def messages(self) -> list[dict[str, Any]]:
         """Return the conversation as role and content pairs, written in the `xml` dialect."""
         from ..host.plugins import load
-        from .history import messages
+        from .history import write_messages
 
-        built = messages(load("dialects", "xml"), [list(self.log)])
+        built = write_messages(load("dialects", "xml"), [list(self.log)])
         return [{"role": m.role, "content": m.text} for m in built]
 
     def show(self, view: str = "auto") -> None:
@@ -152,9 +152,9 @@ class Run(Unpicklable):
 
         `view`: auto, widgets, html or text. Raises UsageError for an unknown view.
         """
-        from .display import show
+        from .display import show_run
 
-        show(self, view)
+        show_run(self, view)
 
     def save(self, path: str | Path) -> Path:
         """Write the events as NDJSON to `path` and return it. Raises OSError as `open` does."""

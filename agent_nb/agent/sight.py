@@ -22,7 +22,7 @@ import msgspec
 from ..events import Error, Event, Result, User
 from ..models.base import Model
 from ..models.messages import Block, ImageBlock, Message, ResultBlock, TextBlock
-from ..models.picture_limits import GIVEN_SIDE, SIDE, Fitted, fitted
+from ..models.picture_limits import GIVEN_SIDE, SIDE, Fitted, fit_picture
 from ..wire.picture_size import describe_figure, describe_unsent, size_words
 
 NEWEST = 20
@@ -49,7 +49,7 @@ def is_blind(model: Model) -> bool:
     return vision is False or (vision is None and _key(model) in _refused)
 
 
-class Sight:
+class Vision:
     """The pictures of one run's requests; each picture is scaled once."""
 
     def __init__(self, model: Model) -> None:
@@ -59,20 +59,20 @@ class Sight:
         self._noted: set[str] = set()
         self._notes: list[str] = []
 
-    def cover(self, words: str = "") -> bool:
+    def cover(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; return whether that changes anything.
 
         `words`: the server's refusal, by which it is remembered for later runs ("": it is not).
         """
-        if words and not _ONE.search(words):
+        if refusal and not _ONE.search(refusal):
             _refused.add(_key(self._model))
         changes, self._blind = not self._blind, True
         return changes
 
     def notes(self) -> list[Event]:
         """Return the errors that say which pictures could not be sent, each once."""
-        found, self._notes = self._notes, []
-        return [Error(code="no_picture", message=words) for words in found]
+        notes, self._notes = self._notes, []
+        return [Error(code="no_picture", message=words) for words in notes]
 
     def view(self, run: Iterable[Event]) -> list[Event]:
         """Return the events of a run with each picture as the model gets it."""
@@ -81,28 +81,30 @@ class Sight:
         ]
 
     def _viewed(self, event: User | Result) -> Event:
-        made = tuple(
+        attachments = tuple(
             self._picture(n, a, event) if a.get("data") else a
             for n, a in enumerate(event.attachments, 1)
         )
-        return msgspec.structs.replace(event, attachments=made)
+        return msgspec.structs.replace(event, attachments=attachments)
 
-    def _picture(self, number: int, given: Mapping[str, Any], event: Event) -> dict[str, Any]:
-        name = name_of(number, given)
+    def _picture(self, number: int, attachment: Mapping[str, Any], event: Event) -> dict[str, Any]:
+        name = name_of(number, attachment)
         if self._blind:
-            return {**given, "data": "", WORDS: describe_unsent(name, given, BLIND)}
-        data = str(given["data"])
-        side = GIVEN_SIDE if isinstance(event, User) and not given.get("name") else SIDE
-        found = self._fitted.get((data, side))
-        if found is None:
-            found = self._fitted[data, side] = fitted(data, side)
-        if not found.why:
-            return {**given, "media_type": found.media_type, "data": found.data}
-        words = describe_unsent(name, given, found.why)
-        if words not in self._noted:
-            self._noted.add(words)
-            self._notes.append(f"The model did not get {_of(name, given, event)}. {found.advice}")
-        return {**given, "data": "", WORDS: words}
+            return {**attachment, "data": "", WORDS: describe_unsent(name, attachment, BLIND)}
+        data = str(attachment["data"])
+        side = GIVEN_SIDE if isinstance(event, User) and not attachment.get("name") else SIDE
+        picture = self._fitted.get((data, side))
+        if picture is None:
+            picture = self._fitted[data, side] = fit_picture(data, side)
+        if not picture.why:
+            return {**attachment, "media_type": picture.media_type, "data": picture.data}
+        text = describe_unsent(name, attachment, picture.why)
+        if text not in self._noted:
+            self._noted.add(text)
+            self._notes.append(
+                f"The model did not get {_of(name, attachment, event)}. {picture.advice}"
+            )
+        return {**attachment, "data": "", WORDS: text}
 
 
 def _of(name: str, attachment: Mapping[str, Any], event: Event) -> str:
@@ -128,48 +130,48 @@ def left_out(attachments: Sequence[Mapping[str, Any]], why: str) -> tuple[dict[s
     )
 
 
-def blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
+def write_blocks(attachments: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the attachments of a message as blocks: a picture, or the words in its place."""
-    made: list[Block] = []
+    blocks: list[Block] = []
     for a in attachments:
         kind, data = a.get("media_type"), a.get("data")
         if data and isinstance(data, str) and isinstance(kind, str):  # a record may say anything
-            made.append(ImageBlock(kind, data))
+            blocks.append(ImageBlock(kind, data))
         elif a.get(WORDS):
-            made.append(TextBlock(f"{a[WORDS]}\n"))
-    return tuple(made)
+            blocks.append(TextBlock(f"{a[WORDS]}\n"))
+    return tuple(blocks)
 
 
-def pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBlock, ...]:
+def select_pictures(attachments: Sequence[Mapping[str, Any]]) -> tuple[ImageBlock, ...]:
     """Return the pictures among attachments."""
-    return tuple(b for b in blocks(attachments) if isinstance(b, ImageBlock))
+    return tuple(b for b in write_blocks(attachments) if isinstance(b, ImageBlock))
 
 
-def captioned(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
+def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a result in which each of its pictures is named.
 
     Words take the place of the caption of a picture that is not sent.
     """
     for number, attachment in enumerate(attachments, 1):
-        words = str(attachment.get(WORDS) or "")
+        text = str(attachment.get(WORDS) or "")
         there = _caption_of(number, content)
-        if words and there:
-            content = content.replace(there, words, 1)
-        elif words or not there:
-            content = f"{content}\n{words or describe_figure(number, attachment)}"
+        if text and there:
+            content = content.replace(there, text, 1)
+        elif text or not there:
+            content = f"{content}\n{text or describe_figure(number, attachment)}"
     return content
 
 
 def _caption_of(number: int, content: str) -> str:
     """Return the caption of picture `number` as it stands in a text, or ""."""
-    found = re.search(rf"\[figure {number}(?:: \d+×\d+ pixels)?\]", content)
-    return found[0] if found else ""
+    match = re.search(rf"\[figure {number}(?:: \d+×\d+ pixels)?\]", content)
+    return match[0] if match else ""
 
 
-def newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
+def keep_newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ...]:
     """Return messages with the oldest pictures beyond `most` as words."""
     left = most
-    made: list[Message] = []
+    newest_first: list[Message] = []
     for message in reversed(messages):
         blocks_: list[Block] = []
         for block in reversed(message.blocks):
@@ -177,13 +179,13 @@ def newest(messages: Sequence[Message], most: int = NEWEST) -> tuple[Message, ..
                 left -= 1
                 blocks_.append(block if left >= 0 else TextBlock(f"[{EARLIER}]\n"))
             elif isinstance(block, ResultBlock) and block.pictures:
-                kept = block.pictures[-left:] if left > 0 else ()
+                pictures = block.pictures[-left:] if left > 0 else ()
                 left -= len(block.pictures)
-                words = "" if len(kept) == len(block.pictures) else f"\n[{EARLIER}]"
+                note = "" if len(pictures) == len(block.pictures) else f"\n[{EARLIER}]"
                 blocks_.append(
-                    msgspec.structs.replace(block, pictures=kept, content=block.content + words)
+                    msgspec.structs.replace(block, pictures=pictures, content=block.content + note)
                 )
             else:
                 blocks_.append(block)
-        made.append(msgspec.structs.replace(message, blocks=tuple(reversed(blocks_))))
-    return tuple(reversed(made))
+        newest_first.append(msgspec.structs.replace(message, blocks=tuple(reversed(blocks_))))
+    return tuple(reversed(newest_first))

@@ -29,7 +29,7 @@ from ..events.log import EventLog
 from ..tools.capture import mark_shown
 from . import display
 from .drift import Played
-from .in_progress import InProgress, wait
+from .in_progress import InProgress, wait_for_run
 from .registry import Announced, Questions, announce
 from .replay import Player
 from .run import Run
@@ -38,15 +38,15 @@ from .typed.output_type import OutputType
 if TYPE_CHECKING:
     from ..record.run_inputs import RunInputs
     from ..tools.toolset import Toolset
-    from .replay_check import Wish
+    from .replay_check import ReplayStrictness
     from .tape import Tape
 
 
 #: Makes the player of a tape; with a wish it compares as strictly as that says.
-Play = Callable[["Tape", "Wish | None"], Callable[[anyio.CancelScope], "Driver"]]
+Play = Callable[["Tape", "ReplayStrictness | None"], Callable[[anyio.CancelScope], "Driver"]]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RunRequest(msgspec.Struct, frozen=True):
     """The request of one run: message, inputs, tools, whether its model is a script; its player."""
 
     user: User
@@ -69,15 +69,15 @@ class Driver(Protocol):
 class Refused:
     """Drives a run that was refused: its log holds the message and the reason."""
 
-    def __init__(self, log: EventLog, asked: Asked | None, why: str) -> None:
-        self._log, self._asked, self._why = log, asked, why
+    def __init__(self, log: EventLog, request: RunRequest | None, why: str) -> None:
+        self._log, self._request, self._why = log, request, why
 
     async def run(self) -> None:
         """Write the log."""
-        said = [self._asked.user] if self._asked else []
+        user = [self._request.user] if self._request else []
         for event in (
             RunStart(),
-            *said,
+            *user,
             Error(code="usage", message=self._why),
             End(status="error"),
         ):
@@ -92,7 +92,7 @@ class Stream(InProgress):
 
     `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
     of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
-    `check`: awaiting a failed run raises RunFailed. `asked`: the request, if a notebook may record
+    `check`: awaiting a failed run raises RunFailed. `request`: set if a notebook may record
     the run or play a record in its place. `output`: the type of its answer.
     """
 
@@ -106,13 +106,13 @@ class Stream(InProgress):
         *,
         view: str | None = None,
         check: bool = True,
-        asked: Asked | None = None,
+        request: RunRequest | None = None,
         output: OutputType | None = None,
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
-        self.asked = asked
-        self.kept: display.Kept | None = None
+        self.request = request
+        self.recorder: display.Recorder | None = None
         self._check = check
         self.run = Run(log, output=output)
         self.questions = questions or Questions()
@@ -132,8 +132,8 @@ class Stream(InProgress):
         """
         self._same_loop()
         if self._task is None:
-            self._host = display.host(self._screen)
-            self.kept = self.kept or display.begun(self)
+            self._host = display.find_host(self._screen)
+            self.recorder = self.recorder or display.announce_run(self)
             self._announced = announce(
                 self.log, questions=self.questions, cancel=self._stop_from_elsewhere
             )
@@ -164,18 +164,18 @@ class Stream(InProgress):
         self.cancel()
         await asyncio.wait([self._task])
 
-    def play(self, tape: Tape, wish: Wish | None) -> None:
+    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
         """Play a recorded run instead of this one, which has not begun; `wish`: how strictly."""
-        assert self.asked is not None
+        assert self.request is not None
         self.log.run = tape.run
-        self._make = self.asked.player(tape, wish)
+        self._make = self.request.player(tape, wish)
 
     def refuse(self, why: str) -> None:
         """End the run, which has not begun, with an error that gives the reason."""
-        self._make = lambda _: Refused(self.log, self.asked, why)
+        self._make = lambda _: Refused(self.log, self.request, why)
 
     async def _drive(self) -> None:
-        display.enter(self._host)
+        display.enter_run(self._host)
         self._driver = self._make(anyio.CancelScope())
         if self._stop is not None:
             self._driver.cancel(self._stop)
@@ -190,14 +190,14 @@ class Stream(InProgress):
     async def _wait(self) -> Run:
         __tracebackhide__ = True
         self._same_loop()
-        screen = self._screen = display.screen(self, self._view)
+        screen = self._screen = display.find_screen(self, self._view)
         try:
             with nullcontext() if screen is None else mark_shown():
                 self.start()
-            if self.kept is not None and screen is not None and screen.shown:
-                self.kept.leave_to_cards()
+            if self.recorder is not None and screen is not None and screen.shown:
+                self.recorder.leave_to_cards()
             assert self._task is not None
-            await wait(
+            await wait_for_run(
                 self._task, screen, self._cancelled, ends=screen is not None and screen.shown
             )
         finally:
@@ -241,7 +241,9 @@ class Replay(Stream):
     """The stream of a recorded run that is replayed."""
 
 
-def finished(make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)") -> Any:
+def run_to_end(
+    make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
+) -> Any:
     """Await what `make` returns, such as a stream, to its end; return what that gives.
 
     `instead`: what to write inside a running event loop, where this raises UsageError.

@@ -30,8 +30,8 @@ from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
 from ..wire.plain_values import plain_value
 from .limits import Limits
-from .registry import below as under
-from .typed.typed_answer import found
+from .registry import hide_nested_runs as under
+from .typed.typed_answer import find_answer
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -123,7 +123,7 @@ async def _delegate(agent: Delegate, name: str, prompt: str, context: ToolContex
         raise ToolError(
             f"The agent {name} ended with status {run.status}: {run.reason or 'it gave no reason'}"
         )
-    typed = found(run.log)
+    typed = find_answer(run.log)
     return run.answer if typed is None else typed[1]
 
 

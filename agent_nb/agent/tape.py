@@ -118,7 +118,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def lives(self, tool: Tool) -> bool:
         """Return whether a replay of this record must call the tool again."""
-        return lives(tool, earlier=follows_earlier_rules(self.events))
+        return must_rerun(tool, earlier=follows_earlier_rules(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
@@ -159,7 +159,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Raises UsageError if the record holds too many.
         """
-        if not any(tool.agent is not None or lives(tool) for tool in toolset):
+        if not any(tool.agent is not None or must_rerun(tool) for tool in toolset):
             return []
         logs = (Tape(events=log) for _, log in read_logs(self.events))
         return [call for tape in logs for call in tape.again(toolset)]
@@ -180,7 +180,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self._decisions.get(call_id)
 
 
-def lives(tool: Tool, *, earlier: bool = False) -> bool:
+def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
     """Return whether a replay must call the tool again because it touches kernel variables.
 
     earlier: by the rules of records of earlier versions (`reads`).

@@ -41,8 +41,8 @@ class TextBlock:
     @property
     def empty(self) -> bool:
         """True if the block yields no event: no text and, in a thought, no other values."""
-        said = self.kind == "think" and (self.opaque is not None or self.attributes)
-        return not (self._text.tell() or said)
+        has_values = self.kind == "think" and (self.opaque is not None or self.attributes)
+        return not (self._text.tell() or has_values)
 
     def add(self, text: str) -> str:
         """Add text and return what may be shown now."""

@@ -101,18 +101,18 @@ class Turn:
         `sent`, `written`: our estimates in tokens, used where the provider reports nothing. Until a
         turn is `whole`, the provider's count of the output may lag behind.
         """
-        given = self.usage or parts.Usage(input=sent, output=written, estimated=True)
-        behind = not whole and written > given.output
-        output = written if behind else given.output
+        usage = self.usage or parts.Usage(input=sent, output=written, estimated=True)
+        behind = not whole and written > usage.output
+        output = written if behind else usage.output
         counts = events.Counts(
-            input=given.input,
+            input=usage.input,
             output=output,
-            cached=given.cached,
-            cache_written=given.cache_written,
-            reasoning=given.reasoning,
-            cost=given.cost,
+            cached=usage.cached,
+            cache_written=usage.cache_written,
+            reasoning=usage.reasoning,
+            cost=usage.cost,
         )
-        return counts, given.estimated or behind
+        return counts, usage.estimated or behind
 
     def batch(self) -> list[Event]:
         """Return the `execute` event that native calls lack, or nothing."""

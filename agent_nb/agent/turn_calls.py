@@ -89,8 +89,8 @@ class TurnCalls:
     def _spent(self, step: events.Counts) -> None:
         """Count what a sub-agent used."""
         self._meter.add(msgspec.structs.replace(step, ttft=None))
-        if words := self._meter.hit():
-            self._stop(Cancelled("limit", words))
+        if reason := self._meter.hit():
+            self._stop(Cancelled("limit", reason))
 
 
 async def _tick(batch: Batch) -> None:

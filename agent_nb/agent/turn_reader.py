@@ -101,8 +101,8 @@ class Pipeline:
         if self.size > LARGEST:
             self._full = True
             self._release(out)
-            words = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
-            out.append(parts.Fault("size", words))
+            message = f"The answer is longer than {LARGEST:,} characters; it was cut off there. Ask for less, or lower max_tokens."
+            out.append(parts.Fault("size", message))
 
     def _filtered(
         self, part: parts.Text | parts.Thought | parts.CallDelta, out: list[parts.Part]
@@ -115,15 +115,15 @@ class Pipeline:
             self._release(out)
             self._passing = key
         self._sample = part
-        found = self._filters.get(key)
-        if found is None:
-            found = self._filters[key] = self._redaction.stream()
-        text = found.feed(part.text)
-        kept = self._clean(part) if _says_more(part) else part
-        if kept is part and text == part.text:
+        secrets_filter = self._filters.get(key)
+        if secrets_filter is None:
+            secrets_filter = self._filters[key] = self._redaction.stream()
+        text = secrets_filter.feed(part.text)
+        clean = self._clean(part) if _says_more(part) else part
+        if clean is part and text == part.text:
             self._plain(part, out)
         else:
-            self._plain(msgspec.structs.replace(kept, text=text), out)
+            self._plain(msgspec.structs.replace(clean, text=text), out)
 
     def _release(self, out: list[parts.Part]) -> None:
         """Pass on the text that the current filter holds back."""
@@ -154,11 +154,11 @@ class Pipeline:
         """Return a part without secrets; values that the provider needs back stay unchanged."""
         if self._redaction is None:
             return part
-        said = {name: getattr(part, name) for name in part.__struct_fields__}
+        fields = {name: getattr(part, name) for name in part.__struct_fields__}
         clean = self._redaction.fields(
-            said, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",)
+            fields, ("payload", "opaque") if isinstance(part, parts.Resend) else ("opaque",)
         )
-        return part if clean == said else msgspec.structs.replace(part, **clean)
+        return part if clean == fields else msgspec.structs.replace(part, **clean)
 
 
 def _says_more(part: parts.Text | parts.Thought | parts.CallDelta) -> bool:

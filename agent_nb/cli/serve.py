@@ -51,7 +51,7 @@ def serve(arguments: Arguments) -> int:
         settings=settings,
         **options,
     )
-    keys.hide(server.token)
+    keys.hide_secret(server.token)
     _publish(arguments, hub)
     left = None
 

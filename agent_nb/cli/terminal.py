@@ -42,10 +42,10 @@ def show(text: object = "", *, aside: bool = False) -> None:
 
 def complain(text: str) -> None:
     """Write a line to stderr, without keys."""
-    from ..models.keys import secrets
+    from ..models.keys import collect_secrets
     from ..wire.redact import redact_text
 
-    show(f"jupyter agent-nb: {redact_text(text, secrets())}", aside=True)
+    show(f"jupyter agent-nb: {redact_text(text, collect_secrets())}", aside=True)
 
 
 def show_json(value: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..agent.display import Screen
-from ..agent.in_progress import wait
+from ..agent.in_progress import wait_for_run
 from ..agent.run import Run
 from ..errors import UsageError
 from ..events import Event
@@ -96,7 +96,7 @@ class Attached(Followed):
         """
         self.detached = False
         task = self._begin(f"agent_nb {self.name}")
-        await wait(task, screen, self._leave, ends=True)
+        await wait_for_run(task, screen, self._leave, ends=True)
         if not task.done():  # it does not stop
             return
         if not task.cancelled():

@@ -115,7 +115,7 @@ def target(url: str, token: str = "") -> Target:
     path = prefix if run else parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if token:
-        keys.hide(token)
+        keys.hide_secret(token)
     return Target(
         server, unquote(run), token or (tokens.find(server) if is_loopback(parts.hostname) else "")
     )

@@ -45,7 +45,7 @@ class Followed(InProgress):
         """Follow to the end, or until `stop`, here or of the cell that shows it."""
 
     def _screen(self) -> display.Screen | None:
-        return display.followed(self, self._show)
+        return display.follow_run(self, self._show)
 
     def _check(self) -> None:
         """Raise what kept the run from being read."""

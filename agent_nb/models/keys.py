@@ -5,8 +5,8 @@ environment, the system's keyring, Colab's secrets, or a `.env` file (in the cur
 it, up to the repository or the home folder).
 
 Rules
-- A `Key` never shows its value: not in repr, not in a message. `describe` lists the source of each
-  key.
+- A `Key` never shows its value: not in repr, not in a message. `list_key_sources` names the source
+  of each key.
 - Only keys are read from `.env`: the file of a cloned repository must not redirect them to another
   address. They count once the user has allowed them for that folder (`host.trust`), because the
   owner of the key can read the prompts. Used or not, they are secrets.
@@ -63,8 +63,8 @@ class Key(Unpicklable):
         return f"<Key from {self.source}>"
 
 
-def remember(provider: str, value: str, *, keyring: bool = False) -> str:
-    """Keep a key for this session or in the system's keyring, and return where it is kept.
+def keep_key(provider: str, value: str, *, keyring: bool = False) -> str:
+    """Keep a key for this session or in the system's keyring; return where it is.
 
     Raises UsageError if the value cannot be a key or the keyring cannot be written.
     """
@@ -85,7 +85,7 @@ def remember(provider: str, value: str, *, keyring: bool = False) -> str:
     return "the keyring"
 
 
-def hide(value: str) -> None:
+def hide_secret(value: str) -> None:
     """Add a secret of this session that is not a provider's key, such as a server's token."""
     _hidden.add(value)
 
@@ -95,29 +95,29 @@ def forget(provider: str) -> None:
     _memory.pop(provider, None)
 
 
-def find(provider: str, variables: Iterable[str] | None = None) -> Key | None:
+def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | None:
     """Return the key of a provider, or None.
 
     `variables` are the names to look for, by default the known ones. Raises UsageError if the value
-    found cannot be a key (white space, characters other than printable ASCII).
+    cannot be a key (white space, characters other than printable ASCII).
     """
-    found = own(provider, variables)
-    offer = None if found else offered(provider, variables)
+    own = find_own_key(provider, variables)
+    offer = None if own else find_offer(provider, variables)
     if offer is None or not trust.allowed(offer):
-        return found
+        return own
     name, value = next(_named(_names(provider, variables), dotenv.values()))
     return Key(checked(value, f"{name} in .env"), f"{name} in .env")
 
 
-def own(provider: str, variables: Iterable[str] | None = None) -> Key | None:
-    """Return the user's own key of a provider, ignoring the folder; otherwise like `find`."""
+def find_own_key(provider: str, variables: Iterable[str] | None = None) -> Key | None:
+    """Return the user's own key of a provider, ignoring the folder; otherwise like `find_key`."""
     for value, source in _candidates(provider, _names(provider, variables)):
         if value.strip():
             return Key(checked(value, source), source)
     return None
 
 
-def offered(
+def find_offer(
     provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
 ) -> trust.Offer | None:
     """Return what the `.env` of a folder offers for a provider, or None.
@@ -135,12 +135,16 @@ def offered(
     return trust.Offer.of("keys", path, f"has {' and '.join(names)}")
 
 
-def withheld(provider: str, variables: Iterable[str] | None = None) -> trust.Offer | None:
+def find_withheld_offer(
+    provider: str, variables: Iterable[str] | None = None
+) -> trust.Offer | None:
     """Return the folder's offer of a missing key that the user has not allowed, or None."""
-    offer = offered(provider, variables)
+    offer = find_offer(provider, variables)
     return (
         offer
-        if offer is not None and not trust.allowed(offer) and own(provider, variables) is None
+        if offer is not None
+        and not trust.allowed(offer)
+        and find_own_key(provider, variables) is None
         else None
     )
 
@@ -177,35 +181,35 @@ def _named(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[st
     return ((name, values[name]) for name in names if values.get(name, "").strip())
 
 
-def describe() -> list[tuple[str, str, str]]:
+def list_key_sources() -> list[tuple[str, str, str]]:
     """Return (provider, variable to set, source of its key or "") for every provider with keys."""
     rows = []
     for provider in sorted({*VARIABLES, *_memory}):
-        key = find(provider)
+        key = find_key(provider)
         rows.append(
             (provider, next(iter(VARIABLES.get(provider, ())), ""), key.source if key else "")
         )
     return rows
 
 
-def secrets(given: Mapping[str, str] | None = None) -> Mapping[str, str]:
+def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """Return the secret values that a run redacts, by name: those given, else all known here.
 
     Known are the secret variables of the environment and of `.env`, whatever program they are for,
     and the keys, tokens and headers of this session and its configuration.
     """
-    if given is not None:
-        return given
+    if chosen is not None:
+        return chosen
     beside, environment = dotenv.values(), _environment()
     names = {name for group in VARIABLES.values() for name in group}
-    found = {
+    values = {
         *_hidden,
         *_memory.values(),
         *_colab.values(),
         *(environment.get(n, "") for n in names),
         *(beside.get(n, "") for n in names),
     }
-    numbered = sorted({value.strip() for value in found if value.strip()})
+    numbered = sorted({value.strip() for value in values if value.strip()})
     return {
         **environment_secrets(environment),
         **{f"{name} in .env": value for name, value in environment_secrets(beside).items()},
@@ -231,18 +235,18 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
     from . import config
 
     try:
-        endpoints = config.load().endpoints
+        endpoints = config.load_config().endpoints
     except UsageError:  # reported where the configuration is used
         return {}
     keys = {
-        found.key: variables[found.key].strip()
-        for found in endpoints.values()
-        if found.key in variables
+        endpoint.key: variables[endpoint.key].strip()
+        for endpoint in endpoints.values()
+        if endpoint.key in variables
     }
     headers = {
         f"{label} {name}": value.strip()
-        for label, found in endpoints.items()
-        for name, value in found.headers.items()
+        for label, endpoint in endpoints.items()
+        for name, value in endpoint.headers.items()
     }
     whole = {
         name: value.split()[-1]

@@ -35,14 +35,14 @@ class Provider(NamedTuple):
     ready: bool
 
 
-def providers() -> list[Provider]:
+def list_providers() -> list[Provider]:
     """Return the providers: the configured ones first, then those with a key, those that need none,
     and the rest.
     """
     mine = _configured()
     names = {*plugins.names("models"), *config.KNOWN, *mine}
-    found = [_provider(name, mine) for name in names]
-    return sorted(found, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
+    providers = [_provider(name, mine) for name in names]
+    return sorted(providers, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
 
 
 def _provider(name: str, mine: Collection[str]) -> Provider:
@@ -63,14 +63,14 @@ def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
 
 def _configured() -> dict[str, config.Endpoint]:
     try:
-        return config.load().endpoints
+        return config.load_config().endpoints
     except AgentError:  # its use reports it
         return {}
 
 
 def _server(name: str) -> tuple[str, str]:
     try:
-        model = choose.make(f"{name}/?")
+        model = choose.make_model(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
     except AgentError as fault:
         return str(fault), ""
@@ -80,24 +80,24 @@ def _rank(key: str) -> int:
     return next((n for n, word in enumerate(_READY) if key.startswith(word)), len(_READY))
 
 
-async def names(provider: str) -> list[str]:
+async def list_models(provider: str) -> list[str]:
     """Return the models that a provider's server offers. Raises UsageError and ModelError."""
     if provider == "scripted":
         raise UsageError("The models of scripted are files: scripted/FILE.")
-    model = choose.make(choose.LOCAL if provider == "local" else f"{provider}/?")
+    model = choose.make_model(choose.LOCAL if provider == "local" else f"{provider}/?")
     ask = getattr(model, "models", None)
     if ask is None:
         raise UsageError(f"{provider} does not list its models. Name one: -m {provider}/NAME.")
     try:
         with anyio.fail_after(SECONDS):
-            found = await ask()
+            listed = await ask()
     except TimeoutError:
         raise ModelError(
             f"{provider} did not list its models within {SECONDS:g} s.", code="timeout"
         ) from None
     finally:
         await model.aclose()
-    return [name for name in found if _fit(name)]
+    return [name for name in listed if _fit(name)]
 
 
 def _fit(name: object) -> bool:

@@ -28,8 +28,8 @@ SERVED: set[int] = set()
 SCRIPTS: list[type] = []
 
 
-def barred() -> str:
-    """Return the setting that keeps this process from running anything live, or ""."""
+def find_barring_setting() -> str:
+    """Return the setting that bars this process from running anything live, or ""."""
     if launch.LAUNCH.strict:
         return f"{launch.STRICT}=1"
     replays = launch.LAUNCH.replays or os.environ.get(launch.RERUN) == launch.REPLAY
@@ -38,7 +38,7 @@ def barred() -> str:
 
 def check_model(model: Any) -> None:
     """Raise ModelError if nothing runs live here and `model` is not a script."""
-    if (setting := barred()) and not is_script(model):
+    if (setting := find_barring_setting()) and not is_script(model):
         raise ModelError(
             f"{getattr(model, 'name', '') or 'The model'} is not asked. {ELSEWHERE.format(setting)}",
             code="not_live",
@@ -52,7 +52,7 @@ def is_script(model: Any) -> bool:
 
 def check_address(url: str) -> None:
     """Raise UsageError if nothing runs live here and the URL is not served by this process."""
-    if not (setting := barred()):
+    if not (setting := find_barring_setting()):
         return
     parts = urlsplit(url)
     port = parts.port or PORTS.get(parts.scheme, 0)

@@ -66,15 +66,15 @@ class OpenAIChat(Remote):
         )
 
     def _adapt(self, fault: ModelError) -> bool:
-        words = f"{fault} {fault.raw}"
-        if self._usage and re.search("stream_options|include_usage", words):
+        message = f"{fault} {fault.raw}"
+        if self._usage and re.search("stream_options|include_usage", message):
             self._usage = False
             return True
         wanted = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[
             self._limit
         ]
-        if re.search(rf"\b{self._limit}\b", words) and re.search(
-            "unsupported|not supported|unknown|unrecogni|extra|permitted", words, re.I
+        if re.search(rf"\b{self._limit}\b", message) and re.search(
+            "unsupported|not supported|unknown|unrecogni|extra|permitted", message, re.I
         ):
             self._limit = wanted
             return True

@@ -61,14 +61,14 @@ class OpenAIResponses(Remote):
         )
 
     def _adapt(self, fault: ModelError) -> bool:
-        words = f"{fault} {fault.raw}"
-        if self._encrypted and re.search(r"encrypted|\binclude\b", words, re.IGNORECASE):
+        message = f"{fault} {fault.raw}"
+        if self._encrypted and re.search(r"encrypted|\binclude\b", message, re.IGNORECASE):
             self._encrypted = False
             return True
-        if self._summary and re.search("summar", words, re.IGNORECASE):
+        if self._summary and re.search("summar", message, re.IGNORECASE):
             self._summary = False
             return True
-        if self._pictured and fault.code == "no_images" and _TEXT_ONLY.search(words):
+        if self._pictured and fault.code == "no_images" and _TEXT_ONLY.search(message):
             self._pictured = False
             return True
         return False

@@ -47,7 +47,7 @@ class Fitted(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-def fitted(data: str, side: int = SIDE, most: int = MOST) -> Fitted:
+def fit_picture(data: str, side: int = SIDE, most: int = MOST) -> Fitted:
     """Return a picture in base64 within `side` pixels and `most` bytes; never raises."""
     try:
         raw = base64.b64decode(data)

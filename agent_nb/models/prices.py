@@ -46,7 +46,7 @@ LISTED = {
 REPORTING = frozenset({"openrouter.ai"})  # hosts that report the cost of every answer
 
 
-def dollars(limit: float) -> str:
+def format_dollars(limit: float) -> str:
     """Return a budget as people write it: `$0.10`, `$0.005`."""
     return f"${limit:.2f}" if limit >= 0.1 else f"${limit:g}"
 
@@ -97,27 +97,27 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 FREE = Prices(input=0.0, output=0.0)
 
 
-def by_model(given: Mapping[str, float | Prices]) -> dict[str, Prices]:
+def by_model(prices: Mapping[str, float | Prices]) -> dict[str, Prices]:
     """Return prices by pattern of model names; plain numbers are the prices of every model.
 
     Raises ValueError if numbers and tables are mixed, or a price is missing.
     """
-    tables = {pattern: found for pattern, found in given.items() if isinstance(found, Prices)}
-    if len(tables) == len(given):
+    tables = {pattern: one for pattern, one in prices.items() if isinstance(one, Prices)}
+    if len(tables) == len(prices):
         return tables
     if tables:
         raise ValueError("`prices` holds either prices or one table for each model, not both")
     try:
-        return {"*": msgspec.convert(dict(given), Prices)}
+        return {"*": msgspec.convert(dict(prices), Prices)}
     except msgspec.ValidationError as fault:
         raise ValueError(f"in `prices`: {fault}") from None
 
 
-def matching(table: Mapping[str, Prices], model: str) -> Prices | None:
+def find_prices(table: Mapping[str, Prices], model: str) -> Prices | None:
     """Return the prices of a model: those under its name, else of the first pattern that fits."""
     if model in table:
         return table[model]
-    return next((found for pattern, found in table.items() if fnmatchcase(model, pattern)), None)
+    return next((prices for pattern, prices in table.items() if fnmatchcase(model, pattern)), None)
 
 
 class Tariff(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ def tariff_at(base_url: str, host: str, model: str, table: Mapping[str, Prices])
     official = host if base_url.startswith("https://") else ""
     return Tariff(
         model=model,
-        prices=matching(table, model),
+        prices=find_prices(table, model),
         provider=LISTED.get(official, ""),
         reports=official in REPORTING,
     )
@@ -190,7 +190,7 @@ def _listed(provider: str, model: str, used: Used) -> float | None:
         cache_write_tokens=used.cache_written,
     )
     try:
-        found = package.calc_price(usage, model, provider_id=provider)
+        price = package.calc_price(usage, model, provider_id=provider)
     except Exception:  # an unknown model, or a fault there, which must not cost the answer
         return None
-    return round(float(found.total_price), COST_PLACES)
+    return round(float(price.total_price), COST_PLACES)

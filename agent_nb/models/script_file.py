@@ -60,9 +60,9 @@ def read_script(name: str, folder: str | Path | None = None) -> Script:
 def _turns(turns: Any, where: str, lines: dict[int, str] | None = None) -> tuple[Turn, ...]:
     if not isinstance(turns, list):
         raise UsageError(f"{where}: a script is a list of turns, or an object with a list `turns`.")
-    found = lines or {}
+    notes = lines or {}
     return tuple(
-        turn_of(turn, f"{where}: turn {n}{found.get(n, '')}") for n, turn in enumerate(turns, 1)
+        turn_of(turn, f"{where}: turn {n}{notes.get(n, '')}") for n, turn in enumerate(turns, 1)
     )
 
 

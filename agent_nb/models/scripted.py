@@ -83,8 +83,8 @@ class Scripted:
     @property
     def identity(self) -> str:
         """The name with a digest of the script: a changed script is another model."""
-        said = (self.turns, self.cases) if self.cases else self.turns
-        return f"{self.name}#{hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]}"
+        content = (self.turns, self.cases) if self.cases else self.turns
+        return f"{self.name}#{hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:16]}"
 
     def check_dialect(self, *, native: bool) -> None:
         """Raise UsageError for native calls in a text dialect, which would ignore them."""

@@ -36,24 +36,24 @@ _KINDS: dict[str, tuple[type, ...]] = {
 NAMES = tuple(_KINDS)
 
 
-def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are not None. Raises UsageError for a wrong name or value."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    for name, value in given.items():
+def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Check settings; return those that are not None. Raises UsageError for a wrong one."""
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    for name, value in chosen.items():
         if name not in _KINDS:
             hint = did_you_mean(str(name), NAMES, written=repr)
             raise UsageError(unknown_name("setting", name, NAMES, hint=hint, label="Settings"))
         if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and name != "reasoning"):
             raise UsageError(f"The setting {name} cannot be {value!r}.")
-    reasoning = given.get("reasoning")
+    reasoning = chosen.get("reasoning")
     if isinstance(reasoning, str) and reasoning not in EFFORTS:
         raise UsageError(
             f"The setting reasoning is one of {', '.join(EFFORTS)}, or a number of tokens; not {reasoning!r}."
         )
-    return given
+    return chosen
 
 
-def effort(reasoning: str | int | bool) -> str:
+def read_effort(reasoning: str | int | bool) -> str:
     """Return the effort that a reasoning setting asks for."""
     if isinstance(reasoning, str):
         return reasoning
@@ -66,7 +66,7 @@ def effort(reasoning: str | int | bool) -> str:
     )
 
 
-def budget(reasoning: str | int | bool) -> int:
+def read_budget(reasoning: str | int | bool) -> int:
     """Return the tokens that a reasoning setting allows (0: none)."""
     if isinstance(reasoning, str):
         return _BUDGETS.get(reasoning, 0)
@@ -87,6 +87,6 @@ def add_extra_body(body: dict[str, Any], settings: Mapping[str, Any], shared: st
         body[shared] = {**ours, **theirs}
 
 
-def stops(value: str | list[str] | tuple[str, ...]) -> list[str]:
+def list_stops(value: str | list[str] | tuple[str, ...]) -> list[str]:
     """Return the stop texts as a list."""
     return [value] if isinstance(value, str) else list(value)

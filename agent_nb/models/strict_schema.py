@@ -55,21 +55,21 @@ class _NoStrictForm(ValueError):  # noqa: N818  (it names what does not exist)
     """A schema that the subset cannot express."""
 
 
-def strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
+def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | None:
     """Return the strict form of an object's schema, None if it has none."""
     definitions = schema.get("$defs", {})
     try:
         if not rules.recursive and recursive_names(definitions):
             return None
-        made = _schema(schema, rules, definitions, 0)
+        result = _schema(schema, rules, definitions, 0)
         if definitions:
-            made["$defs"] = {
+            result["$defs"] = {
                 name: _schema(each, rules, definitions, 1) for name, each in definitions.items()
             }
     except _NoStrictForm:
         return None
-    members = sum(len(each.get("properties", ())) for each in _objects(made))
-    return made if made.get("type") == "object" and members <= MOST_MEMBERS else None
+    members = sum(len(each.get("properties", ())) for each in _objects(result))
+    return result if result.get("type") == "object" and members <= MOST_MEMBERS else None
 
 
 def _schema(
@@ -77,32 +77,32 @@ def _schema(
 ) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or level > MOST_LEVELS or schema.keys() - _NOTES - _READ:
         raise _NoStrictForm
-    made: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
-    made |= _type_of(made)
-    words = _bounds(schema, rules, made)
+    result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
+    result |= _type_of(result)
+    bounds = _bounds(schema, rules, result)
     if schema.get("uniqueItems") and not rules.worded:
         raise _NoStrictForm
     if schema.get("format") in FORMATS:
-        made["format"] = schema["format"]
-    _choices(schema, rules, definitions, level, made)
+        result["format"] = schema["format"]
+    _choices(schema, rules, definitions, level, result)
     if "object" in _kinds(schema):
-        _members(schema, rules, definitions, level, made)
+        _members(schema, rules, definitions, level, result)
     elif {"properties", "required", "additionalProperties"} & schema.keys():
         raise _NoStrictForm
     if "array" in _kinds(schema):
-        made["items"] = _schema(schema.get("items"), rules, definitions, level + 1)
+        result["items"] = _schema(schema.get("items"), rules, definitions, level + 1)
     elif "items" in schema:
         raise _NoStrictForm
-    if not {"type", "anyOf", "$ref"} & made.keys():
+    if not {"type", "anyOf", "$ref"} & result.keys():
         raise _NoStrictForm
-    return _described(made, schema.get("description"), words)
+    return _described(result, schema.get("description"), bounds)
 
 
-def _type_of(made: Mapping[str, Any]) -> dict[str, Any]:
+def _type_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the type of fixed values that are listed without one: strict schemas name it."""
-    if "type" in made or not {"enum", "const"} & made.keys():
+    if "type" in result or not {"enum", "const"} & result.keys():
         return {}
-    values = made["enum"] if "enum" in made else [made["const"]]
+    values = result["enum"] if "enum" in result else [result["const"]]
     kinds = list(dict.fromkeys(_TYPES.get(type(value), "") for value in values))
     if not kinds or "" in kinds:
         raise _NoStrictForm
@@ -114,19 +114,19 @@ def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
 
-def _bounds(schema: Mapping[str, Any], rules: Rules, made: dict[str, Any]) -> list[str]:
+def _bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]) -> list[str]:
     """Take over the bounds that the provider knows; return the others as words."""
-    words = []
+    notes = []
     for key in _BOUNDS:
         if key not in schema:
             continue
         if key in rules.bounds and "(?" not in str(schema[key]):
-            made[key] = schema[key]
+            result[key] = schema[key]
         elif rules.worded:
-            words.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
+            notes.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
         else:
             raise _NoStrictForm
-    return words
+    return notes
 
 
 def _choices(
@@ -134,29 +134,29 @@ def _choices(
     rules: Rules,
     definitions: Mapping[str, Any],
     level: int,
-    made: dict[str, Any],
+    result: dict[str, Any],
 ) -> None:
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix("#/$defs/")
         if name not in definitions or schema.keys() - _NOTES - {"$ref"}:
             raise _NoStrictForm
-        made["$ref"] = schema["$ref"]
+        result["$ref"] = schema["$ref"]
     one = schema.get("oneOf")
     if one is not None and ("anyOf" in schema or not _disjoint(one, definitions)):
         raise _NoStrictForm
     some = schema.get("anyOf", one)
     if some is not None:
-        made["anyOf"] = [_schema(each, rules, definitions, level) for each in some]
+        result["anyOf"] = [_schema(each, rules, definitions, level) for each in some]
 
 
 def _disjoint(options: Any, definitions: Mapping[str, Any]) -> bool:
     """Return whether a required member with a fixed value tells the options apart."""
-    found = [
+    resolved = [
         definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
         for each in options
     ]
-    names = set.intersection(*(set(each.get("required", ())) for each in found))
-    return any(_distinct([each["properties"].get(name, {}) for each in found]) for name in names)
+    names = set.intersection(*(set(each.get("required", ())) for each in resolved))
+    return any(_distinct([each["properties"].get(name, {}) for each in resolved]) for name in names)
 
 
 def _distinct(members: list[Any]) -> bool:
@@ -170,40 +170,44 @@ def _members(
     rules: Rules,
     definitions: Mapping[str, Any],
     level: int,
-    made: dict[str, Any],
+    result: dict[str, Any],
 ) -> None:
     members = schema.get("properties")
     if members is None or (not members and schema.get("additionalProperties")):
         raise _NoStrictForm
     if set(schema.get("required", ())) - members.keys():
         raise _NoStrictForm
-    made["properties"] = {
+    result["properties"] = {
         name: _schema(each, rules, definitions, level + 1) for name, each in members.items()
     }
-    made["required"] = list(members)
-    made["additionalProperties"] = False
+    result["required"] = list(members)
+    result["additionalProperties"] = False
 
 
-def _described(made: dict[str, Any], text: Any, words: list[str]) -> dict[str, Any]:
-    said = " ".join(filter(None, (str(text or ""), f"({', '.join(words)})" if words else "")))
-    if not said:
-        return made
+def _described(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
+    description = " ".join(
+        filter(None, (str(text or ""), f"({', '.join(notes)})" if notes else ""))
+    )
+    if not description:
+        return result
     return (
-        {"description": said, "anyOf": [made]} if "$ref" in made else {"description": said} | made
+        {"description": description, "anyOf": [result]}
+        if "$ref" in result
+        else {"description": description} | result
     )
 
 
 def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     """Return the names of the definitions that contain themselves, directly or not."""
-    found: set[str] = set()
+    recursive: set[str] = set()
     below = {name: set(_references(each)) for name, each in definitions.items()}
     for name, first in below.items():
         reached, new = set[str](), first
         while new:
             reached |= new
             new = set[str]().union(*(below.get(each, set()) for each in new)) - reached
-        found |= {name} & reached
-    return found
+        recursive |= {name} & reached
+    return recursive
 
 
 def _references(schema: Any) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ..errors import AgentError, UsageError
 from ..host.paths import tilde
 from . import config
 from .base import Model
-from .prices import EXTRA, Tariff, dollars, matching
+from .prices import EXTRA, Tariff, find_prices, format_dollars
 
 WORDS = """The budget of {budget} cannot be kept: the price of {name} is unknown. Nothing was sent.
 Leave the budget out, or {install}write the price in US dollars per million tokens into {file}:
@@ -27,8 +27,8 @@ def tariff_of(model: Model) -> Tariff:
     """Return how the requests to `model` are priced."""
     own: Tariff = getattr(model, "tariff", None) or Tariff()
     with suppress(AgentError):  # a faulty configuration is reported where it chooses a model
-        if (found := matching(config.load().prices, model.name)) is not None:
-            return msgspec.structs.replace(own, prices=found)
+        if (prices := find_prices(config.load_config().prices, model.name)) is not None:
+            return msgspec.structs.replace(own, prices=prices)
     return own
 
 
@@ -39,6 +39,9 @@ def check_budget(model: Model, budget: float | None) -> None:
     install = f"install the list of prices ({EXTRA}), or " if tariff.installable else ""
     raise UsageError(
         WORDS.format(
-            budget=dollars(budget), name=model.name, install=install, file=tilde(config.path())
+            budget=format_dollars(budget),
+            name=model.name,
+            install=install,
+            file=tilde(config.config_path()),
         )
     )

@@ -94,9 +94,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
             from ..models import choose
 
             try:
-                for one in choose.each(name):
+                for one in choose.split_names(name):
                     if not one.isidentifier():
-                        choose.check(one)
+                        choose.check_model_name(one)
             except UsageError as fault:
                 raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
         return name

@@ -63,7 +63,7 @@ def listing(folder: str = ".") -> str:
 
 def _shown(server: Server) -> str:
     """Return the entry of a server in a line without secrets, which the notebook may keep."""
-    secrets = {**keys.secrets(), **server.secrets}
+    secrets = {**keys.collect_secrets(), **server.secrets}
     return "; ".join(mask_server(server, lambda text: redact_text(text, secrets)).described())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..events.text import content_text
-from ..models.keys import secrets
+from ..models.keys import collect_secrets
 from ..wire.console import escape_unprintable
 from ..wire.redact import redact_text
 from ..wire.text_limits import cut_end
@@ -29,7 +29,7 @@ def make_printable(text: str, hidden: Mapping[str, str] | None = None) -> str:
 
     `hidden`: the values to redact, by name (None: the keys known now).
     """
-    return escape_unprintable(redact_text(text, secrets(hidden)))
+    return escape_unprintable(redact_text(text, collect_secrets(hidden)))
 
 
 def printable_value(value: Any) -> str:

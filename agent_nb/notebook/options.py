@@ -18,7 +18,7 @@ import msgspec
 
 from ..agent.context import Mode
 from ..errors import UsageError, did_you_mean
-from ..models.keys import secrets
+from ..models.keys import collect_secrets
 from ..rows.map.options import MapOptions
 from ..tools.base import Compare
 from ..wire.redact import redact_text
@@ -137,7 +137,7 @@ def build(typed: Mapping[str, Any], model_source: str = "") -> Options:
     _check_map(typed)
     values = {k: typed[k] for k in SAME if k in typed}
     if "conversation" in values:  # the name stands in records, journals and lists
-        values["conversation"] = redact_text(values["conversation"], secrets())
+        values["conversation"] = redact_text(values["conversation"], collect_secrets())
     return Options(
         **values,
         model_source=model_source,

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..agent.agent import PromptAgent
-from ..agent.stream import finished
+from ..agent.stream import run_to_end
 
 if TYPE_CHECKING:
     from .eval.evaluation import Evaluation
@@ -99,7 +99,7 @@ class Agent(PromptAgent):
         """
         __tracebackhide__ = True
         instead = "frame = await agent.map(data, prompt)"
-        return finished(lambda: self.map(data, prompt, **options), instead)
+        return run_to_end(lambda: self.map(data, prompt, **options), instead)
 
     async def eval(
         self,
@@ -154,5 +154,5 @@ class Agent(PromptAgent):
         """
         __tracebackhide__ = True
         instead = "found = await agent.eval(data, prompt, score=…)"
-        evaluation: Evaluation = finished(lambda: self.eval(data, prompt, **options), instead)
+        evaluation: Evaluation = run_to_end(lambda: self.eval(data, prompt, **options), instead)
         return evaluation

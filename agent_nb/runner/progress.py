@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TextIO
 
-from ..models.keys import secrets
+from ..models.keys import collect_secrets
 from ..notebook.notices import make_printable
 
 WIDTH = 20
@@ -26,7 +26,7 @@ class Progress:
     """
 
     def __init__(self, name: str, stream: TextIO | None = None, *, lines: bool = False) -> None:
-        self._hidden = secrets()
+        self._hidden = collect_secrets()
         self._name = make_printable(name, self._hidden)
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty() and not lines

@@ -196,7 +196,7 @@ def serve(
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )
-        keys.hide(server.token)
+        keys.hide_secret(server.token)
         found = Serving(server.start(), hub)
         _current.set(found, asked)
         atexit.register(found.stop)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..models.picture_limits import GIVEN_SIDE, fitted
+from ..models.picture_limits import GIVEN_SIDE, fit_picture
 from ..record.figure_data import FIGURE_KEY
 from ..wire.media import clean_attachment, make_attachment
 from ..wire.picture_size import describe_figure
@@ -87,7 +87,7 @@ def bounded(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
-    small = fitted(picture["data"], GIVEN_SIDE, LARGEST)
+    small = fit_picture(picture["data"], GIVEN_SIDE, LARGEST)
     content = {"media_type": small.media_type, "data": small.data}
     return {**picture, **content} if small.data else None
 

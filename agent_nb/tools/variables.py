@@ -69,7 +69,7 @@ def _own(context: ToolContext) -> dict[str, Any]:
 
 
 def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
-    secrets = keys.secrets()
+    secrets = keys.collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

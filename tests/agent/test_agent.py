@@ -11,7 +11,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
-from agent_nb.agent.compaction import request, summary
+from agent_nb.agent.compaction import ask_for_summary, request_summary
 from agent_nb.agent.limits import Meter, limits_from
 from agent_nb.errors import AgentError, RunFailed, UsageError
 from agent_nb.models import parts
@@ -336,7 +336,7 @@ def test_continued_requests_still_count_when_a_run_goes_on():
 
 
 def test_an_endless_summary_is_cut_off():
-    said, _ = anyio.run(summary, Endless(ENDLESS["text"]), request([]))
+    said, _ = anyio.run(ask_for_summary, Endless(ENDLESS["text"]), request_summary([]))
     assert said.startswith("word")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.code_names import CodeNames
-from agent_nb.agent.context_check import mentioned
+from agent_nb.agent.context_check import find_mentioned
 
 
 def names(*texts):
@@ -102,4 +102,4 @@ def test_many_functions_beside_many_names_take_no_long_time():
     ],
 )
 def test_words_that_may_name_variables(prompt, found):
-    assert mentioned(prompt) == found
+    assert find_mentioned(prompt) == found

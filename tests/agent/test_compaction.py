@@ -7,7 +7,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
-from agent_nb.agent.compaction import shortened, transcript
+from agent_nb.agent.compaction import cut_results, transcript
 from agent_nb.agent.history import estimate_tokens
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.host import plugins
@@ -165,7 +165,7 @@ def test_old_results_of_the_run_are_shortened_and_the_newest_is_not():
         for n in range(3)
     ]
     calls = [x for both in pair for x in both]
-    kept = shortened(XML, [e.User(content="q"), *calls], 1500)
+    kept = cut_results(XML, [e.User(content="q"), *calls], 1500)
     lengths = [len(x.content) for x in kept if x.type == "result"]
     assert lengths[0] < 500
     assert lengths[2] == 4000
@@ -178,8 +178,8 @@ def test_a_run_that_fits_is_not_touched():
         e.Result(name="f", content="y" * 4000),
         e.Result(name="f", content="z"),
     ]
-    assert shortened(XML, events, 0) == events
-    assert shortened(XML, events, 100_000) == events
+    assert cut_results(XML, events, 0) == events
+    assert cut_results(XML, events, 100_000) == events
 
 
 def test_results_too_large_for_the_context_reach_the_model_shortened():

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from agent_nb.agent.dependencies import Reader, behind, changed, place
+from agent_nb.agent.dependencies import Reader, describe_place, digest_dependencies, find_changed
 from agent_nb.agent.tape import Tape
 from agent_nb.events import RunStart
 from agent_nb.tools.decorator import as_tool
@@ -37,10 +37,10 @@ def shop(tmp_path, monkeypatch):
 def test_a_changed_constant_is_a_change_for_newer_records_only(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
     readers = [Reader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
-    before = [behind(tools, reader) for reader in readers]
+    before = [digest_dependencies(tools, reader) for reader in readers]
     (tmp_path / "settings_of_dependencies.py").write_text("RATE = 4\n")
     found = [
-        list(changed(old, behind(tools, reader)))
+        list(find_changed(old, digest_dependencies(tools, reader)))
         for old, reader in zip(before, readers, strict=True)
     ]
     assert found == [[], [("charge", "source", "")]]
@@ -49,10 +49,10 @@ def test_a_changed_constant_is_a_change_for_newer_records_only(shop, tmp_path):
 def test_a_changed_body_is_a_change_for_both(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
     readers = [Reader(folder=str(tmp_path), earlier=earlier) for earlier in (True, False)]
-    before = [behind(tools, reader) for reader in readers]
+    before = [digest_dependencies(tools, reader) for reader in readers]
     (tmp_path / "shop_of_dependencies.py").write_text(SHOP.replace("n * RATE", "n + RATE"))
     assert [
-        [part for _, part, _ in changed(old, behind(tools, reader))]
+        [part for _, part, _ in find_changed(old, digest_dependencies(tools, reader))]
         for old, reader in zip(before, readers, strict=True)
     ] == [["code"], ["source"]]
 
@@ -60,14 +60,15 @@ def test_a_changed_body_is_a_change_for_both(shop, tmp_path):
 def test_the_parts_of_an_earlier_record_are_not_looked_for_in_a_newer_one(shop, tmp_path):
     tools = Toolset([as_tool(shop.charge)])
     earlier, newer = (
-        behind(tools, Reader(folder=str(tmp_path), earlier=each)) for each in (True, False)
+        digest_dependencies(tools, Reader(folder=str(tmp_path), earlier=each))
+        for each in (True, False)
     )
     assert earlier["tools"]["charge"].keys() == {"schema", "code"}
     assert newer["tools"]["charge"].keys() == {"schema", "source"}
 
 
 def test_a_method_of_an_object_runs_again_in_newer_records_only(shop, tmp_path):
-    here = place(str(tmp_path))
+    here = describe_place(str(tmp_path))
     older = {name: value for name, value in here.items() if name != "python"}
     (tool,) = Toolset([as_tool(shop.Shop().price)])
     lives = [
@@ -78,5 +79,5 @@ def test_a_method_of_an_object_runs_again_in_newer_records_only(shop, tmp_path):
 
 
 def test_a_place_names_no_folder(tmp_path):
-    assert str(tmp_path) not in str(place(str(tmp_path)))
-    assert sys.prefix not in str(place(str(tmp_path)))
+    assert str(tmp_path) not in str(describe_place(str(tmp_path)))
+    assert sys.prefix not in str(describe_place(str(tmp_path)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import events as e
-from agent_nb.agent.history import estimate_tokens, messages, window
+from agent_nb.agent.history import choose_window, estimate_tokens, write_messages
 from agent_nb.agent.parse import parse
 from agent_nb.host import plugins
 from agent_nb.models.messages import (
@@ -33,7 +33,7 @@ RUN = [
 
 
 def written(dialect, *runs):
-    return [(m.role, m.text) for m in messages(dialect, runs)]
+    return [(m.role, m.text) for m in write_messages(dialect, runs)]
 
 
 def test_the_example_of_the_seed():
@@ -59,7 +59,7 @@ def test_the_section_form_has_system_lines_for_results():
 
 
 def test_native_messages_have_blocks():
-    built = messages(NATIVE, [RUN])
+    built = write_messages(NATIVE, [RUN])
     assert [m.role for m in built] == ["user", "assistant", "tool", "assistant"]
     assert built[1].blocks == (
         ThoughtBlock("should read file"),
@@ -99,7 +99,7 @@ def test_a_malformed_batch_is_the_models_own_words_and_an_error_result():
 
 
 def test_native_leaves_out_calls_that_have_no_result():
-    built = messages(
+    built = write_messages(
         NATIVE,
         [
             [
@@ -120,7 +120,7 @@ def test_neighbours_of_one_role_become_one_message():
 
 
 def test_images_come_before_the_text():
-    (message,) = messages(
+    (message,) = write_messages(
         NATIVE,
         [
             [
@@ -136,7 +136,7 @@ def test_images_come_before_the_text():
 
 def test_opaque_blocks_are_sent_back():
     block = e.Extension(namespace="anthropic", name="resend", payload={"k": 1})
-    built = messages(NATIVE, [[e.User(content="q"), block, e.Respond(content="a")]])
+    built = write_messages(NATIVE, [[e.User(content="q"), block, e.Respond(content="a")]])
     assert built[1].blocks == (OpaqueBlock("anthropic", {"k": 1}), TextBlock("a"))
 
 
@@ -147,18 +147,18 @@ def test_events_of_a_sub_agent_are_not_the_conversation():
 
 def test_the_window_keeps_the_newest_runs():
     history = [[e.User(content="x" * 4000), e.Respond(content=str(n))] for n in range(5)]
-    kept = window(XML, history, RUN, 2500)
+    kept = choose_window(XML, history, RUN, 2500)
     assert [run[1].content for run in kept.kept] == ["3", "4"]
     assert len(kept.left_out) == 3
     assert "3 earlier turns left out" in kept.note
 
 
 def test_a_window_without_budget_keeps_all():
-    assert len(window(XML, [RUN] * 4, RUN, 0).kept) == 4
+    assert len(choose_window(XML, [RUN] * 4, RUN, 0).kept) == 4
 
 
 def test_an_image_weighs_more_than_its_letters():
-    image = messages(
+    image = write_messages(
         NATIVE, [[e.User(content="", attachments=({"media_type": "image/png", "data": "A"},))]]
     )
     assert estimate_tokens(image) > 900

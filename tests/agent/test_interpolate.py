@@ -8,7 +8,7 @@ from helpers.pictures import attached, png
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.interpolate import LIMIT, describe, interpolate
+from agent_nb.agent.interpolate import LIMIT, describe_value, fill_prompt
 from agent_nb.errors import UsageError
 
 
@@ -39,12 +39,12 @@ class Wrong:
     ],
 )
 def test_expressions_are_replaced_and_other_braces_stay(text, expected):
-    assert interpolate(text, {"x": 7, "name": "Ada {{ x }}"}) == expected
+    assert fill_prompt(text, {"x": 7, "name": "Ada {{ x }}"}) == expected
 
 
 @given(st.text().filter(lambda t: "{{" not in t))
 def test_a_text_without_double_braces_is_unchanged(text):
-    assert interpolate(text, {}) == text
+    assert fill_prompt(text, {}) == text
 
 
 @pytest.mark.parametrize(
@@ -60,24 +60,24 @@ def test_a_text_without_double_braces_is_unchanged(text):
 )
 def test_a_failing_expression_is_an_error_that_names_it(text, named):
     with pytest.raises(UsageError, match=named.replace(".", r"\.")):
-        interpolate(text, {"x": 7})
+        fill_prompt(text, {"x": 7})
 
 
 def test_a_value_that_cannot_be_shown_is_an_error():
     with pytest.raises(UsageError, match="no repr"):
-        interpolate("{{ wrong }}", {"wrong": Wrong()})
+        fill_prompt("{{ wrong }}", {"wrong": Wrong()})
 
 
 def test_the_namespace_is_not_changed():
     names = {"x": 1}
-    interpolate("{{ (x := 2) }}", names)
+    fill_prompt("{{ (x := 2) }}", names)
     assert names["x"] == 1
 
 
 def test_a_frame_is_summarised():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"year": range(1000), "sales": [1.5] * 1000})
-    text = describe(frame)
+    text = describe_value(frame)
     assert "1000 rows × 2 columns" in text
     assert "year int64, sales float64" in text
     assert "995 more rows" in text
@@ -86,18 +86,18 @@ def test_a_frame_is_summarised():
 
 def test_a_wide_frame_is_bounded():
     pd = pytest.importorskip("pandas")
-    text = describe(pd.DataFrame([["x" * 500] * 500]))
+    text = describe_value(pd.DataFrame([["x" * 500] * 500]))
     assert len(text) < LIMIT + 100
     assert "470 more" in text
 
 
 def test_a_series_and_an_array_are_summarised():
     pd, np = pytest.importorskip("pandas"), pytest.importorskip("numpy")
-    assert "Series 'a', 10 × int64" in describe(pd.Series(range(10), name="a"))
-    text = describe(np.arange(10_000).reshape(100, 100))
+    assert "Series 'a', 10 × int64" in describe_value(pd.Series(range(10), name="a"))
+    text = describe_value(np.arange(10_000).reshape(100, 100))
     assert "shape (100, 100)" in text
     assert "max 9999" in text
-    assert describe(np.array([1, 2])).endswith("[1 2]")
+    assert describe_value(np.array([1, 2])).endswith("[1 2]")
 
 
 @pytest.mark.parametrize(
@@ -105,19 +105,19 @@ def test_a_series_and_an_array_are_summarised():
     [list(range(10_000)), tuple(range(10_000)), set(range(10_000)), {i: i for i in range(10_000)}],
 )
 def test_long_collections_are_bounded_and_say_so(value):
-    text = describe(value)
+    text = describe_value(value)
     assert "9980 more" in text
     assert len(text) < 300
 
 
 def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
-    assert describe("x" * 100_000) == "x" * 100_000
-    assert len(describe(b"x" * 100_000)) < LIMIT + 100
+    assert describe_value("x" * 100_000) == "x" * 100_000
+    assert len(describe_value(b"x" * 100_000)) < LIMIT + 100
 
 
 def test_no_library_is_imported_for_it():
     code = (
-        "import sys\nfrom agent_nb.agent.interpolate import describe\n"
+        "import sys\nfrom agent_nb.agent.interpolate import describe_value\n"
         "describe([1])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -132,6 +132,6 @@ class Plot:
 @pytest.mark.parametrize("value", [Plot(), png(7, 3)])
 def test_a_picture_goes_with_the_prompt_and_leaves_its_name(value):
     pictures = []
-    said = interpolate("See {{ plots['a'] }}, why?", {"plots": {"a": value}}, pictures)
+    said = fill_prompt("See {{ plots['a'] }}, why?", {"plots": {"a": value}}, pictures)
     assert said == "See [plots['a']: 7×3 pixels], why?"
     assert pictures == [{**attached(png(7, 3)), "name": "plots['a']"}]

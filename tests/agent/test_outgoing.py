@@ -12,7 +12,7 @@ import pytest
 
 import agent_nb
 from agent_nb import Agent, Scripted
-from agent_nb.agent.outgoing import check, outgoing, tool
+from agent_nb.agent.outgoing import redact_request, redact_tool, require_no_keys
 from agent_nb.errors import UsageError
 from agent_nb.models.chat import request as chat_request
 from agent_nb.models.messages import (
@@ -38,11 +38,11 @@ PIXELS = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(200))).decode()
 
 
 def sent(*blocks, **fields):
-    return outgoing(Request(messages=(Message("user", blocks),), **fields), REDACTION)
+    return redact_request(Request(messages=(Message("user", blocks),), **fields), REDACTION)
 
 
 def schema(**parameters):
-    return tool(
+    return redact_tool(
         ToolSpec(
             "look", "Look.", {"type": "object", "properties": parameters, "required": [*parameters]}
         ),
@@ -105,7 +105,7 @@ def test_no_body_of_a_provider_holds_a_key(encode):
     )
     result = Message("tool", (ResultBlock("1", "look", KEY),))
     spec = ToolSpec("look", KEY, {"properties": {"at": {"default": KEY, "description": KEY}}})
-    made = outgoing(
+    made = redact_request(
         Request(messages=(*messages, result), tools=(spec,), native_tools=True), REDACTION
     )
     assert KEY not in json.dumps(encode(made, "m"))
@@ -169,7 +169,7 @@ def test_a_schema_without_keys_is_the_same():
         "$defs": {"K": {"enum": ["x"], "title": "K"}},
         "additionalProperties": False,
     }
-    assert tool(ToolSpec("look", "Look.", given), REDACTION).parameters == given
+    assert redact_tool(ToolSpec("look", "Look.", given), REDACTION).parameters == given
 
 
 def test_stop_texts_are_filtered_and_extra_body_is_not_touched():
@@ -188,7 +188,7 @@ def test_stop_texts_are_filtered_and_extra_body_is_not_touched():
 )
 def test_a_key_in_extra_body_is_an_error_that_names_the_field_and_not_the_key(extra, path):
     with pytest.raises(UsageError) as failure:
-        check("m", [], {"extra_body": extra}, REDACTION)
+        require_no_keys("m", [], {"extra_body": extra}, REDACTION)
     assert f"There is a key in {path}," in str(failure.value)
     assert KEY not in str(failure.value)
 
@@ -198,7 +198,7 @@ def test_a_key_in_extra_body_is_an_error_that_names_the_field_and_not_the_key(ex
 )
 def test_a_key_in_a_name_that_must_be_exact_is_an_error(model, name, place):
     with pytest.raises(UsageError, match=place):
-        check(model, [ToolSpec(name, "", {})], {}, REDACTION)
+        require_no_keys(model, [ToolSpec(name, "", {})], {}, REDACTION)
 
 
 def test_nothing_is_sent_when_a_key_is_where_it_cannot_be_filtered():

@@ -179,24 +179,24 @@ OLD = [
 def test_an_older_record_named_its_pictures_otherwise(before, now):
     result = Result(content=before)
     outcome = Outcome("ok", now, attachments=(attached(png()),))
-    assert result_pictures.older(result, outcome)
-    unnamed = result_pictures.unnamed
+    assert result_pictures.is_older(result, outcome)
+    unnamed = result_pictures.remove_names
     assert unnamed(before).strip() == unnamed(now).strip()
-    assert not result_pictures.difference(result, outcome).difference
+    assert not result_pictures.compare_result_pictures(result, outcome).difference
 
 
 def test_a_record_without_a_picture_in_its_text_is_not_older():
     outcome = Outcome("ok", "3", attachments=(attached(png()),))
-    assert not result_pictures.older(Result(content="3"), outcome)
-    assert result_pictures.difference(Result(content="3"), outcome).difference
+    assert not result_pictures.is_older(Result(content="3"), outcome)
+    assert result_pictures.compare_result_pictures(Result(content="3"), outcome).difference
 
 
 def test_the_picture_of_an_older_result_must_be_among_those_of_today():
     result = Result(content="Figure(4x3)", display={"image/png": attached(png())["data"]})
     same = Outcome("ok", "", attachments=(attached(png(9, 9)), attached(png())))
     other = Outcome("ok", "", attachments=(attached(png(9, 9)),))
-    assert not result_pictures.difference(result, same).difference
-    assert result_pictures.difference(result, other).difference
+    assert not result_pictures.compare_result_pictures(result, same).difference
+    assert result_pictures.compare_result_pictures(result, other).difference
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent, EventLog, Scripted, tool
 from agent_nb import events as e
-from agent_nb.agent.history import messages, printed_by
+from agent_nb.agent.history import read_printed, write_messages
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape
 from agent_nb.host import plugins
@@ -55,7 +55,7 @@ def run(*tools, name="", args=None, **options):
 
 def read(log, dialect):
     """Return the last message that a model reads before it answers."""
-    return messages(dialect, [[x for x in log if x.type != "respond"]])[-1]
+    return write_messages(dialect, [[x for x in log if x.type != "respond"]])[-1]
 
 
 def text_of(log):
@@ -66,7 +66,7 @@ def test_a_print_is_logged_and_the_content_stays_what_the_function_returned():
     log = run(look)
     assert text_of(log) == "looking at 3\n"
     result = log.of("result")[0]
-    assert (result.content, printed_by(result)) == ({"rows": 3}, "looking at 3\n")
+    assert (result.content, read_printed(result)) == ({"rows": 3}, "looking at 3\n")
 
 
 def test_a_model_with_tool_calling_reads_it_after_the_content():
@@ -120,7 +120,7 @@ def test_what_is_yielded_is_no_print():
         return "x"
 
     log = run(yields)
-    assert (text_of(log), printed_by(log.of("result")[0])) == ("some text\n", "")
+    assert (text_of(log), read_printed(log.of("result")[0])) == ("some text\n", "")
 
 
 def test_a_long_print_is_whole_in_the_log_and_bounded_for_the_model():
@@ -129,7 +129,7 @@ def test_a_long_print_is_whole_in_the_log_and_bounded_for_the_model():
             print(f"line {n}")
 
     log = run(chatty)
-    printed = printed_by(log.of("result")[0])
+    printed = read_printed(log.of("result")[0])
     assert text_of(log).splitlines()[-1] == "line 2999"
     assert len(printed) < 4_200
     assert printed.startswith("line 0\n")
@@ -158,7 +158,7 @@ def test_a_bar_is_a_fraction_and_the_model_does_not_read_it():
     assert text_of(log) == "start\nsaved\n"
     last = [x for x in log.of("progress") if x.fraction is not None][-1]
     assert (last.fraction, last.message) == (1.0, "4/4 · 3.41it/s, loss=0.4")
-    assert printed_by(log.of("result")[0]) == "start\nsaved\n"
+    assert read_printed(log.of("result")[0]) == "start\nsaved\n"
 
 
 def test_the_bars_of_the_python_tool_move_too_and_are_no_part_of_its_result():
@@ -194,7 +194,7 @@ def test_printed_text_survives_the_record():
     log = run(look)
     stored = json.loads(json.dumps(run_record(log)))
     assert (
-        printed_by(EventLog.of_events(Tape.of(stored).events).of("result")[0]) == "looking at 3\n"
+        read_printed(EventLog.of_events(Tape.of(stored).events).of("result")[0]) == "looking at 3\n"
     )
 
 
@@ -265,7 +265,7 @@ def test_where_a_replay_goes_on_live_the_model_reads_what_was_printed():
     resume = play(stored, look, talks, live=True).played.resume
     agent = Agent(Scripted(["new"]), [look, talks], secrets={}, approve="auto")
     log = wait(lambda: agent("go", resume=resume)).log
-    assert [printed_by(x) for x in log.of("result")] == ["looking at 3\n", "value 8\n"]
+    assert [read_printed(x) for x in log.of("result")] == ["looking at 3\n", "value 8\n"]
 
 
 def test_a_record_from_before_prints_were_taken_replays_without_drift():
@@ -314,7 +314,7 @@ def test_a_sub_agents_prints_are_in_its_own_calls():
     log = run(inner.as_tool(), name="inner", args={"prompt": "go"})
     (outer,) = [x for x in log.of("result") if not x.span]
     (below,) = [x for x in log.of("result") if x.span]
-    assert (printed_by(outer), printed_by(below)) == ("", "looking at 3\n")
+    assert (read_printed(outer), read_printed(below)) == ("", "looking at 3\n")
     assert isinstance(outer, e.Result)
 
 
@@ -332,7 +332,7 @@ def test_the_real_tqdm():
 
     log = run(train)
     lines = [f"epoch {n} done\nwritten\n" for n in range(3)]
-    assert text_of(log) == printed_by(log.of("result")[0]) == "".join(lines)
+    assert text_of(log) == read_printed(log.of("result")[0]) == "".join(lines)
     last = [x for x in log.of("progress") if x.fraction is not None][-1]
     assert last.fraction == 1.0
     assert last.message.startswith("epoch · 3/3 · ")

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb import parse
-from agent_nb.agent.history import estimate_tokens, messages
+from agent_nb.agent.history import estimate_tokens, write_messages
 from agent_nb.host.plugins import load
 
 XML, SECTION, NATIVE = (load("dialects", name) for name in ("xml", "section", "native"))
@@ -21,7 +21,7 @@ def told(dialect, content):
         e.Call(call_id="c", name="list"),
         e.Result(call_id="c", name="list", content=content),
     ]
-    return messages(dialect, [run])[-1]
+    return write_messages(dialect, [run])[-1]
 
 
 def entries(text):

@@ -13,7 +13,7 @@ from PIL import Image
 
 from agent_nb import Agent, events, tool
 from agent_nb.agent import sight
-from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens, messages
+from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens, write_messages
 from agent_nb.dialects.native import dialect as NATIVE
 from agent_nb.dialects.section import dialect as SECTION
 from agent_nb.dialects.xml import dialect as XML
@@ -194,7 +194,7 @@ def test_a_model_that_refused_pictures_is_not_asked_to_see_again():
         name, address = next(NAMES), "http://here"
 
     assert not sight.is_blind(Blind())
-    sight.Sight(Blind()).cover("This model does not support images.")
+    sight.Vision(Blind()).cover("This model does not support images.")
     assert sight.is_blind(Blind())
     other = Blind()
     other.address = "http://there"
@@ -292,16 +292,16 @@ def test_pictures_are_counted_in_the_estimate():
     shown = events.Result(call_id="c", name="look", content="x", attachments=(attached(PLOT),) * 3)
     run = [events.User(content="go"), events.Call(call_id="c", name="look"), shown]
     for dialect in (NATIVE, XML, SECTION):
-        bare = estimate_tokens(messages(dialect, [[*run[:2], events.Result(call_id="c")]]))
-        assert 3 * IMAGE_TOKENS <= estimate_tokens(messages(dialect, [run])) - bare < 3200
+        bare = estimate_tokens(write_messages(dialect, [[*run[:2], events.Result(call_id="c")]]))
+        assert 3 * IMAGE_TOKENS <= estimate_tokens(write_messages(dialect, [run])) - bare < 3200
 
 
 def test_a_blind_model_does_not_pay_for_pictures():
     class Blind:
         name, vision = "blind", False
 
-    seen = sight.Sight(Blind()).view([events.User(content="x", attachments=(attached(PLOT),) * 5)])
-    assert estimate_tokens(messages(NATIVE, [seen])) < 200
+    seen = sight.Vision(Blind()).view([events.User(content="x", attachments=(attached(PLOT),) * 5)])
+    assert estimate_tokens(write_messages(NATIVE, [seen])) < 200
 
 
 def test_only_the_newest_pictures_of_a_long_conversation_are_sent():
@@ -317,7 +317,7 @@ def test_only_the_newest_pictures_of_a_long_conversation_are_sent():
             ),
         ],
     ]
-    sent = sight.newest(messages(NATIVE, runs), 12)
+    sent = sight.keep_newest(write_messages(NATIVE, runs), 12)
     pictures = [b for m in sent for b in m.blocks if isinstance(b, ImageBlock)]
     assert [sight.describe_figure(1, attached(base64.b64decode(p.data))) for p in pictures] == [
         "[figure 1: 14×5 pixels]",
@@ -327,7 +327,7 @@ def test_only_the_newest_pictures_of_a_long_conversation_are_sent():
         b for m in sent for b in m.blocks if isinstance(b, TextBlock) and sight.EARLIER in b.text
     ]
     assert len(words) == 13
-    few = sight.newest(messages(NATIVE, runs), 4)
+    few = sight.keep_newest(write_messages(NATIVE, runs), 4)
     (result,) = (b for m in few for b in m.blocks if isinstance(b, ResultBlock))
     assert (len(result.pictures), result.pictures[-1].data) == (4, base64_of(png(10, 6)))
     assert sight.EARLIER in result.content
@@ -342,9 +342,9 @@ def test_a_long_run_leaves_out_the_pictures_of_older_results(ask):
             events.Result(call_id=f"c{n}", name="look", content="x", attachments=(attached(PLOT),)),
         )
     ]
-    from agent_nb.agent.compaction import shortened
+    from agent_nb.agent.compaction import cut_results
 
-    kept = messages(NATIVE, [shortened(NATIVE, [events.User(content="go"), *shown], 2500)])
+    kept = write_messages(NATIVE, [cut_results(NATIVE, [events.User(content="go"), *shown], 2500)])
     results = [b for m in kept for b in m.blocks if isinstance(b, ResultBlock)]
     assert [len(r.pictures) for r in results] == [0, 0, 1, 1]
     assert f"[{sight.LEFT_OUT}: figure 1, 70×30]" in results[0].content
@@ -356,7 +356,7 @@ def test_json_stays_json_and_its_pictures_are_named_beside_it_in_a_text_dialect(
         events.Call(call_id="c", name="look"),
         events.Result(call_id="c", name="look", content={"a": 1}, attachments=(attached(PLOT),)),
     ]
-    last = messages(XML, [run])[-1]
+    last = write_messages(XML, [run])[-1]
     assert '"content": {"a": 1}' in last.text
     assert isinstance(last.blocks[-1], ImageBlock)
 
@@ -372,5 +372,5 @@ def test_what_a_record_calls_a_picture_without_being_one_is_left_out(other):
         events.Result(call_id="c", name="look", content="seen", attachments=(other,)),
     ]
     for dialect in (XML, NATIVE):
-        sent = messages(dialect, [run])
+        sent = write_messages(dialect, [run])
         assert not [b for m in sent for b in m.blocks if isinstance(b, ImageBlock)]

@@ -11,7 +11,7 @@ from helpers.waiting import wait
 
 from agent_nb import Agent
 from agent_nb.agent.typed.output_type import OutputType
-from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, strict
+from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, make_strict
 
 API = pytest.mark.parametrize("api", APIS)
 
@@ -48,7 +48,7 @@ def test_a_bad_answer_is_corrected_to_a_value_of_the_type(api, name):
     assert run.log.of("respond")[-1].content == OutputType(kind).validate(good).text
     assert not run.log.of("call")
     wire = OutputType(kind).wire.schema
-    form = strict(wire, ANTHROPIC if api == "anthropic" else OPENAI) or wire
+    form = make_strict(wire, ANTHROPIC if api == "anthropic" else OPENAI) or wire
     for schema, tools in zip(sent, offered, strict=True):
         assert (schema == form and not tools) or tools == ["final_answer"]
 

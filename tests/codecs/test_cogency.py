@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_nb import events as ev
-from agent_nb.agent.history import messages
+from agent_nb.agent.history import write_messages
 from agent_nb.errors import WireError
 from agent_nb.host import plugins
 from agent_nb.view.state.cards import ThinkCard
@@ -265,7 +265,9 @@ def test_pieces_of_a_thought_are_the_same_in_any_chunks(tool):
 def test_a_thought_in_pieces_is_one_thought_for_the_model(tool):
     lines, text = thinking(200)
     events = tool("cogency").read([_text(line) for line in [*lines, *CALL]])
-    sent = messages(plugins.load("dialects", "xml"), [[e for e in events if e.type != "delta"]])
+    sent = write_messages(
+        plugins.load("dialects", "xml"), [[e for e in events if e.type != "delta"]]
+    )
     assert sent[0].text.count("<think>") == 1
     assert text.strip() in sent[0].text
 

@@ -4,7 +4,7 @@ import pytest
 from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
-from agent_nb.agent.history import messages
+from agent_nb.agent.history import write_messages
 from agent_nb.dialects import native
 from agent_nb.view.cards import approval
 from agent_nb.view.cards.base import Context
@@ -127,7 +127,7 @@ def test_the_place_of_a_tool_in_a_path_is_no_run_of_its_own(read):
 
 
 def test_messages_hold_calls_and_results_whose_events_have_a_place(read):
-    text = str(messages(native.dialect, [read(*CALCULATED)]))
+    text = str(write_messages(native.dialect, [read(*CALCULATED)]))
     assert "CallBlock" in text
     assert "ResultBlock" in text
 

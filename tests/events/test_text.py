@@ -19,7 +19,7 @@ from helpers.streams import ndjson
 from agent_nb import Agent, Run, Scripted, decode, encode
 from agent_nb import events as e
 from agent_nb.agent import compaction
-from agent_nb.agent.history import messages
+from agent_nb.agent.history import write_messages
 from agent_nb.agent.turn import Turn
 from agent_nb.agent.turn_reader import Pipeline
 from agent_nb.events.completion import Settler
@@ -241,7 +241,7 @@ def recovered(name: str, tmp_path) -> EventLog:
 
 
 def last_words(dialect, name: str) -> str:
-    said = messages(dialect, [stored(name)])[-1].text
+    said = write_messages(dialect, [stored(name)])[-1].text
     return re.sub(r"<think>.*?</think>\s*|§THINK: .*?\n|§RESPOND: ", "", said).strip()
 
 
@@ -347,7 +347,7 @@ def test_a_search_of_the_server_parts_texts():
     events = [event for event in turn(searched("Let me look that up.")) if event.type != "delta"]
     assert answer_text(events) == f"Let me look that up.\n\n{SEARCHED}"
     assert cards(events) == f"Let me look that up.\n\n{SEARCHED}"
-    assert messages(NATIVE, [events])[-1].text == f"Let me look that up.\n\n{SEARCHED}"
+    assert write_messages(NATIVE, [events])[-1].text == f"Let me look that up.\n\n{SEARCHED}"
 
 
 def test_only_the_last_turn_that_answered_is_the_answer():
@@ -503,8 +503,8 @@ def test_only_a_text_that_was_cut_off_is_incomplete():
 
 
 def test_a_thought_within_a_text_stands_before_it_in_the_messages_of_a_text_dialect():
-    assert messages(XML, [mid_sentence()])[-1].text == "<think>hm</think>\n\n1. one\n2. two"
-    assert [b.text for b in messages(NATIVE, [mid_sentence()])[-1].blocks] == [
+    assert write_messages(XML, [mid_sentence()])[-1].text == "<think>hm</think>\n\n1. one\n2. two"
+    assert [b.text for b in write_messages(NATIVE, [mid_sentence()])[-1].blocks] == [
         "1. one\n2. ",
         "hm",
         "two",

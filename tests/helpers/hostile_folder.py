@@ -223,7 +223,7 @@ def cells(marks):
     yield "serve", "with agent_nb.serve() as server:\n    print(server)"
     yield (
         "chosen",
-        f"from agent_nb.models import choose\nPath({str(marks.parent)!r}, 'chosen').write_text(choose.choose()[0])",
+        f"from agent_nb.models import choose\nPath({str(marks.parent)!r}, 'chosen').write_text(choose.choose_model()[0])",
     )
     yield (
         "last",

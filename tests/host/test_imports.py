@@ -24,7 +24,7 @@ def test_a_library_that_only_the_folder_has_is_absent_and_not_executed(project):
     assert imports.find("keyring") is None
     assert keys._from_keyring("openai") == ""
     with pytest.raises(UsageError, match="pip install keyring"):
-        keys.remember("openai", "sk-0123456789abcdef", keyring=True)
+        keys.keep_key("openai", "sk-0123456789abcdef", keyring=True)
     keys.forget("openai")
     assert project.executed == []
 
@@ -34,7 +34,7 @@ def test_the_installed_library_is_found_behind_a_forged_one(project, monkeypatch
     for name in [n for n in sys.modules if n.partition(".")[0] in ("yaml", "wsgiref")]:
         monkeypatch.delitem(sys.modules, name)
     (project.folder / "script.yaml").write_text("turns: [hello]")
-    assert choose.make("scripted/script", folder=project.folder).name == "scripted/script"
+    assert choose.make_model("scripted/script", folder=project.folder).name == "scripted/script"
     assert "site-packages" in sys.modules["yaml"].__file__
     assert imports.library("wsgiref").__file__.startswith(sys.base_prefix)
     assert project.executed == []

@@ -123,17 +123,17 @@ def fails(use, room, broken):
 
 
 def test_the_names_are_listed_and_the_sound_ones_work(broken):
-    assert {"a-broken", "a-sound"} <= set(plugins.names("tools")) & set(choose.providers())
+    assert {"a-broken", "a-sound"} <= set(plugins.names("tools")) & set(choose.list_prefixes())
     assert available()["a-sound"] == ("sound_tool",)
     assert available()["a-broken"] == ()
     assert resolve_tools("sound_tool,a-sound").names == ("sound_tool",)
-    assert choose.make("a-sound/x").name == "scripted"
+    assert choose.make_model("a-sound/x").name == "scripted"
     assert plugins.load("dialects", "a-sound").name == "xml"
     assert detect('{"type": "user", "content": "x"}\n').name == "cogency"
 
 
 def test_using_the_broken_one_names_its_package(broken):
-    fails(lambda: choose.make("a-broken/x"), "models", broken)
+    fails(lambda: choose.make_model("a-broken/x"), "models", broken)
     fails(lambda: plugins.load("dialects", "a-broken"), "dialects", broken)
     fails(lambda: plugins.load("codecs", "a-broken"), "codecs", broken)
     fails(lambda: resolve_tools("a-broken"), "tools", broken)

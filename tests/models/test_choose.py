@@ -44,7 +44,7 @@ def configure(tmp_path, monkeypatch):
 def test_a_key_with_a_character_that_is_not_ascii_is_named_as_such(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-abc\u2013def")
     with pytest.raises(UsageError) as raised:
-        keys.find("openai")
+        keys.find_key("openai")
     assert "OPENAI_API_KEY" in str(raised.value)
     assert "its character 7 is not an ASCII character" in str(raised.value)
     assert "abc" not in str(raised.value)
@@ -52,26 +52,29 @@ def test_a_key_with_a_character_that_is_not_ascii_is_named_as_such(monkeypatch):
 
 def test_the_ways_in_their_order(monkeypatch, configure):
     monkeypatch.setattr(choose, "local_installed", lambda: True)
-    assert choose.choose() == ("local/smollm2", "the embedded model, as no other is configured")
+    assert choose.choose_model() == (
+        "local/smollm2",
+        "the embedded model, as no other is configured",
+    )
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    assert choose.choose() == (
+    assert choose.choose_model() == (
         "anthropic/claude-sonnet-4-5",
         "because of the key from ANTHROPIC_API_KEY",
     )
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
+    assert choose.choose_model() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
     configure('model = "lab/qwen3"')
-    assert choose.choose() == ("lab/qwen3", "from c.toml")
+    assert choose.choose_model() == ("lab/qwen3", "from c.toml")
     monkeypatch.setenv("AGENT_NB_MODEL", "ollama/llama")
-    assert choose.choose() == ("ollama/llama", "from AGENT_NB_MODEL")
-    assert choose.choose(configured="groq/x") == ("groq/x", "from %config")
-    assert choose.choose("xai/y", "groq/x") == ("xai/y", "from the option -m")
+    assert choose.choose_model() == ("ollama/llama", "from AGENT_NB_MODEL")
+    assert choose.choose_model(configured="groq/x") == ("groq/x", "from %config")
+    assert choose.choose_model("xai/y", "groq/x") == ("xai/y", "from the option -m")
 
 
 @pytest.mark.usefixtures("nothing_local")
 def test_without_any_model_the_error_lists_the_ways():
     with pytest.raises(UsageError) as caught:
-        choose.choose()
+        choose.choose_model()
     for way in (
         "-m provider/name",
         "%config",
@@ -89,27 +92,27 @@ def test_behind_another_base_url_the_servers_first_model_is_chosen(monkeypatch, 
     monkeypatch.setattr(choose, "local_installed", lambda: True)
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://user:secret@lab:8000/v1/")
-    assert choose.choose() == ("openai/*", "first model of http://lab:8000/v1")
+    assert choose.choose_model() == ("openai/*", "first model of http://lab:8000/v1")
     monkeypatch.setenv("AGENT_NB_MODEL", "openai/qwen3")
-    assert choose.choose() == ("openai/qwen3", "from AGENT_NB_MODEL")
+    assert choose.choose_model() == ("openai/qwen3", "from AGENT_NB_MODEL")
 
 
 def test_a_base_url_without_a_key_comes_after_the_providers_with_one(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://lab:8000/v1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    assert choose.choose()[0] == "anthropic/claude-sonnet-4-5"
+    assert choose.choose_model()[0] == "anthropic/claude-sonnet-4-5"
 
 
 def test_the_address_of_openai_itself_changes_nothing(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1")
-    assert choose.choose() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
+    assert choose.choose_model() == ("openai/gpt-5-mini", "because of the key from OPENAI_API_KEY")
 
 
 def test_an_invalid_base_url_is_named(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "lab:8000")
     with pytest.raises(UsageError, match="is not a base URL"):
-        choose.choose()
+        choose.choose_model()
 
 
 def listing(*names):
@@ -227,7 +230,7 @@ def test_a_name_becomes_a_model_with_its_source(tmp_path):
 )
 def test_a_wrong_name_is_a_usage_error(name, words):
     with pytest.raises(UsageError, match=words):
-        choose.make(name)
+        choose.make_model(name)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +245,7 @@ def test_a_wrong_name_is_a_usage_error(name, words):
     ],
 )
 def test_a_provider_has_its_address(name, url):
-    model = choose.make(name)
+    model = choose.make_model(name)
     assert (model.name, model._http.base_url, model.dialect) == (name, url, "native")
 
 
@@ -250,7 +253,7 @@ def test_a_provider_has_its_address(name, url):
     "name", [n for n in plugins.builtin("models") if n not in ("scripted", "local")]
 )
 def test_every_provider_offers_what_a_model_has(name):
-    model = choose.make(f"{name}/x")
+    model = choose.make_model(f"{name}/x")
     for attribute in (
         "name",
         "dialect",
@@ -268,8 +271,8 @@ def test_every_provider_offers_what_a_model_has(name):
 def test_base_urls_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://lab:8000/v1/")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://lab:9000/v1")
-    assert choose.make("openai/x")._http.base_url == "http://lab:8000/v1"
-    assert choose.make("anthropic/x")._http.base_url == "http://lab:9000"
+    assert choose.make_model("openai/x")._http.base_url == "http://lab:8000/v1"
+    assert choose.make_model("anthropic/x")._http.base_url == "http://lab:9000"
 
 
 @pytest.mark.parametrize(
@@ -298,7 +301,7 @@ def test_an_endpoint_of_the_configuration_is_a_provider(serve, configure, collec
     configure(
         f'[endpoints.lab]\nbase_url = "{server.url}"\ncontext = 100\nvision = false\ndialect = "xml"\nheaders = {{ "x-team" = "blue" }}'
     )
-    model = choose.make("lab/org/qwen3")
+    model = choose.make_model("lab/org/qwen3")
     assert (model.name, model.context, model.dialect) == ("lab/org/qwen3", 100, "xml")
     assert model.vision is False
     assert collect(model).text == "x"
@@ -312,17 +315,17 @@ def test_an_endpoint_of_the_configuration_is_a_provider(serve, configure, collec
 def test_an_endpoint_with_a_key_needs_it(serve, configure, collect, caught, monkeypatch):
     server = serve(lambda peer: peer.stream(DONE))
     configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
-    _, error = caught(choose.make("lab/x"))
+    _, error = caught(choose.make_model("lab/x"))
     assert "Set LAB_TOKEN or use `%agent key lab`" in str(error)
-    keys.remember("lab", KEY)
-    assert collect(choose.make("lab/x")).text == "x"
+    keys.keep_key("lab", KEY)
+    assert collect(choose.make_model("lab/x")).text == "x"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("api", ["anthropic", "openai-responses"])
 def test_an_endpoint_may_speak_another_api(configure, api):
     configure(f'[endpoints.lab]\nbase_url = "http://lab/v1"\napi = "{api}"')
-    assert choose.make("lab/x").name == "lab/x"
+    assert choose.make_model("lab/x").name == "lab/x"
 
 
 @pytest.mark.parametrize(
@@ -339,23 +342,23 @@ def test_an_endpoint_may_speak_another_api(configure, api):
 def test_a_wrong_configuration_names_file_and_place(configure, text, words):
     configure(text)
     with pytest.raises(UsageError, match=words):
-        config.load()
+        config.load_config()
 
 
 def test_a_wrong_api_is_a_usage_error(configure):
     configure("[endpoints.lab]\nbase_url = 'http://x'\napi = 'grpc'")
     with pytest.raises(UsageError, match="it is openai, openai-responses or anthropic"):
-        choose.make("lab/x")
+        choose.make_model("lab/x")
 
 
 def test_a_named_configuration_that_is_missing_is_a_usage_error(monkeypatch, tmp_path):
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match="does not exist"):
-        config.load()
+        config.load_config()
 
 
 def test_without_a_configuration_there_is_an_empty_one():
-    assert config.load() == config.Config()
+    assert config.load_config() == config.Config()
 
 
 # --- keys
@@ -363,25 +366,25 @@ def test_without_a_configuration_there_is_an_empty_one():
 
 def test_a_key_never_shows_its_value(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    key = keys.find("openai")
+    key = keys.find_key("openai")
     assert key.value == KEY
     assert KEY not in repr(key)
-    assert KEY not in repr(keys.describe())
+    assert KEY not in repr(keys.list_key_sources())
 
 
 def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
-    trust.allow([keys.offered("openai")])
-    sources = [keys.find("openai").source]
+    trust.allow([keys.find_offer("openai")])
+    sources = [keys.find_key("openai").source]
     monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
-    sources.append(keys.find("openai").source)
+    sources.append(keys.find_key("openai").source)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    sources.append(keys.find("openai").source)
-    keys.remember("openai", "mem-0123456789")
-    sources.append(keys.find("openai").source)
+    sources.append(keys.find_key("openai").source)
+    keys.keep_key("openai", "mem-0123456789")
+    sources.append(keys.find_key("openai").source)
     keys.forget("openai")
-    sources.append(keys.find("openai").source)
+    sources.append(keys.find_key("openai").source)
     assert sources == [
         "OPENAI_API_KEY in .env",
         "the keyring",
@@ -396,9 +399,9 @@ def test_a_dotenv_file_is_found_above_up_to_the_repository(monkeypatch, tmp_path
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     (tmp_path / ".env").write_text(f"OPENAI_API_KEY={KEY}")
-    assert keys.offered("openai").file == str(tmp_path / ".env")
+    assert keys.find_offer("openai").file == str(tmp_path / ".env")
     (tmp_path / "repo" / ".git").mkdir()
-    assert keys.offered("openai") is None
+    assert keys.find_offer("openai") is None
 
 
 def dotenv(folder, monkeypatch, text=f"OPENAI_API_KEY={KEY}\nAWS_SECRET_ACCESS_KEY=other"):
@@ -414,30 +417,30 @@ def test_the_keys_of_a_folder_never_choose_the_model(monkeypatch, tmp_path):
             UsageError,
             match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m",
         ):
-            choose.choose()
-        trust.allow([keys.offered()])
+            choose.choose_model()
+        trust.allow([keys.find_offer()])
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    assert choose.choose()[0] == "anthropic/claude-sonnet-4-5"
+    assert choose.choose_model()[0] == "anthropic/claude-sonnet-4-5"
 
 
 def test_the_keys_of_a_folder_count_after_a_yes_to_that_folder(monkeypatch, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         dotenv(tmp_path / name, monkeypatch)
-        assert keys.find("openai") is None
-        assert keys.withheld("openai").does == "has OPENAI_API_KEY"
-    trust.allow([keys.offered("openai")])
-    assert keys.find("openai").source == "OPENAI_API_KEY in .env"
-    assert keys.withheld("openai") is None
+        assert keys.find_key("openai") is None
+        assert keys.find_withheld_offer("openai").does == "has OPENAI_API_KEY"
+    trust.allow([keys.find_offer("openai")])
+    assert keys.find_key("openai").source == "OPENAI_API_KEY in .env"
+    assert keys.find_withheld_offer("openai") is None
     monkeypatch.chdir(tmp_path / "one")
-    assert keys.find("openai") is None
+    assert keys.find_key("openai") is None
 
 
 def test_a_variable_is_a_yes_for_one_process(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for value, found in (("0", False), ("", False), ("1", True), ("--trust-folder", True)):
         monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", value)
-        assert (keys.find("openai") is not None) is found
+        assert (keys.find_key("openai") is not None) is found
     assert not trust.path().exists()
 
 
@@ -446,14 +449,14 @@ def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables
 ):
     dotenv(tmp_path, monkeypatch, f"OPENAI_API_KEY={KEY}\nAGENT_NB_TRUST_FOLDER=1")
     monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
-    assert keys.find("openai") is None
+    assert keys.find_key("openai") is None
 
 
 def test_a_binary_or_huge_dotenv_file_is_ignored(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
     for content in (b"\xff\xfe", f"OPENAI_API_KEY={KEY}\n".encode() + b"#" * (2 << 20)):
         (tmp_path / ".env").write_bytes(content)
-        assert keys.offered("openai") is None
+        assert keys.find_offer("openai") is None
 
 
 def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
@@ -462,7 +465,7 @@ def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
     server = serve(lambda peer: peer.stream(DONE))
     configure(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_TOKEN"')
     dotenv(tmp_path, monkeypatch, f"LAB_TOKEN={KEY}\nXAI_API_KEY=x\nOPENAI_BASE_URL=http://evil")
-    _, error = caught(choose.make("lab/x"))
+    _, error = caught(choose.make_model("lab/x"))
     said = str(error)
     assert "There is no key for lab." in said
     assert (
@@ -478,8 +481,8 @@ def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
         assert way in said
     assert KEY not in said
     assert server.asked == []
-    trust.allow([choose.make("lab/x").withheld()])
-    assert collect(choose.make("lab/x")).text == "x"
+    trust.allow([choose.make_model("lab/x").withheld()])
+    assert collect(choose.make_model("lab/x")).text == "x"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -489,15 +492,15 @@ def test_where_no_key_is_needed_the_one_of_the_folder_is_not_sent_unasked(
     server = serve(lambda peer: peer.stream(DONE), lambda peer: peer.reply(401, "{}"))
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     dotenv(tmp_path, monkeypatch)
-    assert collect(choose.make("openai/x")).text == "x"
+    assert collect(choose.make_model("openai/x")).text == "x"
     assert "authorization" not in server.asked[0].headers
-    _, error = caught(choose.make("openai/x"))
+    _, error = caught(choose.make_model("openai/x"))
     assert "It counts only when you allow it" in str(error)
 
 
 def test_the_keys_of_a_folder_are_secrets_used_or_not(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch)
-    assert keys.find("openai") is None
+    assert keys.find_key("openai") is None
     assert (
         Agent(Scripted(["x"])).run_sync(f"Is {KEY} a key?").prompt == "Is [redacted key 1] a key?"
     )
@@ -512,18 +515,18 @@ def test_a_configuration_by_a_relative_path_counts_after_a_yes_to_that_file(monk
         )
         said = f"chooses the model {model}, sends what is asked of lab/… to http://evil.example/v1"
         with pytest.raises(NotAllowed, match=said) as no:
-            choose.choose()
+            choose.choose_model()
         trust.allow([no.value.offer])
-        assert choose.choose() == (model, "from agent.toml")
+        assert choose.choose_model() == (model, "from agent.toml")
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "agent.toml"))
     (tmp_path / "agent.toml").write_text('model = "lab/three"')
-    assert choose.choose() == ("lab/three", "from agent.toml")
+    assert choose.choose_model() == ("lab/three", "from agent.toml")
 
 
 def test_only_keys_are_read_from_a_dotenv_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=https://evil.example/v1\nAGENT_NB_MODEL=evil/x")
-    assert choose.make("openai/x")._http.base_url == "https://api.openai.com/v1"
+    assert choose.make_model("openai/x")._http.base_url == "https://api.openai.com/v1"
 
 
 @pytest.mark.parametrize(
@@ -548,13 +551,13 @@ def test_a_line_of_a_dotenv_file(line, value):
 @pytest.mark.parametrize("value", ["sk-a b", "sk-“quoted”", "sk\nx", "  "])
 def test_what_cannot_be_a_key_is_refused_without_being_shown(value):
     with pytest.raises(UsageError) as caught:
-        keys.remember("openai", value)
+        keys.keep_key("openai", value)
     assert "“quoted”" not in str(caught.value)
 
 
 def test_white_space_around_a_key_is_dropped():
-    keys.remember("openai", f" {KEY}\n")
-    assert keys.find("openai").value == KEY
+    keys.keep_key("openai", f" {KEY}\n")
+    assert keys.find_key("openai").value == KEY
 
 
 def test_the_secret_filter_knows_all_keys(monkeypatch, tmp_path):
@@ -563,8 +566,8 @@ def test_the_secret_filter_knows_all_keys(monkeypatch, tmp_path):
         "XAI_API_KEY=dot-0123456789\nOTHER=plain\nSHOP_DB_PASSWORD=shop-0123456789"
     )
     monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
-    keys.remember("lab", "mem-0123456789")
-    assert set(keys.secrets().values()) == {
+    keys.keep_key("lab", "mem-0123456789")
+    assert set(keys.collect_secrets().values()) == {
         "dot-0123456789",
         "shop-0123456789",
         "env-0123456789",
@@ -580,7 +583,7 @@ def test_the_secret_filter_knows_the_keys_of_configured_endpoints(monkeypatch, t
     )
     monkeypatch.setenv("AGENT_NB_CONFIG", str(config))
     monkeypatch.setenv("LAB_PASSPORT", "passport-0123456789")
-    assert set(keys.secrets().values()) == {
+    assert set(keys.collect_secrets().values()) == {
         "passport-0123456789",
         "azure-0123456789",
         "dXNlcjpwYXNz",
@@ -591,12 +594,12 @@ def test_two_values_of_one_name_are_both_secret(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("GROQ_API_KEY=dot-0123456789")
     monkeypatch.setenv("GROQ_API_KEY", "env-0123456789")
-    assert set(keys.secrets().values()) == {"env-0123456789", "dot-0123456789"}
+    assert set(keys.collect_secrets().values()) == {"env-0123456789", "dot-0123456789"}
 
 
 def test_the_description_says_where_each_key_comes_from(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
-    rows = {provider: (variable, source) for provider, variable, source in keys.describe()}
+    rows = {provider: (variable, source) for provider, variable, source in keys.list_key_sources()}
     assert rows["groq"] == ("GROQ_API_KEY", "GROQ_API_KEY")
     assert rows["openai"] == ("OPENAI_API_KEY", "")
 
@@ -607,7 +610,7 @@ def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
         set_password=lambda service, name, value: kept.update({(service, name): value})
     )
     monkeypatch.setitem(sys.modules, "keyring", ring)
-    assert keys.remember("openai", KEY, keyring=True) == "the keyring"
+    assert keys.keep_key("openai", KEY, keyring=True) == "the keyring"
     assert kept == {("agent_nb", "openai"): KEY}
 
 
@@ -616,7 +619,7 @@ def test_a_key_is_kept_in_the_keyring_when_asked(monkeypatch):
 )
 def test_without_the_keyring_the_error_has_the_install_line():
     with pytest.raises(UsageError, match="pip install keyring"):
-        keys.remember("openai", KEY, keyring=True)
+        keys.keep_key("openai", KEY, keyring=True)
 
 
 def test_a_keyring_that_fails_does_not_show_the_key(monkeypatch):
@@ -625,7 +628,7 @@ def test_a_keyring_that_fails_does_not_show_the_key(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "keyring", types.SimpleNamespace(set_password=fail))
     with pytest.raises(UsageError) as caught:
-        keys.remember("openai", KEY, keyring=True)
+        keys.keep_key("openai", KEY, keyring=True)
     assert KEY not in str(caught.value)
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
@@ -634,5 +637,5 @@ def test_colabs_secrets_are_asked_last(monkeypatch):
     userdata = types.SimpleNamespace(get=lambda name: KEY if name == "OPENAI_API_KEY" else None)
     monkeypatch.setitem(sys.modules, "google", types.ModuleType("google"))
     monkeypatch.setitem(sys.modules, "google.colab", types.SimpleNamespace(userdata=userdata))
-    assert keys.find("openai").source == "OPENAI_API_KEY in Colab's secrets"
-    assert keys.find("xai") is None
+    assert keys.find_key("openai").source == "OPENAI_API_KEY in Colab's secrets"
+    assert keys.find_key("xai") is None

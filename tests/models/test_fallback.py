@@ -266,7 +266,7 @@ def test_names_are_given_in_one_text_by_every_way(monkeypatch, tmp_path):
         agent = Agent(given, secrets={})
         assert [m.name for m in agent.choice.models] == ["openai/a", "groq/b"]
         assert agent.model.name == "openai/a"
-    choose.check("openai/a,groq/b")
+    choose.check_model_name("openai/a,groq/b")
 
 
 @pytest.mark.parametrize("name", ["openai/a,nobody/b", "openai/a,b"])
@@ -274,7 +274,7 @@ def test_a_wrong_name_among_several_is_reported_at_once(name):
     with pytest.raises(UsageError):
         Agent(name, secrets={})
     with pytest.raises(UsageError):
-        choose.check(name)
+        choose.check_model_name(name)
 
 
 def test_a_variable_may_be_one_of_them():

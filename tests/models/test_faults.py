@@ -5,7 +5,13 @@ import pytest
 from agent_nb.models import parts
 from agent_nb.models.http import body
 from agent_nb.models.http.body import Body
-from agent_nb.models.http.errors import Peer, body_words, error_words, refusal, scrub
+from agent_nb.models.http.errors import (
+    Peer,
+    blot_out_secrets,
+    body_words,
+    error_words,
+    make_refusal,
+)
 from agent_nb.models.http.stream import Gate
 
 
@@ -47,15 +53,15 @@ def test_an_error_without_words_has_none_or_its_own_form(value):
     ],
 )
 def test_keys_are_blotted_out(text):
-    assert scrub(text) == "key *** bad"
+    assert blot_out_secrets(text) == "key *** bad"
 
 
 def test_a_given_secret_is_blotted_out():
-    assert scrub("token hunter22 bad", ["hunter22", ""]) == "token *** bad"
+    assert blot_out_secrets("token hunter22 bad", ["hunter22", ""]) == "token *** bad"
 
 
 def test_a_refused_key_that_was_given_asks_about_access():
-    error = refusal(403, {}, b"", Peer(provider="openai", has_key=True))
+    error = make_refusal(403, {}, b"", Peer(provider="openai", has_key=True))
     assert "Does this key have access" in str(error)
 
 
@@ -71,7 +77,7 @@ def test_a_refused_key_that_was_given_asks_about_access():
     ],
 )
 def test_a_rate_limit_names_who_was_asked(provider, url, who):
-    error = refusal(
+    error = make_refusal(
         429, {}, b'{"error": {"message": "Slow down."}}', Peer(provider=provider, url=url)
     )
     assert (str(error), error.brief) == (
@@ -81,12 +87,12 @@ def test_a_rate_limit_names_who_was_asked(provider, url, who):
 
 
 def test_a_wait_that_is_too_long_is_said():
-    error = refusal(429, {"retry-after": "1800"}, b"", Peer(provider="groq"))
+    error = make_refusal(429, {"retry-after": "1800"}, b"", Peer(provider="groq"))
     assert str(error) == "Rate limit at Groq (429). It asks to wait 30 minutes."
 
 
 def test_the_raw_body_is_kept_without_secrets():
-    error = refusal(400, {}, b'{"error": "hunter22"}', Peer(secrets=("hunter22",)))
+    error = make_refusal(400, {}, b'{"error": "hunter22"}', Peer(secrets=("hunter22",)))
     assert error.raw == '{"error": "***"}'
 
 

@@ -17,7 +17,7 @@ from agent_nb.agent.retry import retry_of
 from agent_nb.errors import ModelError
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
-from agent_nb.models.http.limiter import Limiter, reporting
+from agent_nb.models.http.limiter import Limiter, report_waits
 from agent_nb.models.http.places import FAR, MEMORY, POLL, SLOW, STALE, WINDOW, Places
 from agent_nb.models.http.retry import BUSY, Failures
 
@@ -395,7 +395,7 @@ def test_a_wait_of_more_than_a_second_is_reported_and_its_end():
     limiter = Limiter("lab:8000", Places(rpm=1), clock=clock, pause=clock.pause)
 
     async def main():
-        with reporting(words.append):
+        with report_waits(words.append):
             for _ in range(2):
                 async with limiter.admit():
                     assert words in ([], ["waiting for a free place at lab:8000 (rpm 1)", ""])
@@ -503,19 +503,19 @@ def test_models_of_one_endpoint_are_tightened_once_and_others_under_their_name(m
         limiter = Limiter("lab", Places())
 
     async def ask(most):
-        async with module.admitted(Foreign()):
+        async with module.wait_for_slot(Foreign()):
             most.append(module._named["own/x"].places.inside)
             await anyio.sleep(0.001)
 
     async def main():
         most = []
-        with module.tightened([Known(), Known(), Foreign()], concurrency=2):
+        with module.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
             assert Known.limiter.places.concurrency == 2
             async with anyio.create_task_group() as group:
                 for _ in range(6):
                     group.start_soon(ask, most)
         assert Known.limiter.places.concurrency == 0
-        async with module.admitted(Known()), module.admitted(Known()):
+        async with module.wait_for_slot(Known()), module.wait_for_slot(Known()):
             return most
 
     assert max(wait(main)) == 2
@@ -545,17 +545,17 @@ def chunk(text):
 
 def test_models_of_one_endpoint_share_its_limiter_and_others_have_another(lab):
     lab("rpm = 7\nconcurrency = 2", lambda peer: peer.stream(chunk("x"), "data: [DONE]\n\n"))
-    one, other = choose.make("lab/a"), choose.make("lab/b")
+    one, other = choose.make_model("lab/a"), choose.make_model("lab/b")
     assert one.limiter is other.limiter
     assert (one.limiter.places.rpm, one.limiter.places.concurrency) == (7, 2)
-    assert choose.make("openai/x").limiter is not one.limiter
+    assert choose.make_model("openai/x").limiter is not one.limiter
 
 
 @pytest.mark.parametrize("limit", ["rpm = -1", "concurrency = 1.5"])
 def test_a_wrong_limit_is_named(lab, limit):
     lab(limit, lambda peer: None)
     with pytest.raises(choose.UsageError, match=limit.split()[0]):
-        choose.make("lab/a")
+        choose.make_model("lab/a")
 
 
 def test_runs_in_many_event_loops_send_no_more_at_once_than_the_endpoint_takes(lab):

@@ -35,7 +35,7 @@ def lab(serve, configure):
 
 
 def names(provider="lab"):
-    return anyio.run(listing.names, provider)
+    return anyio.run(listing.list_models, provider)
 
 
 @pytest.mark.parametrize("api", ["openai", "openai-responses", "anthropic"])
@@ -86,7 +86,7 @@ def test_the_embedded_model_is_listed(monkeypatch):
         return None
 
     made = types.SimpleNamespace(models=models, aclose=aclose)
-    monkeypatch.setattr(choose, "make", lambda name: made)
+    monkeypatch.setattr(choose, "make_model", lambda name: made)
     assert names("local") == ["smollm2"]
 
 
@@ -103,7 +103,7 @@ def test_a_model_that_lists_nothing_says_how_to_name_one(monkeypatch):
     async def aclose():
         return None
 
-    monkeypatch.setattr(choose, "make", lambda name: types.SimpleNamespace(aclose=aclose))
+    monkeypatch.setattr(choose, "make_model", lambda name: types.SimpleNamespace(aclose=aclose))
     with pytest.raises(UsageError, match="-m echo/NAME"):
         names("echo")
 
@@ -154,7 +154,7 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
         '[endpoints.wrong]\nbase_url = "http://x"\napi = "grpc"\n'
     )
     monkeypatch.setattr(choose, "local_installed", lambda: True)
-    rows = listing.providers()
+    rows = listing.list_providers()
     assert [row.name for row in rows[:4]] == ["free", "lab", "wrong", "groq"]
     assert {row.name for row in rows if row.ready} >= {"free", "lab", "wrong", "groq", "ollama"}
     assert "openai" not in {row.name for row in rows if row.ready}
@@ -166,7 +166,7 @@ def test_the_providers_are_listed_with_server_and_key(configure, monkeypatch):
     assert found["openai"] == ("https://api.openai.com/v1", "missing: set OPENAI_API_KEY")
     assert found["local"] == ("this process", "not needed")
     monkeypatch.setattr(choose, "local_installed", lambda: False)
-    assert ("local", "not installed", "not needed", True) in listing.providers()
+    assert ("local", "not installed", "not needed", True) in listing.list_providers()
     assert found["ollama"][1] == "not needed"
     assert KEY not in str(rows)
     assert "secret" not in str(rows)

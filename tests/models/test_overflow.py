@@ -7,8 +7,8 @@ import json
 import pytest
 
 from agent_nb.models import anthropic, openai, openai_responses, parts
-from agent_nb.models.http.errors import Peer, refusal
-from agent_nb.models.http.overflow import size, too_long
+from agent_nb.models.http.errors import Peer, make_refusal
+from agent_nb.models.http.overflow import find_context_size, too_long
 
 WORDS = [
     # OpenAI, DeepSeek
@@ -104,8 +104,10 @@ HELP = ("--new", "--memory window", "--memory summary")
 @pytest.mark.parametrize(("words", "tokens"), WORDS)
 def test_the_words_of_every_server_are_understood(words, tokens):
     assert too_long(words)
-    assert size(words) == tokens
-    error = refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer(provider="p"))
+    assert find_context_size(words) == tokens
+    error = make_refusal(
+        400, {}, json.dumps({"error": {"message": words}}).encode(), Peer(provider="p")
+    )
     assert (error.code, error.context, error.retryable) == ("context", tokens, False)
     assert all(help_ in str(error) for help_ in HELP)
 
@@ -114,14 +116,14 @@ def test_the_words_of_every_server_are_understood(words, tokens):
 def test_other_refusals_are_not_taken_for_it(words):
     assert not too_long(words)
     assert (
-        refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer()).code
+        make_refusal(400, {}, json.dumps({"error": {"message": words}}).encode(), Peer()).code
         == "provider"
     )
 
 
 def test_an_error_code_alone_says_it():
     body = b'{"error": {"message": "No.", "type": "exceed_context_size_error", "n_ctx": 8192}}'
-    error = refusal(400, {}, body, Peer())
+    error = make_refusal(400, {}, body, Peer())
     assert (error.code, error.context) == ("context", 8192)
 
 

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from agent_nb.models.http.patience import within
+from agent_nb.models.http.patience import wait_within
 
 
 def run(work):
@@ -23,13 +23,13 @@ def test_what_is_there_already_is_returned_without_a_timer(monkeypatch):
     async def main():
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "call_later", lambda *_: pytest.fail("a timer was started"))
-        return await within(5, ready())
+        return await wait_within(5, ready())
 
     assert run(main()) == 1
 
 
 def test_what_takes_a_while_is_returned():
-    assert run(within(30, asyncio.sleep(0.001, "done"))) == "done"
+    assert run(wait_within(30, asyncio.sleep(0.001, "done"))) == "done"
 
 
 @pytest.mark.parametrize("pause", [0, 0.001])
@@ -39,7 +39,7 @@ def test_errors_pass(pause):
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        run(within(30, fails()))
+        run(wait_within(30, fails()))
 
 
 def test_the_limit_cancels_lets_clean_up_and_leaves_the_task_as_it_was():
@@ -54,7 +54,7 @@ def test_the_limit_cancels_lets_clean_up_and_leaves_the_task_as_it_was():
 
     async def main():
         with pytest.raises(TimeoutError):
-            await within(0.001, work())
+            await wait_within(0.001, work())
         await asyncio.sleep(0)
         return asyncio.current_task().cancelling()
 
@@ -69,14 +69,14 @@ def test_a_value_that_comes_in_spite_of_the_limit_is_returned():
             return "late"
 
     async def main():
-        return await within(0.001, stubborn()), asyncio.current_task().cancelling()
+        return await wait_within(0.001, stubborn()), asyncio.current_task().cancelling()
 
     assert run(main()) == ("late", 0)
 
 
 def test_a_cancellation_from_elsewhere_stays_one():
     async def main():
-        task = asyncio.ensure_future(within(30, never()))
+        task = asyncio.ensure_future(wait_within(30, never()))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -92,7 +92,7 @@ def test_both_at_once_are_a_cancellation():
 
     async def main():
         async def limited():
-            await within(0, work())
+            await wait_within(0, work())
 
         with pytest.raises(asyncio.CancelledError):
             await asyncio.ensure_future(limited())
@@ -111,7 +111,7 @@ def test_scopes_around_and_inside_keep_to_their_limits(outer):
     async def main():
         with anyio.move_on_after(outer) as scope:
             with pytest.raises(TimeoutError):
-                await within(0.01, work())
+                await wait_within(0.01, work())
             await anyio.sleep(0)
         return scope.cancelled_caught
 
@@ -119,7 +119,7 @@ def test_scopes_around_and_inside_keep_to_their_limits(outer):
 
         async def stopped():
             with anyio.move_on_after(outer) as scope:
-                await within(30, work())
+                await wait_within(30, work())
             return scope.cancelled_caught
 
         assert run(stopped())

@@ -14,7 +14,7 @@ from agent_nb.events import Counts
 from agent_nb.host.imports import find
 from agent_nb.models import choose, config, prices
 from agent_nb.models.parts import Head, Text, Usage
-from agent_nb.models.prices import FREE, Prices, Tariff, matching, tariff_at
+from agent_nb.models.prices import FREE, Prices, Tariff, find_prices, tariff_at
 from agent_nb.models.tariff import check_budget, tariff_of
 from agent_nb.record.record import run_record
 
@@ -74,10 +74,10 @@ def test_a_price_is_a_number_of_at_least_0(price):
 
 def test_a_models_own_name_comes_before_the_patterns_and_these_in_their_order():
     table = {"qwen*": LAB, "*": FREE, "qwen-max": Prices(input=2, output=8)}
-    assert matching(table, "qwen-max").input == 2
-    assert matching(table, "qwen-mini") is LAB
-    assert matching(table, "other") is FREE
-    assert matching({"qwen*": LAB}, "other") is None
+    assert find_prices(table, "qwen-max").input == 2
+    assert find_prices(table, "qwen-mini") is LAB
+    assert find_prices(table, "other") is FREE
+    assert find_prices({"qwen*": LAB}, "other") is None
 
 
 # --- the configuration
@@ -95,7 +95,7 @@ LINES = "{ input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }"
 )
 def test_the_configuration_prices_an_endpoint(configure, text):
     configure(text)
-    assert tariff_of(choose.make("lab/x1")).prices == LAB
+    assert tariff_of(choose.make_model("lab/x1")).prices == LAB
 
 
 def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, monkeypatch):
@@ -105,7 +105,7 @@ def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, 
         ("openai/x", "https://api.openai.com/v1"),
         ("groq/x", "https://api.groq.com/openai/v1"),
     ):
-        model = choose.make(name)
+        model = choose.make_model(name)
         assert (model.name, model._http.base_url, tariff_of(model).prices) == (name, url, LAB)
 
 
@@ -122,7 +122,7 @@ def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, 
 def test_wrong_prices_are_named(configure, text, words):
     configure(f"[endpoints.lab]\nbase_url = 'http://lab/v1'\n{text}")
     with pytest.raises(UsageError, match=rf"c\.toml is wrong: .*{words}"):
-        config.load()
+        config.load_config()
 
 
 def test_a_model_object_has_the_price_of_its_name(configure):
@@ -155,10 +155,10 @@ def test_every_well_known_endpoint_is_listed_but_the_one_that_serves_other_provi
 
 def test_models_of_this_machine_cost_nothing(monkeypatch):
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
-    assert tariff_of(choose.make("ollama/llama3")).prices == FREE
-    assert not tariff_of(choose.make("ollama/gpt-oss:120b-cloud")).known
+    assert tariff_of(choose.make_model("ollama/llama3")).prices == FREE
+    assert not tariff_of(choose.make_model("ollama/gpt-oss:120b-cloud")).known
     monkeypatch.setenv("OLLAMA_HOST", "https://ollama.com")
-    assert not tariff_of(choose.make("ollama/llama3")).known
+    assert not tariff_of(choose.make_model("ollama/llama3")).known
 
 
 def test_the_library_is_not_imported_for_other_hosts(monkeypatch):
@@ -243,7 +243,7 @@ def test_on_an_official_host_the_refusal_names_the_library(monkeypatch):
     monkeypatch.setattr(prices, "library", lambda name: None)
     monkeypatch.setattr(prices, "find", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'jupyter-agent-nb\[prices\]'"):
-        check_budget(choose.make("openai/gpt-5"), 1.0)
+        check_budget(choose.make_model("openai/gpt-5"), 1.0)
 
 
 @pytest.mark.parametrize("tariff", [Tariff(prices=FREE), Tariff(prices=LAB), Tariff(reports=True)])
@@ -252,7 +252,7 @@ def test_a_budget_is_kept_where_the_price_is_known_or_reported(tariff):
 
 
 def test_openrouter_reports_its_costs_and_a_script_its_own():
-    check_budget(choose.make("openrouter/x/y"), 1.0)
+    check_budget(choose.make_model("openrouter/x/y"), 1.0)
     check_budget(Scripted([]), 1.0)
 
 
@@ -376,7 +376,7 @@ def test_the_model_that_answered_is_asked_about_if_the_name_is_unknown():
 def test_the_default_models_of_the_well_known_endpoints_have_a_price():
     names = [f"{p}/{m}" for p, m in choose.DEFAULTS.items()]
     names += [f"{p}/{known.model}" for p, known in config.KNOWN.items() if known.model]
-    unknown = {name for name in names if not tariff_of(choose.make(name)).known}
+    unknown = {name for name in names if not tariff_of(choose.make_model(name)).known}
     assert unknown <= {"openrouter/openrouter/auto"}
 
 
@@ -393,7 +393,7 @@ socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from agent_nb.models import choose
 from agent_nb.models.tariff import tariff_of
 from agent_nb.events import Counts
-tariff = tariff_of(choose.make("openai/gpt-5"))
+tariff = tariff_of(choose.make_model("openai/gpt-5"))
 before = "genai_prices" in sys.modules
 cost = tariff.cost(Counts(input=1000))
 from genai_prices.data_snapshot import get_snapshot

@@ -188,7 +188,7 @@ def test_an_endpoint_switches_the_cache_off(serve, monkeypatch, tmp_path):
         f'[endpoints.lab]\nbase_url = "{server.url}"\napi = "anthropic"\ncache = false\n'
     )
     monkeypatch.setenv("AGENT_NB_CONFIG", str(file))
-    agent = Agent(choose.make("lab/c"), [look], system="Be brief.", secrets={})
+    agent = Agent(choose.make_model("lab/c"), [look], system="Be brief.", secrets={})
     wait(lambda: agent("go"))
     assert server.asked[0].body["system"] == "Be brief."
     assert "cache_control" not in json.dumps(server.asked[0].body)
@@ -256,6 +256,6 @@ def test_reads_and_writes_are_counted_and_priced(serve, monkeypatch, tmp_path):
         "prices = { input = 3.0, output = 15.0, cached = 0.3, cache_written = 3.75 }\n"
     )
     monkeypatch.setenv("AGENT_NB_CONFIG", str(file))
-    usage = wait(lambda: Agent(choose.make("lab/c"), secrets={})("go")).usage
+    usage = wait(lambda: Agent(choose.make_model("lab/c"), secrets={})("go")).usage
     assert (usage.input, usage.cached, usage.cache_written) == (3_000_003, 2_000_000, 1_000_000)
     assert usage.cost == pytest.approx(3.75 + 0.6 + (3 * 3 + 15) / 1e6)

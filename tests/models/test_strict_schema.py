@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.typed.output_type import OutputType
-from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, strict
+from agent_nb.models.strict_schema import ANTHROPIC, OPENAI, make_strict
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.sampled_from(
@@ -109,7 +109,7 @@ def valid(schema, document):
 
 @given(SCHEMAS, st.data())
 def test_every_document_valid_under_the_strict_schema_is_valid_under_the_original(schema, data):
-    form = strict(schema, OPENAI)
+    form = make_strict(schema, OPENAI)
     if form is None:
         return
     jsonschema.Draft202012Validator.check_schema(form)
@@ -121,7 +121,7 @@ def test_every_document_valid_under_the_strict_schema_is_valid_under_the_origina
 @given(SCHEMAS)
 def test_a_strict_object_is_closed_and_all_its_members_are_required(schema):
     for rules in (OPENAI, ANTHROPIC):
-        form = strict(schema, rules)
+        form = make_strict(schema, rules)
         for each in walk(form):
             if "object" in each.get("type", ()) and not isinstance(each["type"], dict):
                 assert each["required"] == list(each["properties"])
@@ -135,31 +135,31 @@ def test_a_strict_object_is_closed_and_all_its_members_are_required(schema):
     "name", ["model", "nested-model", "recursive-model", "list-model", "model-of-unions", "set"]
 )
 def test_usual_types_have_a_strict_form(name):
-    assert strict(OutputType(TYPES[name][0]).wire.schema, OPENAI) is not None
+    assert make_strict(OutputType(TYPES[name][0]).wire.schema, OPENAI) is not None
 
 
 @pytest.mark.parametrize("name", ["dict-int", "tuple", "namedtuple", "any", "list"])
 def test_open_objects_tuples_and_untyped_values_have_none(name):
     schema = OutputType(TYPES[name][0]).wire.schema
-    assert strict(schema, OPENAI) is None
-    assert strict(schema, ANTHROPIC) is None
+    assert make_strict(schema, OPENAI) is None
+    assert make_strict(schema, ANTHROPIC) is None
 
 
 def test_the_original_is_not_changed():
     schema = OutputType(TYPES["model-of-unions"][0]).wire.schema
     before = json.dumps(schema)
-    strict(schema, OPENAI)
-    strict(schema, ANTHROPIC)
+    make_strict(schema, OPENAI)
+    make_strict(schema, ANTHROPIC)
     assert json.dumps(schema) == before
 
 
 def test_bounds_become_words_where_the_provider_takes_none():
-    form = strict(OutputType(TYPES["constrained-model"][0]).wire.schema, ANTHROPIC)
+    form = make_strict(OutputType(TYPES["constrained-model"][0]).wire.schema, ANTHROPIC)
     assert form["properties"]["a"] == {
         "description": "(minimum: 0, maximum: 10)",
         "type": "integer",
     }
-    assert strict(OutputType(TYPES["recursive-model"][0]).wire.schema, ANTHROPIC) is None
+    assert make_strict(OutputType(TYPES["recursive-model"][0]).wire.schema, ANTHROPIC) is None
 
 
 def test_a_described_reference_keeps_its_description():
@@ -168,7 +168,7 @@ def test_a_described_reference_keeps_its_description():
         "properties": {"x": {"$ref": "#/$defs/leaf", "description": "a leaf"}},
         "$defs": {"leaf": LEAF},
     }
-    assert strict(schema, OPENAI)["properties"]["x"] == {
+    assert make_strict(schema, OPENAI)["properties"]["x"] == {
         "description": "a leaf",
         "anyOf": [{"$ref": "#/$defs/leaf"}],
     }
@@ -181,21 +181,21 @@ def test_one_of_is_strict_only_where_a_fixed_member_tells_the_options_apart():
         ]
         return {"type": "object", "properties": {"x": {"oneOf": options}}}
 
-    assert strict(either({"const": "a"}, {"const": "b"}), OPENAI) is not None
-    assert strict(either({"const": "a"}, {"const": "a"}), OPENAI) is None
-    assert strict(either({"type": "string"}, {"const": "a"}), OPENAI) is None
+    assert make_strict(either({"const": "a"}, {"const": "b"}), OPENAI) is not None
+    assert make_strict(either({"const": "a"}, {"const": "a"}), OPENAI) is None
+    assert make_strict(either({"type": "string"}, {"const": "a"}), OPENAI) is None
 
 
 def test_a_schema_nested_too_deeply_has_none():
     schema = {"type": "string"}
     for _ in range(12):
         schema = {"type": "object", "properties": {"x": schema}}
-    assert strict(schema, OPENAI) is None
+    assert make_strict(schema, OPENAI) is None
 
 
 def test_fixed_values_name_their_types():
     def member(schema):
-        form = strict({"type": "object", "properties": {"x": schema}}, OPENAI)
+        form = make_strict({"type": "object", "properties": {"x": schema}}, OPENAI)
         return form and form["properties"]["x"]
 
     assert member({"const": 1}) == {"const": 1, "type": "integer"}

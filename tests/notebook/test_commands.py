@@ -77,7 +77,7 @@ def test_the_models_that_a_server_offers_are_listed_and_known_from_then_on(
     async def names(provider):
         return [f"model{n}" for n in range(1_002)]
 
-    monkeypatch.setattr("agent_nb.models.listing.names", names)
+    monkeypatch.setattr("agent_nb.models.listing.list_models", names)
     text = ask("models lab/")
     assert text.startswith("lab/model0\nlab/model1\n")
     assert text.endswith("lab/model999\n… and 2 more models\n")
@@ -168,7 +168,7 @@ def test_a_key_of_a_provider_that_is_not_known_is_not_asked_for(loaded, monkeypa
         match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?",
     ):
         loaded.run_line_magic("agent", "key opnai")
-    assert keys.find("opnai") is None
+    assert keys.find_key("opnai") is None
 
 
 @pytest.mark.parametrize("fault", [EOFError(), StdinNotImplementedError()])

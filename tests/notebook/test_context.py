@@ -7,7 +7,7 @@ from helpers.hostile_objects import HITS, hostile
 from helpers.scripts import calling
 
 from agent_nb import Agent, tool
-from agent_nb.agent.context import Context, Look, recorded
+from agent_nb.agent.context import Context, Look, find_context
 from agent_nb.errors import UsageError
 from agent_nb.events import State
 
@@ -22,7 +22,7 @@ def frame():
 
 def given(run):
     """Return the recorded context of a run, {} if there is none."""
-    event = recorded(list(run.log))
+    event = find_context(list(run.log))
     return event.payload if event is not None else {}
 
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.asked_models import Asked
 from helpers.hostile_objects import HITS, hostile
 
-from agent_nb.agent.context import recorded
+from agent_nb.agent.context import find_context
 from agent_nb.notebook.cell import ran_cells
 from agent_nb.notebook.cell.failed_cell import steady
 from agent_nb.notebook.cell.failure import AgentCellError
@@ -83,7 +83,7 @@ def test_cells_are_shown_newest_first_with_results_and_tracebacks(notebook):
     assert "ZeroDivisionError: division by zero" in text
     assert "\x1b" not in text
     assert text.endswith("\n\nWhy?")
-    assert recorded(list(run.log)).payload["cells"] == 3
+    assert find_context(list(run.log)).payload["cells"] == 3
     assert "3 cells" in notebook.last[0]["text/plain"]
 
 
@@ -168,7 +168,7 @@ def test_all_cells_together_are_bounded(notebook):
     for number in range(60):
         notebook.plain(f"y = {number}  # {'word ' * 300}", f"c{number}")
     run = notebook.cell("Why?", CELLS, model=model)
-    found = recorded(list(run.log)).payload
+    found = find_context(list(run.log)).payload
     assert found["tokens"] <= 4_000
     assert 3 < found["cells"] < 60
     assert f"… and {60 - found['cells']} earlier cells\n" in shown(model)
@@ -182,7 +182,7 @@ def test_no_object_is_asked_again(notebook, tmp_path):
     HITS.clear()
     run = notebook.cell("Why?", CELLS, model=model)
     assert HITS == []
-    assert recorded(list(run.log)).payload["tokens"] <= 4_000
+    assert find_context(list(run.log)).payload["tokens"] <= 4_000
 
 
 def test_what_ran_before_the_extension_was_loaded_comes_from_the_history(notebook):
@@ -328,10 +328,10 @@ def test_the_command_shows_exactly_what_would_be_sent(notebook, capsys):
     notebook.command("context -m model -t python --context cells")
     said = capsys.readouterr().out
     run = notebook.cell("Why?", "-m model -t python --context cells")
-    text = recorded(list(run.log)).payload["text"]
+    text = find_context(list(run.log)).payload["text"]
     assert text in said
     assert "shares the user's variables" in said
-    assert f"about {recorded(list(run.log)).payload['tokens']:,} tokens" in said
+    assert f"about {find_context(list(run.log)).payload['tokens']:,} tokens" in said
 
 
 @pytest.mark.parametrize(

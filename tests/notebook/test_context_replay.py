@@ -8,7 +8,7 @@ from helpers.asked_models import Asked
 from helpers.scripts import batch, calling
 
 from agent_nb import Agent
-from agent_nb.agent.context import recorded
+from agent_nb.agent.context import find_context
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
@@ -45,7 +45,7 @@ def test_a_used_variable_of_another_shape_goes_live_and_the_header_says_which(nb
     run = nb.cell("Go.", LINE, df=frame(121))
     assert len(model.requests) == 4
     assert "`df` 120×1 → 121×1" in page(nb)
-    assert recorded(list(run.log)).payload["changed"] == ["`df` 120×1 → 121×1"]
+    assert find_context(list(run.log)).payload["changed"] == ["`df` 120×1 → 121×1"]
     nb.cell("Go.", LINE, df=frame(121))
     assert len(model.requests) == 4
 
@@ -61,7 +61,7 @@ def test_a_cell_below_a_changed_one_says_that_the_conversation_changed(nb, line)
     run = nb.cell("And?", line, cell="c2")
     assert len(model.requests) == 4
     assert "asked anew: the conversation changed" in page(nb)
-    assert recorded(list(run.log)).payload["changed"] == ["the conversation changed"]
+    assert find_context(list(run.log)).payload["changed"] == ["the conversation changed"]
     nb.cell("And?", line, cell="c2")
     assert len(model.requests) == 4
     assert "asked anew" not in page(nb)
@@ -127,7 +127,7 @@ def test_a_record_that_lists_what_was_imported_is_played(nb, monkeypatch):
     with monkeypatch.context() as earlier:
         earlier.setattr(describe, "is_imported", lambda name, value: False)
         run = nb.cell("Use dataclass.", LINE, model=model)
-    assert "dataclass" in recorded(list(run.log)).payload["variables"]
+    assert "dataclass" in find_context(list(run.log)).payload["variables"]
     nb.cell("Use dataclass.", LINE)
     assert len(model.requests) == 2
     assert "since then" not in page(nb)

@@ -142,7 +142,7 @@ class TestMatching:
         stored = record()
         dialect = agent().dialect
         monkeypatch.setattr(type(dialect), "instructions", lambda *_: "entirely new instructions")
-        monkeypatch.setattr(context, "messages", lambda *_: [])
+        monkeypatch.setattr(context, "write_messages", lambda *_: [])
         found = match_record([stored], agent().inputs("go"))
         assert found.status == "recorded"
         assert play(found.record).played.drift is None

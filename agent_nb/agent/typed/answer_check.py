@@ -66,12 +66,12 @@ class AnswerCheck:
         self.verdict, self.beside = Verdict(), ""
         return TurnCheck(self, self._output, turn, way) if self._output is not None else None
 
-    def refused(self, words: str, *, ignored: bool) -> None:
+    def refused(self, reason: str, *, ignored: bool) -> None:
         """Note that the answer of the turn is invalid."""
         self._faults += 1
         last = self._faults > CORRECTIONS
         more = f"\n{self._faults} invalid answers in one run: it ends." if last else ""
-        self.verdict = Verdict(f"{words}{more}", ignored, last)
+        self.verdict = Verdict(f"{reason}{more}", ignored, last)
 
 
 class TurnCheck:
@@ -109,25 +109,25 @@ class TurnCheck:
             if answers:
                 self._run.beside = f"{self._way.final} was called beside other calls and does not count. Call it alone, when you have their results."
             return [*out, *self._release()]
-        said = [e for e in self._held if isinstance(e, events.Respond)]
+        responses = [e for e in self._held if isinstance(e, events.Respond)]
         try:
             answer = self._output.parse(
-                _only(self._way, answers) if answers else "".join(e.content for e in said)
+                _only(self._way, answers) if answers else "".join(e.content for e in responses)
             )
         except InvalidOutput as fault:
-            words = _CUT if turn.finish in _LIMITS else str(fault)
-            self._run.refused(words, ignored=isinstance(fault, NotJson) and bool(said))
+            reason = _CUT if turn.finish in _LIMITS else str(fault)
+            self._run.refused(reason, ignored=isinstance(fault, NotJson) and bool(responses))
             return [*out, *self._release()]
-        return [*out, *self._replaced(said, answer.text)]
+        return [*out, *self._replaced(responses, answer.text)]
 
-    def _replaced(self, said: list[events.Respond], text: str) -> Iterator[Event]:
+    def _replaced(self, responses: list[events.Respond], text: str) -> Iterator[Event]:
         """Yield what waits with the JSON of the answer in place of its blocks.
 
         Of several blocks the first gets it. The others are left out with their deltas; those that
         were shown, of the final tool, are emptied.
         """
-        final = [e for e in said if e.extra]
-        first, *rest = final or said
+        final = [e for e in responses if e.extra]
+        first, *rest = final or responses
         mark = {TYPED: self._output.name}
         for event in self._release():
             if event is first:

@@ -45,8 +45,8 @@ class FinalTool:
         text = call.raw_args.strip() or dumps(call.args)
         self.answers.append(text)
         block = self._block(call.index)
-        said = [] if self._open.pop(call.index, False) else [Answer(text, block)]
-        return [*said, Close(block, incomplete=call.incomplete)]
+        parts = [] if self._open.pop(call.index, False) else [Answer(text, block)]
+        return [*parts, Close(block, incomplete=call.incomplete)]
 
     def _block(self, index: int) -> str:
         return f"{self._name} {index}"

@@ -36,7 +36,7 @@ from ...tools.schema import explain_fault, load_plugins, remove_titles
 from ...wire.json_text import encode_canonical, lenient_loads, loads
 from ...wire.redact import Redaction
 from ...wire.text_limits import cut_end
-from .typed_dicts import convertible
+from .typed_dicts import convert_typed_dicts
 
 WRAPPED = "value"  # the member that holds a root that is not an object
 LARGEST_SCHEMA = 100_000  # characters
@@ -97,8 +97,10 @@ class OutputType:
         """Return name, schema and names of the fields for the record, without keys."""
         fields = fields_of(self.schema)
         named = {FIELDS: fields} if fields else {}
-        found: dict[str, Any] = redaction.value({"name": self.name, "schema": self.schema, **named})
-        return found
+        description: dict[str, Any] = redaction.value(
+            {"name": self.name, "schema": self.schema, **named}
+        )
+        return description
 
     def wrap(self, document: Any) -> Any:
         """Return a plain JSON value as it travels."""
@@ -189,7 +191,7 @@ def _adapter(kind: Any, name: str) -> Any:
         raise UsageError(f"{why} The type of an answer is {_KINDS}.")
     load_plugins()
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(convertible(kind))
+        adapter: TypeAdapter[Any] = TypeAdapter(convert_typed_dicts(kind))
         adapter.rebuild(raise_errors=True)
     except UsageError:
         raise
@@ -220,20 +222,22 @@ def _unfit(kind: Any) -> str:
 
 
 def _no_schema(name: str, error: Exception) -> str:
-    said = str(error).partition("\n")[0].rstrip(".")[:200]
+    reason = str(error).partition("\n")[0].rstrip(".")[:200]
     hint = (
         " For the rows of a table give list[Row] and read run.output_frame()."
         if name in ("DataFrame", "Series")
         else ""
     )
-    return f"The type {name} has no JSON schema ({said}).{hint} The type of an answer is {_KINDS}."
+    return (
+        f"The type {name} has no JSON schema ({reason}).{hint} The type of an answer is {_KINDS}."
+    )
 
 
 def _schema(adapter: Any, name: str) -> dict[str, Any]:
     """Return the JSON schema of a type, its root without `$ref`. Raises UsageError."""
     try:
-        made = _plain(adapter.json_schema(schema_generator=_generator()))
-        schema = _inlined(remove_titles(made))
+        generated = _plain(adapter.json_schema(schema_generator=_generator()))
+        schema = _inlined(remove_titles(generated))
         size = len(json.dumps(schema, ensure_ascii=False))
     except Exception as error:  # as in `_adapter`
         raise UsageError(_no_schema(name, error)) from None
@@ -257,12 +261,12 @@ def _generator() -> Any:
             return self.handle_invalid_for_json_schema(schema, "a class is not JSON")
 
         def set_schema(self, schema: Any) -> Any:
-            made = super().set_schema(schema)
-            return {k: v for k, v in made.items() if k != "uniqueItems"}  # duplicates are merged
+            schema_ = super().set_schema(schema)
+            return {k: v for k, v in schema_.items() if k != "uniqueItems"}  # duplicates are merged
 
         def frozenset_schema(self, schema: Any) -> Any:
-            made = super().frozenset_schema(schema)
-            return {k: v for k, v in made.items() if k != "uniqueItems"}
+            schema_ = super().frozenset_schema(schema)
+            return {k: v for k, v in schema_.items() if k != "uniqueItems"}
 
     return Generator
 
@@ -273,10 +277,10 @@ def _plain(schema: Any) -> Any:
         return [_plain(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {str(key): _plain(held) for key, held in schema.items()}
-    if isinstance(made.get("prefixItems"), list):
-        made["prefixItems"] = [_described(item) for item in made["prefixItems"]]
-    return made
+    members = {str(key): _plain(held) for key, held in schema.items()}
+    if isinstance(members.get("prefixItems"), list):
+        members["prefixItems"] = [_described(item) for item in members["prefixItems"]]
+    return members
 
 
 def _described(item: Any) -> Any:
@@ -310,5 +314,5 @@ def _document(text: str) -> Any:
 
 
 def _line(document: Any, fault: Any) -> str:
-    said = explain_fault(document, fault)
-    return said if not said.startswith(":") else f"the answer{said}"
+    line = explain_fault(document, fault)
+    return line if not line.startswith(":") else f"the answer{line}"

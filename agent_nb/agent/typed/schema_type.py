@@ -91,10 +91,10 @@ class _Reader:
             parts = as_list(schema.get(word))
             if parts and (word != "allOf" or len(parts) == 1):
                 return _union([self._type(part) for part in parts])
-        found = schema.get("type")
-        if isinstance(found, list):
-            return _union([self._type({**schema, "type": each}) for each in found])
-        return _bounded(self._of(found, schema), schema, numbers=found in ("integer", "number"))
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return _union([self._type({**schema, "type": each}) for each in kind])
+        return _bounded(self._of(kind, schema), schema, numbers=kind in ("integer", "number"))
 
     def _of(self, word: Any, schema: Mapping[str, Any]) -> Any:
         if word == "object":
@@ -122,12 +122,12 @@ class _Reader:
         needed = as_list(schema.get("required"))
         kinds = {name: self._type(held) for name, held in fields.items()}
         typed: Any = TypedDict
-        made = typed(
+        class_ = typed(
             str(schema.get("title") or "Object"),
             {n: k if n in needed else NotRequired[k] for n, k in kinds.items()},
         )
-        made.__pydantic_config__ = ConfigDict(extra="forbid" if more is False else "ignore")
-        return made
+        class_.__pydantic_config__ = ConfigDict(extra="forbid" if more is False else "ignore")
+        return class_
 
     def _reference(self, name: str) -> Any:
         """Return the type of a definition; one that holds itself is checked one level deep."""

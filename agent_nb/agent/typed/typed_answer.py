@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def found(log: Iterable[Event]) -> tuple[str, Any] | None:
+def find_answer(log: Iterable[Event]) -> tuple[str, Any] | None:
     """Return the name of the type and the plain JSON of a run's answer; None without one."""
     texts = [e for e in log if read_answer_type(e) and not e.span]
     if not texts:
@@ -35,12 +35,12 @@ def found(log: Iterable[Event]) -> tuple[str, Any] | None:
         return None
 
 
-def output(log: Iterable[Event], kind: OutputType | None) -> Any:
+def convert_answer(log: Iterable[Event], kind: OutputType | None) -> Any:
     """Return the answer as a value of `kind`, as plain JSON if None; None without an answer.
 
     Raises UsageError if the type does not take it.
     """
-    answer = found(log)
+    answer = find_answer(log)
     if answer is None or kind is None:
         return answer and answer[1]
     return _value(answer, kind)
@@ -51,7 +51,7 @@ def output_as(log: Iterable[Event], kind: Any) -> Any:
     return _value(_needed(log), OutputType(kind))
 
 
-def frame(log: Iterable[Event]) -> pd.DataFrame:
+def make_frame(log: Iterable[Event]) -> pd.DataFrame:
     """Return the answer as a frame. Raises UsageError without an answer."""
     run = list(log)
     start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
@@ -59,7 +59,7 @@ def frame(log: Iterable[Event]) -> pd.DataFrame:
 
 
 def _needed(log: Iterable[Event]) -> tuple[str, Any]:
-    answer = found(log)
+    answer = find_answer(log)
     if answer is None:
         raise UsageError(
             "The run has no typed answer. Give the agent a type, Agent(output=Row), or the cell --output Row."

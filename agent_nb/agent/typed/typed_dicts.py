@@ -18,7 +18,7 @@ from ...errors import UsageError
 _MARKS = (typing.Required, typing.NotRequired)
 
 
-def convertible(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
+def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
     """Return `kind` with each `typing.TypedDict` in it replaced by one that pydantic takes.
 
     `inside`: the TypedDicts around it. Raises UsageError for one that contains itself.
@@ -29,7 +29,7 @@ def convertible(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
     if not args or origin is typing.Literal:
         return kind
     fields = kind.__metadata__ if origin is typing.Annotated else ()
-    own = [convertible(each, inside) for each in (args[:1] if fields else args)]
+    own = [convert_typed_dicts(each, inside) for each in (args[:1] if fields else args)]
     if fields:
         return typing.Annotated[(own[0], *fields)]
     if all(one is other for one, other in zip(own, args, strict=True)):
@@ -55,8 +55,8 @@ def _rebuilt(kind: Any, inside: tuple[Any, ...]) -> Any:
             typing.get_origin(hint) is typing.Required if marked else name in kind.__required_keys__
         )
         mark = typing.Required if needed else typing.NotRequired
-        fields[name] = mark[convertible(bare, (*inside, kind))]
+        fields[name] = mark[convert_typed_dicts(bare, (*inside, kind))]
     functional: Any = typing_extensions.TypedDict
-    made = functional(kind.__name__, fields)
-    made.__doc__ = kind.__doc__
-    return made
+    rebuilt = functional(kind.__name__, fields)
+    rebuilt.__doc__ = kind.__doc__
+    return rebuilt

@@ -24,11 +24,11 @@ from ...wire.sse import Frame
 from ...wire.surrogates import Halves
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
-from ..http.values import flat, usage_part, word
+from ..http.values import flatten_text, to_text, usage_part
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
 from .extras import Extras
-from .fast_path import Choice, plain
+from .fast_path import Choice, read_plain_choice
 from .reasoning_details import Details
 
 PROVIDER = "openai"
@@ -85,7 +85,7 @@ class ChatDecoder(FrameDecoder):
     def _frame(self, frame: Frame, out: list[Part]) -> None:
         data = frame.data
         if self._misses < MISSES and self._head and not self._halves and frame.event == "message":
-            choice = plain(data)
+            choice = read_plain_choice(data)
             if choice is not None and self._plain(choice, out):
                 self._misses = 0
                 return
@@ -110,7 +110,7 @@ class ChatDecoder(FrameDecoder):
         choices = chunk.get("choices") or ()
         if not self._head and (chunk.get("model") or chunk.get("id") or choices):
             self._head = True
-            out.append(Head(self._status, word(chunk.get("model")), word(chunk.get("id"))))
+            out.append(Head(self._status, to_text(chunk.get("model")), to_text(chunk.get("id"))))
         error = error_object(chunk) or (chunk if failed else None)
         if isinstance(choices, list | tuple):
             for choice in choices:
@@ -145,15 +145,15 @@ class ChatDecoder(FrameDecoder):
         self._use(choice.get("usage"), out)
         out.extend(self._extras.take(choice))
         if reason := choice.get("finish_reason"):
-            self._finished(word(reason), out)
+            self._finished(to_text(reason), out)
         return choice.get("error")
 
     def _delta(self, delta: dict[str, Any], out: list[Part], *, whole: bool = False) -> None:
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         details = delta.get("reasoning_details")
         if details:
-            told = self._details.add(details)
-            thought = thought or told
+            readable = self._details.add(details)
+            thought = thought or readable
         if thought:
             self._think(thought, delta, out)
         content = delta.get("content")
@@ -163,7 +163,7 @@ class ChatDecoder(FrameDecoder):
         elif content:
             self._content(content, out)
         if delta.get("refusal"):
-            self._say(Text, word(delta["refusal"]), out)
+            self._say(Text, to_text(delta["refusal"]), out)
         if calls := delta.get("tool_calls"):
             self._fragments(calls, out, whole=whole)
         if isinstance(legacy := delta.get("function_call"), dict):
@@ -176,7 +176,9 @@ class ChatDecoder(FrameDecoder):
             out.append(kind(text))
 
     def _think(self, thought: Any, delta: dict[str, Any], out: list[Part]) -> None:
-        text = self._halves.feed("thought", thought if isinstance(thought, str) else flat(thought))
+        text = self._halves.feed(
+            "thought", thought if isinstance(thought, str) else flatten_text(thought)
+        )
         if not text:
             return
         field = next((name for name in ("reasoning_content", "reasoning") if delta.get(name)), "")
@@ -197,12 +199,12 @@ class ChatDecoder(FrameDecoder):
                     out,
                 )
             elif kind in ("text", "output_text", "refusal"):
-                self._say(Text, flat(piece), out)
+                self._say(Text, flatten_text(piece), out)
             else:
                 out.append(Extra(PROVIDER, "content", piece))
 
     def _fragments(self, calls: Any, out: list[Part], *, whole: bool) -> None:
-        for place, call in enumerate(calls if isinstance(calls, list) else [calls]):
+        for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if not isinstance(call, dict):
                 continue
             function = call.get("function")
@@ -217,11 +219,11 @@ class ChatDecoder(FrameDecoder):
             )
             index = call.get("index")
             index = index if isinstance(index, int | str) else None
-            call_id = word(call.get("id"))
+            call_id = to_text(call.get("id"))
             delta = self._calls.add(
-                place if whole and index is None else index,
+                position if whole and index is None else index,
                 call_id,
-                word(function.get("name")),
+                to_text(function.get("name")),
                 raw,
             )
             if delta is not None:

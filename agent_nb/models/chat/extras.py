@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..http.values import empty
+from ..http.values import is_empty
 from ..parts import Extra
 
 KNOWN = frozenset({
@@ -33,13 +33,13 @@ class Extras:
         """Return the new unknown fields of a chunk, choice or delta."""
         if holder.keys() <= KNOWN:
             return []
-        found = []
+        extras = []
         for name, value in holder.items():
-            if name in KNOWN or empty(value) or self._latest.get(name) == value:
+            if name in KNOWN or is_empty(value) or self._latest.get(name) == value:
                 continue
             count = self._count.get(name, 0)
             if count < (MOST if isinstance(value, dict | list) else 1):
                 self._latest[name] = value
                 self._count[name] = count + 1
-                found.append(Extra(self._provider, name, value))
-        return found
+                extras.append(Extra(self._provider, name, value))
+        return extras

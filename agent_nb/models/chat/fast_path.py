@@ -4,7 +4,7 @@ Why: each token brings one piece of text, reasoning or arguments, and bookkeepin
 reads it in a third of the time, without building the rest of the object. Any other chunk (an
 unknown field, usage, an end, an id) is refused here and takes the general path, so nothing is lost.
 
-Rules: `plain` never raises; None means that the chunk is not plain.
+Rules: `read_plain_choice` never raises; None means that the chunk is not plain.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Chunk(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode = msgspec.json.Decoder(Chunk).decode
 
 
-def plain(data: str) -> Choice | None:
+def read_plain_choice(data: str) -> Choice | None:
     """Return the choice of a plain chunk, or None."""
     try:
         return _decode(data).choices[0]

@@ -23,19 +23,21 @@ class Details:
 
     def add(self, fragments: Any) -> str:
         """Add fragments; return their readable text."""
-        told = []
-        for place, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
+        texts = []
+        for position, fragment in enumerate(
+            fragments if isinstance(fragments, list) else [fragments]
+        ):
             if isinstance(fragment, dict):
                 self._merge(
                     (
-                        fragment.get("index", place),
+                        fragment.get("index", position),
                         fragment.get("type"),
                         fragment.get("data") and fragment.get("id"),
                     ),
                     fragment,
                 )
-                told.append(_readable(fragment))
-        return "".join(told)
+                texts.append(_readable(fragment))
+        return "".join(texts)
 
     def take(self) -> list[dict[str, Any]]:
         """Return, once, the items worth sending back."""

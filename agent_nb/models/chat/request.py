@@ -32,8 +32,8 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..settings import add_extra_body, checked, effort, stops
-from ..strict_schema import OPENAI, strict
+from ..settings import add_extra_body, check_settings, list_stops, read_effort
+from ..strict_schema import OPENAI, make_strict
 from .decoder import PROVIDER
 
 PLAIN = ("temperature", "top_p", "seed")
@@ -55,7 +55,7 @@ def encode(
     """
     body: dict[str, Any] = {
         "model": model,
-        "messages": list(messages(request.messages)),
+        "messages": list(write_messages(request.messages)),
         "stream": True,
     }
     if usage:
@@ -64,12 +64,12 @@ def encode(
         body["tools"] = [tool(spec) for spec in request.tools]
     if grammar and request.grammar:
         body["grammar"] = request.grammar
-    settings = checked(request.settings)
+    settings = check_settings(request.settings)
     body |= {name: settings[name] for name in PLAIN if name in settings}
     if "max_tokens" in settings:
         body[limit] = settings["max_tokens"]
     if "stop" in settings:
-        body["stop"] = stops(settings["stop"])
+        body["stop"] = list_stops(settings["stop"])
     if "reasoning" in settings:
         body |= _reasoning(settings["reasoning"], router=router)
     if request.output is not None:
@@ -81,7 +81,7 @@ def encode(
 
 def output_format(output: OutputSchema) -> dict[str, Any]:
     """Return the schema of the answer as OpenAI's APIs take it; strict if it has a strict form."""
-    form = strict(output.schema, OPENAI)
+    form = make_strict(output.schema, OPENAI)
     schema = {"schema": output.schema if form is None else form, "strict": form is not None}
     return {"type": "json_schema", "name": output.name, **schema}
 
@@ -100,15 +100,15 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
 
 def _reasoning(value: Any, *, router: bool) -> dict[str, Any]:
     if not router:
-        return {"reasoning_effort": effort(value)}
+        return {"reasoning_effort": read_effort(value)}
     if isinstance(value, int) and not isinstance(value, bool):
         return {"reasoning": {"max_tokens": value}}
-    return {"reasoning": {"effort": effort(value)}}
+    return {"reasoning": {"effort": read_effort(value)}}
 
 
-def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
+def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
     """Yield the messages of the API."""
-    for message in given:
+    for message in history:
         if message.role == "assistant":
             yield _assistant(message)
             continue
@@ -117,7 +117,7 @@ def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
         for block in message.blocks:
             if isinstance(block, ResultBlock):
                 yield {"role": "tool", "tool_call_id": block.call_id, "content": result_text(block)}
-                pictures += named(block)
+                pictures += name_pictures(block)
             else:
                 rest.append(block)
         rest = [*pictures, *rest]
@@ -128,7 +128,7 @@ def messages(given: Iterable[Message]) -> Iterable[dict[str, Any]]:
             }
 
 
-def named(block: ResultBlock) -> list[Block]:
+def name_pictures(block: ResultBlock) -> list[Block]:
     """Return the pictures of a result under its name; a `tool` message holds only text."""
     if not block.pictures:
         return []
@@ -161,21 +161,24 @@ def _piece(block: Block) -> dict[str, Any] | None:
 
 def _assistant(message: Message) -> dict[str, Any]:
     calls = [block for block in message.blocks if isinstance(block, CallBlock)]
-    made: dict[str, Any] = {"role": "assistant", "content": message.text or (None if calls else "")}
+    encoded: dict[str, Any] = {
+        "role": "assistant",
+        "content": message.text or (None if calls else ""),
+    }
     if not calls:
-        return made
+        return encoded
     opaque = message.payloads_of(PROVIDER)
     extras = {
         key: value for payload in opaque for key, value in (payload.get("tool_calls") or {}).items()
     }
-    made["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
+    encoded["tool_calls"] = [_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
-        made |= payload.get("message") or {}
+        encoded |= payload.get("message") or {}
     for block in message.blocks:
         field = _field(block)
-        if field and "reasoning_details" not in made:
-            made[field] = made.get(field, "") + block.text  # type: ignore[attr-defined]  # a field means a ThoughtBlock
-    return made
+        if field and "reasoning_details" not in encoded:
+            encoded[field] = encoded.get(field, "") + block.text  # type: ignore[attr-defined]  # a field means a ThoughtBlock
+    return encoded
 
 
 def _field(block: Block) -> str:
@@ -189,11 +192,11 @@ def _call(block: CallBlock) -> dict[str, Any]:
     return {
         "id": block.call_id,
         "type": "function",
-        "function": {"name": block.name, "arguments": arguments(block)},
+        "function": {"name": block.name, "arguments": write_arguments(block)},
     }
 
 
-def arguments(block: CallBlock) -> str:
+def write_arguments(block: CallBlock) -> str:
     """Return the arguments of a past call as JSON: as written if valid, else as parsed."""
     try:
         if block.raw_args and lenient_loads(block.raw_args) == block.args:

@@ -35,9 +35,9 @@ from ...wire.json_text import lenient_loads
 from ..offline import check_address
 from ..timeouts import Timeouts
 from .connections import Connections
-from .errors import scrub
+from .errors import blot_out_secrets
 from .network_errors import fault_of
-from .patience import within
+from .patience import wait_within
 from .reply import Reply
 from .way import Response, Way, way_to
 
@@ -128,7 +128,7 @@ class Http:
         seconds = self.timeouts.first_byte
         sent = {**_ALWAYS, **headers}
         try:
-            return await within(seconds, way.send(method, self._url(path), sent, body))
+            return await wait_within(seconds, way.send(method, self._url(path), sent, body))
         except TimeoutError:
             raise ModelError(
                 f"{self.host} did not answer within {seconds:g} s.", retryable=True, code="timeout"
@@ -152,9 +152,9 @@ class Http:
     def _url(self, path: str) -> httpx.URL:
         import httpx
 
-        if (found := self._urls.get(path)) is None:
-            found = self._urls[path] = httpx.URL(self.base_url + path)
-        return found
+        if (url := self._urls.get(path)) is None:
+            url = self._urls[path] = httpx.URL(self.base_url + path)
+        return url
 
 
 def checked_url(url: str) -> str:
@@ -173,7 +173,7 @@ def checked_url(url: str) -> str:
         good = False
     if not good:
         raise UsageError(
-            f"{scrub(url)!r} is not a base URL. It begins with http:// or https:// and usually ends with /v1."
+            f"{blot_out_secrets(url)!r} is not a base URL. It begins with http:// or https:// and usually ends with /v1."
         )
     return url
 

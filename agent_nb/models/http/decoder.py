@@ -26,8 +26,8 @@ from ...wire.sse import Frame
 from ..parts import Fault, Part
 from . import overflow
 from .body import Body
-from .errors import error_kind, error_object, error_words, not_json, scrub
-from .values import passing, word
+from .errors import blot_out_secrets, error_kind, error_object, error_words, not_json
+from .values import is_temporary, to_text
 
 CUT = "The stream broke off before the answer was complete."
 
@@ -79,14 +79,21 @@ class FrameDecoder(ABC):
         """Emit what was held back, before a fault."""
 
     def _error(self, error: Any, out: list[Part]) -> None:
-        words = error_words(error) or "The server reported an error and did not say which."
+        message = error_words(error) or "The server reported an error and did not say which."
         raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-        if overflow.too_long(f"{words} {error_kind(error)}"):
+        if overflow.too_long(f"{message} {error_kind(error)}"):
             fault = Fault(
-                overflow.CODE, scrub(f"{words.rstrip('.')}. {overflow.HINT}"), raw=scrub(raw)
+                overflow.CODE,
+                blot_out_secrets(f"{message.rstrip('.')}. {overflow.HINT}"),
+                raw=blot_out_secrets(raw),
             )
         else:
-            fault = Fault("provider", scrub(words), raw=scrub(raw), retryable=passing(error))
+            fault = Fault(
+                "provider",
+                blot_out_secrets(message),
+                raw=blot_out_secrets(raw),
+                retryable=is_temporary(error),
+            )
         self._fail(fault, out)
 
     def _unreadable(self, fault: Fault, out: list[Part]) -> None:
@@ -120,7 +127,7 @@ class EventDecoder(FrameDecoder):
             return
         if isinstance(event, dict):
             self._event(
-                word(event.get("type")) or frame.event, event, out, failed=frame.event == "error"
+                to_text(event.get("type")) or frame.event, event, out, failed=frame.event == "error"
             )
 
     def _event(self, kind: str, event: dict[str, Any], out: list[Part], *, failed: bool) -> None:

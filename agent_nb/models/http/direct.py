@@ -70,10 +70,10 @@ class Direct:
     ) -> tuple[httpcore.Response, httpcore.AsyncHTTP11Connection]:
         import httpcore
 
-        kept = self._connection
-        if kept is not None and kept.is_available() and not kept.has_expired():
+        connection = self._connection
+        if connection is not None and connection.is_available() and not connection.has_expired():
             try:
-                return await kept.handle_async_request(request), kept
+                return await connection.handle_async_request(request), connection
             except httpcore.ConnectionNotAvailable:
                 pass  # something arrived after all, and nothing was sent
         await self.aclose()
@@ -144,8 +144,8 @@ def _as_httpx(error: Exception) -> Exception:
     """Return the exception that httpx has under the same name."""
     import httpx
 
-    found: type[Exception] = getattr(httpx, type(error).__name__)
-    return found(str(error))
+    kind: type[Exception] = getattr(httpx, type(error).__name__)
+    return kind(str(error))
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

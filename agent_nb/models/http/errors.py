@@ -70,7 +70,7 @@ def is_page(text: str) -> bool:
     )
 
 
-def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+def blot_out_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Blot out the given secrets, anything shaped like a provider's key, and half-masked keys."""
     for secret in secrets:
         if len(secret) >= 4:
@@ -97,8 +97,8 @@ def not_json(data: str) -> Fault:
     """Return the fault for a frame that is not JSON."""
     return Fault(
         "garbage",
-        f"The server sent a chunk that is not JSON. It begins with {scrub(data[:80])!r}.",
-        raw=scrub(data[:500]),
+        f"The server sent a chunk that is not JSON. It begins with {blot_out_secrets(data[:80])!r}.",
+        raw=blot_out_secrets(data[:500]),
     )
 
 
@@ -111,23 +111,23 @@ def error_words(value: Any) -> str:
     if not isinstance(value, dict):
         return ""
     for key in ("message", "error", "detail", "msg", "errors", "error_description", "title"):
-        words = error_words(value.get(key))
-        if words:
-            return _with_origin(words, value)
+        message = error_words(value.get(key))
+        if message:
+            return _with_origin(message, value)
     return json.dumps(value, ensure_ascii=False)[:WORDS] if value else ""
 
 
-def _with_origin(words: str, value: dict[str, Any]) -> str:
+def _with_origin(message: str, value: dict[str, Any]) -> str:
     """Add the upstream provider's own words, which routers hide in `metadata.raw`."""
     metadata = value.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    if not isinstance(raw, str) or not raw or raw in words:
-        return words
+    if not isinstance(raw, str) or not raw or raw in message:
+        return message
     try:
         inner = error_words(error_object(lenient_loads(raw))) or raw
     except ValueError:
         inner = raw
-    return f"{words}: {inner[:WORDS]}"
+    return f"{message}: {inner[:WORDS]}"
 
 
 def body_words(body: bytes) -> str:
@@ -159,7 +159,7 @@ def _body_kind(body: bytes) -> str:
         return ""
 
 
-def refusal(
+def make_refusal(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
@@ -169,52 +169,52 @@ def refusal(
     images: bool = False,
     now: float | None = None,
 ) -> ModelError:
-    """Return the error for an unsuccessful HTTP answer.
+    """Make the error for an unsuccessful HTTP answer.
 
     `tools`: the request offered tools; `images`: it held pictures.
     """
-    words = scrub(body_words(body), peer.secrets)
+    reason = blot_out_secrets(body_words(body), peer.secrets)
     raw = body[:2000].decode("utf-8", "replace")
-    kind = f"{words} {_body_kind(body)}"
+    kind = f"{reason} {_body_kind(body)}"
     code = _code(status, kind, tools=tools, images=images)
-    said = f": {words.rstrip('.')}" if words else ""
-    brief = scrub(_verdict(status, _who(peer)), peer.secrets)
+    detail = f": {reason.rstrip('.')}" if reason else ""
+    brief = blot_out_secrets(_verdict(status, _who(peer)), peer.secrets)
     wait = retry_after(headers, raw, now)
     late = (
         f"It asks to wait {wait / 60:.0f} minutes." if wait is not None and wait > LONGEST else ""
     )
-    message = f"{brief}{said}. {late or _remedy(status, code, headers, peer)}"
+    message = f"{brief}{detail}. {late or _remedy(status, code, headers, peer)}"
     return ModelError(
-        scrub(message.strip(), peer.secrets),
+        blot_out_secrets(message.strip(), peer.secrets),
         status=status,
-        retryable=code == "provider" and _worth_repeating(status, headers) and not _spent(words),
+        retryable=code == "provider" and _worth_repeating(status, headers) and not _spent(reason),
         retry_after=wait,
         code=code,
-        raw=scrub(raw, peer.secrets),
+        raw=blot_out_secrets(raw, peer.secrets),
         brief=brief,
-        context=overflow.size(kind) if code == overflow.CODE else 0,
+        context=overflow.find_context_size(kind) if code == overflow.CODE else 0,
     )
 
 
-def _code(status: int, words: str, *, tools: bool, images: bool) -> str:
-    if images and status in _NOT_TAKEN and re.search(_NO_IMAGES, words):
+def _code(status: int, message: str, *, tools: bool, images: bool) -> str:
+    if images and status in _NOT_TAKEN and re.search(_NO_IMAGES, message):
         return "no_images"
-    if status in (400, 413, 422, 500) and overflow.too_long(words):
+    if status in (400, 413, 422, 500) and overflow.too_long(message):
         return overflow.CODE
-    if tools and status in _NOT_TAKEN and re.search(_NO_TOOLS, words):
+    if tools and status in _NOT_TAKEN and re.search(_NO_TOOLS, message):
         return "no_tools"
     return "provider"
 
 
 def _worth_repeating(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether the same request may succeed later; `x-should-retry` decides if present."""
-    told = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
-    return retryable_status(status) if told is None else told
+    advice = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
+    return retryable_status(status) if advice is None else advice
 
 
-def _spent(words: str) -> bool:
+def _spent(message: str) -> bool:
     """Return whether the account is out of credit, so that waiting does not help."""
-    return "insufficient_quota" in words or "exceeded your current quota" in words
+    return "insufficient_quota" in message or "exceeded your current quota" in message
 
 
 def _verdict(status: int, who: str) -> str:

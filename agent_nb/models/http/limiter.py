@@ -37,7 +37,7 @@ from ...errors import ModelError
 from .bell import Bell
 from .places import Places
 from .retry import LONGEST, PASSING
-from .waits import waiting
+from .waits import mark_wait
 
 VISIBLE = 1.0  # seconds of waiting after which it is shown
 
@@ -73,21 +73,21 @@ class Limiter:
         self._tight: list[tuple[int, int]] = []  # by maps that run
 
     @asynccontextmanager
-    async def admit(self, lane: str = "") -> AsyncGenerator[Place, None]:
-        """Wait for a place, and leave it at the end of the block; a wait may be cancelled."""
+    async def admit(self, lane: str = "") -> AsyncGenerator[Slot, None]:
+        """Wait for a slot, and leave it at the end of the block; a wait may be cancelled."""
         with self._lock:
             now = self._clock()
             ticket = self.places.join(now, lane)
             rest = self._asked(ticket, now)
             if rest:
                 self._bells[ticket] = Bell()
-        place = Place(self, ticket)  # collected with this frame if the event loop is closed first
+        slot = Slot(self, ticket)  # collected with this frame if the event loop is closed first
         try:
             if rest:
                 await self._enter(ticket, rest)
-            yield place
+            yield slot
         finally:
-            place.left = True
+            slot.left = True
             with self._lock:
                 self.places.leave(ticket, self._clock())
                 self._bells.pop(ticket, None)
@@ -120,13 +120,13 @@ class Limiter:
 
     def refused(self, ticket: int, fault: ModelError) -> None:
         """Close the endpoint if the fault says that it is busy; mark a fault that is shared."""
-        asked = fault.retry_after
-        busy = fault.status == 429 or (fault.status in PASSING and asked is not None)
-        if not busy or not fault.retryable or (asked is not None and asked > LONGEST):
+        wanted = fault.retry_after
+        busy = fault.status == 429 or (fault.status in PASSING and wanted is not None)
+        if not busy or not fault.retryable or (wanted is not None and wanted > LONGEST):
             return
         spread = 0.5 + self._spread() / 2
         with self._lock:
-            kind = self.places.refused(ticket, self._clock(), asked, spread=spread)
+            kind = self.places.refused(ticket, self._clock(), wanted, spread=spread)
         fault.shared = kind == "shared"
         if kind == "final":
             fault.final()
@@ -155,7 +155,7 @@ class Limiter:
     async def _enter(self, ticket: int, rest: float) -> None:
         began, shown, report = self._clock(), False, _report.get()
         bell = self._bells[ticket]
-        with waiting():
+        with mark_wait():
             while rest:
                 await self._pause(bell, rest)
                 with self._lock:
@@ -169,8 +169,8 @@ class Limiter:
             report("")
 
 
-class Place:
-    """The place of one request: what becomes of it, for the others."""
+class Slot:
+    """The slot of one request: what becomes of it, for the others."""
 
     left = False
 
@@ -199,15 +199,15 @@ _lock = threading.Lock()
 def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
     """Return the process's limiter of an endpoint, with these limits from now on."""
     with _lock:
-        found = _limiters.get(endpoint)
-        if found is None:
-            found = _limiters[endpoint] = Limiter(host, Places(rpm, concurrency))
-    found.change(rpm, concurrency)
-    return found
+        limiter = _limiters.get(endpoint)
+        if limiter is None:
+            limiter = _limiters[endpoint] = Limiter(host, Places(rpm, concurrency))
+    limiter.change(rpm, concurrency)
+    return limiter
 
 
 @contextmanager
-def tightened(
+def limit_endpoints(
     models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
 ) -> Iterator[None]:
     """Hold the endpoints of these models to limits while the block runs; the strictest holds."""
@@ -227,20 +227,20 @@ def _limiter(model: Any) -> Limiter:
 
 
 @asynccontextmanager
-async def admitted(model: Any) -> AsyncGenerator[None, None]:
-    """Wait for a place at a model that has no limiter of its own, if a map has tightened it."""
+async def wait_for_slot(model: Any) -> AsyncGenerator[None, None]:
+    """Wait for a slot at a model without a limiter of its own, if a map limits it."""
     limiter = _named.get(str(getattr(model, "name", "")))
     if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
         yield
         return
-    async with limiter.admit() as place:
+    async with limiter.admit() as slot:
         yield
-        place.heard(200)
+        slot.heard(200)
 
 
 @contextmanager
-def reporting(report: Report) -> Iterator[None]:
-    """Have waits of more than a second in this context reported in words, "" when they are over."""
+def report_waits(report: Report) -> Iterator[None]:
+    """Report waits of more than a second in this context in words, and "" when they are over."""
     token = _report.set(report)
     try:
         yield

@@ -26,7 +26,7 @@ from typing import Any
 
 import httpcore
 
-from .patience import within
+from .patience import wait_within
 
 PIECE = 64 * 1024  # bytes that are written at once
 MOST = 256 * 1024  # bytes that wait to be read before the server has to wait
@@ -49,7 +49,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._full = False  # the transport takes nothing more for now
         self._held = False  # the server has to wait
         self._plain = True
-        self._asked = self._read = False  # whether a request was sent, and its answer begun
+        self._sent = self._read = False  # whether a request was sent, and its answer begun
         self._news: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -104,11 +104,11 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send; raise WriteError once an answer, or the end, has arrived."""
-        if self._asked and self._read:
+        if self._sent and self._read:
             if self.is_readable:
                 raise httpcore.ConnectionNotAvailable
             self._read = False
-        self._asked = True
+        self._sent = True
         view = memoryview(buffer)
         for start in range(0, len(view), PIECE):
             await self._check_unanswered(timeout)
@@ -143,7 +143,7 @@ class TcpStream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """Wait for anything to happen."""
         news = self._news = self._loop.create_future()
         try:
-            await (news if timeout is None else within(timeout, news))
+            await (news if timeout is None else wait_within(timeout, news))
         except TimeoutError as error:
             raise fault(str(error)) from error
         finally:
@@ -165,7 +165,7 @@ async def open_stream(
     name = host if tls is not None else None
     opening = loop.create_connection(TcpStream, host, port, ssl=tls, server_hostname=name, **more)
     try:
-        return (await within(timeout, opening))[1]
+        return (await wait_within(timeout, opening))[1]
     except TimeoutError as error:
         raise httpcore.ConnectTimeout(str(error)) from error
     except OSError as error:

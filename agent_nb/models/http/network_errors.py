@@ -8,7 +8,7 @@ import ssl
 
 from ...errors import ModelError
 from ...host import open_files
-from .errors import scrub
+from .errors import blot_out_secrets
 
 CERTIFICATES = (
     "Set SSL_CERT_FILE (or REQUESTS_CA_BUNDLE) to the file of your organisation's certificates."
@@ -19,7 +19,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     """Return the ModelError for an exception of httpx; `connect` is the time limit in seconds."""
     import httpx
 
-    words = scrub(str(error)) or type(error).__name__
+    message = blot_out_secrets(str(error)) or type(error).__name__
     if isinstance(error, httpx.ConnectTimeout):
         return ModelError(
             f"{host} could not be reached within {connect:g} s.",
@@ -32,10 +32,10 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             if isinstance(tls, ssl.SSLCertVerificationError)
             else f"Does it speak https? If so: {CERTIFICATES}"
         )
-        return ModelError(f"{host} could not be reached safely: {words}. {hint}", code="tls")
+        return ModelError(f"{host} could not be reached safely: {message}. {hint}", code="tls")
     if isinstance(error, httpx.ProxyError):
         return ModelError(
-            f"The proxy on the way to {host} failed: {words}. Check HTTPS_PROXY and NO_PROXY.",
+            f"The proxy on the way to {host} failed: {message}. Check HTTPS_PROXY and NO_PROXY.",
             retryable=True,
             code="proxy",
         )
@@ -49,7 +49,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
         )
     if isinstance(error, httpx.ConnectError):
         return ModelError(
-            f"{host} could not be reached: {_reason(system) if system else words}. Is the server running, and the base URL right?",
+            f"{host} could not be reached: {_reason(system) if system else message}. Is the server running, and the base URL right?",
             retryable=True,
             code="connect",
         )
@@ -58,7 +58,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
             f"The request to {host} could not be made: check the base URL and the headers.",
             code="request",
         )
-    return ModelError(f"The connection to {host} broke off: {words}.", retryable=True, code="cut")
+    return ModelError(f"The connection to {host} broke off: {message}.", retryable=True, code="cut")
 
 
 def _reason(error: OSError) -> str:
@@ -69,13 +69,13 @@ def _reason(error: OSError) -> str:
 
 def _system_error(error: BaseException | None) -> OSError | None:
     """Return the last error of the system in a chain of causes, or None."""
-    found = None
+    last = None
     while error is not None:
         if isinstance(error, OSError) and error.strerror:
-            found = error
+            last = error
         inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
         error = inner or error.__cause__ or error.__context__
-    return found
+    return last
 
 
 def _tls(error: BaseException | None) -> ssl.SSLError | None:

@@ -35,16 +35,16 @@ _SIZES = (
 )
 
 
-def too_long(words: str) -> bool:
+def too_long(message: str) -> bool:
     """Return whether a refusal says that the request exceeds the model's context."""
-    return bool(_TOO_LONG.search(words)) and not _RATE.search(words)
+    return bool(_TOO_LONG.search(message)) and not _RATE.search(message)
 
 
-def size(words: str) -> int:
+def find_context_size(message: str) -> int:
     """Return the size of the model's context in tokens, as given in a refusal, else 0."""
     for pattern in _SIZES:
-        for found in pattern.findall(words):
-            tokens = int(found.replace(",", "")[:12])
+        for number in pattern.findall(message):
+            tokens = int(number.replace(",", "")[:12])
             if 256 <= tokens <= 100_000_000:
                 return tokens
     return 0

@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 
 @types.coroutine
-def within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
-    """Return what `work` returns. Raises TimeoutError if that takes more than `seconds`."""
+def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
+    """Await `work` and return its value. Raises TimeoutError after `seconds`."""
     steps = work.__await__()
     try:
         waits_for = next(steps)

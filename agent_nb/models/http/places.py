@@ -77,12 +77,12 @@ class Places:
     def join(self, now: float, lane: str = "") -> int:
         """Return a new ticket at the end of the queue; `now` in seconds."""
         ticket = next(self._numbers)
-        found = self._lanes.get(lane)
-        if found is None or found.over(now):
+        queue = self._lanes.get(lane)
+        if queue is None or queue.over(now):
             self._lanes = {name: each for name, each in self._lanes.items() if not each.over(now)}
-            found = self._lanes[lane] = Lane()
-        self._lane_of[ticket] = found
-        found.waiting[ticket] = now
+            queue = self._lanes[lane] = Lane()
+        self._lane_of[ticket] = queue
+        queue.waiting[ticket] = now
         return ticket
 
     def enter(self, ticket: int, now: float) -> float:
@@ -112,7 +112,7 @@ class Places:
             lane.most += 1 / lane.most
 
     def refused(
-        self, ticket: int, now: float, asked: float | None = None, *, spread: float = 1.0
+        self, ticket: int, now: float, wanted: float | None = None, *, spread: float = 1.0
     ) -> Refusal:
         """Close the lane of a ticket whose request was refused; `asked`: the server's wish in
         seconds, `spread`: the share of a step of `retry.BUSY` that is waited otherwise.
@@ -127,8 +127,8 @@ class Places:
                 return "final"
             lane.closed = now
             lane.most = max(1.0, min(lane.most, len(lane.inside)) / 2)
-        if asked is not None:
-            lane.shut = max(lane.shut, now + asked)
+        if wanted is not None:
+            lane.shut = max(lane.shut, now + wanted)
         elif not shared:
             lane.shut = max(lane.shut, now + BUSY[lane.waves - 1] * spread)
         return "shared" if shared else "first"
@@ -177,8 +177,8 @@ class Places:
     def _heads(self, now: float) -> Iterator[int]:
         for lane in self._lanes.values():
             if lane.waiting and lane.shut <= now and len(lane.inside) < lane.most:
-                for ticket, asked in lane.waiting.items():
-                    if now - asked < STALE:
+                for ticket, since in lane.waiting.items():
+                    if now - since < STALE:
                         yield ticket
                         break
 

@@ -36,7 +36,7 @@ from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
 from .limiter import limiter_of
-from .stream import Call, StreamDecoder, answer
+from .stream import Call, StreamDecoder, stream_answer
 
 FIRST = "*"  # in place of a model's name
 LONGEST = 200  # characters of the longest name accepted
@@ -132,9 +132,9 @@ class Remote(Unpicklable):
             try:
                 names = [name for name in await self._listed() if len(name) <= LONGEST]
             except (ModelError, AttributeError, TypeError) as fault:
-                words = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
+                message = f"No model was named, and {url} does not list its models ({str(fault).rstrip('.')})."
                 raise ModelError(
-                    f"{words} Name one: -m {self.label}/NAME.",
+                    f"{message} Name one: -m {self.label}/NAME.",
                     code="no_model",
                     retryable=getattr(fault, "retryable", False),
                     status=getattr(fault, "status", 0),
@@ -168,7 +168,7 @@ class Remote(Unpicklable):
         """Where its key comes from, or what is missing. Raises UsageError for a key that cannot be
         one.
         """
-        key = keys.find(self._key_of, self._variables)
+        key = keys.find_key(self._key_of, self._variables)
         if key is not None:
             return f"from {key.source}"
         variable = next(iter(self._variables), "")
@@ -182,11 +182,11 @@ class Remote(Unpicklable):
             raise ModelError(
                 f"{self._http.host} answered without a list of models.", code="garbage"
             )
-        found = [
+        names = [
             item.get("id") or item.get("name") if isinstance(item, dict) else item
             for item in items or ()
         ]
-        return [str(name).removeprefix("models/") for name in found if name]
+        return [str(name).removeprefix("models/") for name in names if name]
 
     def takes_output(self, output: OutputSchema) -> bool:
         """Return whether the schema of an answer may be sent; False once one was refused."""
@@ -194,8 +194,8 @@ class Remote(Unpicklable):
 
     def _explained(self, fault: ModelError, request: Request) -> ModelError:
         """Return a fault as `no_schema` if it is about the schema of the answer; remember that."""
-        words = f"{fault} {fault.raw}"
-        if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(words):
+        message = f"{fault} {fault.raw}"
+        if request.output is None or fault.status not in _REFUSED or not _NO_SCHEMA.search(message):
             return fault
         self._schemas = False
         return ModelError(str(fault), status=fault.status, code="no_schema", raw=fault.raw)
@@ -208,7 +208,7 @@ class Remote(Unpicklable):
         return {**(self.auth(key.value) if key else {}), **self._extra_headers}
 
     def _key(self) -> keys.Key | None:
-        key = keys.find(self._key_of, self._variables)
+        key = keys.find_key(self._key_of, self._variables)
         if key is None and self._needs_key:
             raise ModelError(
                 f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key"
@@ -217,7 +217,7 @@ class Remote(Unpicklable):
 
     def withheld(self) -> Offer | None:
         """Return the folder's offer of the missing key that the user has not allowed, or None."""
-        return keys.withheld(self._key_of, self._variables)
+        return keys.find_withheld_offer(self._key_of, self._variables)
 
     def _peer(self, key: keys.Key | None) -> Peer:
         offer = self.withheld() if key is None else None
@@ -269,15 +269,15 @@ class Remote(Unpicklable):
             images=any(mark in encoded for mark in _IMAGES),
         )
         try:
-            async with self.limiter.admit(self.model) as place:
+            async with self.limiter.admit(self.model) as slot:
                 try:
                     async with aclosing(
-                        answer(self._http, call, decoder_of, place.heard)
+                        stream_answer(self._http, call, decoder_of, slot.heard)
                     ) as batches:
                         async for batch in batches:
                             yield batch
                 except ModelError as fault:
-                    place.refused(fault)
+                    slot.refused(fault)
                     raise
         except ModelError as fault:
             if fault.status == 404 and fault.code == "provider":

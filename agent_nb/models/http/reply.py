@@ -14,7 +14,7 @@ from ...errors import ModelError, WireError
 from ...wire.compression import decompress_body
 from ..timeouts import Timeouts
 from .network_errors import fault_of
-from .patience import within
+from .patience import wait_within
 from .way import Response
 
 ERROR_BODY = 64 * 1024  # bytes of an error body that are read
@@ -52,18 +52,20 @@ class Reply:
         """Yield the body as the server sent it."""
         following = aiter(self._response.stream).__anext__
         limit = max(0.0, self._deadline - anyio.current_time())
-        words = f"said nothing for {self._timeouts.first_byte:g} s"
+        complaint = f"said nothing for {self._timeouts.first_byte:g} s"
         while True:
             try:
-                data = await within(limit, following())
+                data = await wait_within(limit, following())
             except StopAsyncIteration:
                 return
             except TimeoutError:
-                raise ModelError(f"{self._host} {words}.", retryable=True, code="timeout") from None
+                raise ModelError(
+                    f"{self._host} {complaint}.", retryable=True, code="timeout"
+                ) from None
             except Exception as error:
                 raise fault_of(error, self._host, self._timeouts.connect) from None
             limit = self._timeouts.idle
-            words = f"stopped sending for {limit:g} s"
+            complaint = f"stopped sending for {limit:g} s"
             if data:
                 yield data
 

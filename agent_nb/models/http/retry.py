@@ -50,7 +50,7 @@ def retryable_status(status: int) -> bool:
     return status in STATUSES or (status >= 500 and status not in {501, 505})
 
 
-def delays(
+def choose_delay(
     error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
 ) -> float | None:
     """Return the seconds to wait before the next attempt, or None to give up.
@@ -58,14 +58,14 @@ def delays(
     `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
     number in [0, 1).
     """
-    said = error.status == 0 and error.code == "provider"  # in a stream that had begun well
-    present = error.status == 429 or error.status >= 500 or said or error.code in BREAKS
+    reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
+    present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
     steps = BUSY if present else AWAY
     if not error.retryable or attempt > len(steps):
         return None
-    asked = error.retry_after
-    if asked is not None:
-        return None if asked > LONGEST else max(asked, 0.0) + spread() * 0.25
+    wanted = error.retry_after
+    if wanted is not None:
+        return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
     return steps[attempt - 1] * (0.5 + spread() / 2)
 
 
@@ -73,14 +73,14 @@ class Failures:
     """What a server said when it failed to answer one request."""
 
     def __init__(self) -> None:
-        self._words: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
 
     def add(self, error: ModelError) -> bool:
         """Count a failure; return whether the server has failed with these words `SAME` times."""
         if error.status != 500:
             return False
-        self._words[str(error)] += 1
-        return self._words[str(error)] >= SAME
+        self._messages[str(error)] += 1
+        return self._messages[str(error)] >= SAME
 
 
 def is_outage(error: ModelError) -> bool:
@@ -89,7 +89,7 @@ def is_outage(error: ModelError) -> bool:
 
 
 def retry_after(
-    headers: Mapping[str, str], words: str = "", now: float | None = None
+    headers: Mapping[str, str], text: str = "", now: float | None = None
 ) -> float | None:
     """Return the seconds that a server asks to wait, or None.
 
@@ -110,8 +110,8 @@ def retry_after(
     except (ValueError, TypeError, OverflowError):
         pass
     resets = [wait for name in headers if (wait := _reset(name.lower(), headers, now)) is not None]
-    asked = _ASKED.search(words)
-    return max(resets) if resets else _duration(asked[1] or asked[2]) if asked else None
+    advice = _ASKED.search(text)
+    return max(resets) if resets else _duration(advice[1] or advice[2]) if advice else None
 
 
 def _finite(text: str) -> float:

@@ -23,8 +23,8 @@ from ...errors import ModelError
 from ..parts import Extra, Fault, Head, Part, Usage
 from . import overflow
 from .client import Http
-from .errors import Peer, refusal
-from .patience import within
+from .errors import Peer, make_refusal
+from .patience import wait_within
 from .reply import Reply
 
 LINGER = 0.25
@@ -71,7 +71,7 @@ class Gate:
 
     def error(self, fault: Fault) -> ModelError:
         """Return the error for a Fault part."""
-        context = overflow.size(fault.message) if fault.code == overflow.CODE else 0
+        context = overflow.find_context_size(fault.message) if fault.code == overflow.CODE else 0
         return ModelError(
             fault.message,
             retryable=fault.retryable and not self.open,
@@ -92,7 +92,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = False
 
 
-async def answer(
+async def stream_answer(
     http: Http,
     call: Call,
     decoder_of: Callable[[int], StreamDecoder],
@@ -105,7 +105,7 @@ async def answer(
     async with http.post(call.path, call.body, call.headers) as reply:
         heard(reply.status)
         if not 200 <= reply.status < 300:
-            raise refusal(
+            raise make_refusal(
                 reply.status,
                 reply.headers,
                 await reply.read(),
@@ -147,7 +147,7 @@ async def _end(chunks: AsyncGenerator[bytes, None]) -> None:
     """Let the connection end by itself, so that it can be reused."""
     # the answer is complete: how the connection ends no longer matters
     with suppress(ModelError, TimeoutError):
-        await within(LINGER, _drained(chunks))
+        await wait_within(LINGER, _drained(chunks))
 
 
 async def _drained(chunks: AsyncGenerator[bytes, None]) -> None:

@@ -14,36 +14,36 @@ from .retry import retryable_status
 PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
 
 
-def word(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return `value` as text; None is ""."""
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def flat(piece: Any, depth: int = 8) -> str:
+def flatten_text(piece: Any, depth: int = 8) -> str:
     """Return the text of a piece of content: a text, an object with one, or a list of either."""
     if isinstance(piece, str):
         return piece
     if not depth:
         return ""
     if isinstance(piece, list):
-        return "".join(flat(inner, depth - 1) for inner in piece)
+        return "".join(flatten_text(inner, depth - 1) for inner in piece)
     if isinstance(piece, dict):
         inner = next(
             (piece[key] for key in ("text", "refusal", "thinking", "content") if piece.get(key)), ""
         )
-        return flat(inner, depth - 1)
+        return flatten_text(inner, depth - 1)
     return ""
 
 
-def empty(value: Any, depth: int = 8) -> bool:
+def is_empty(value: Any, depth: int = 8) -> bool:
     """Return whether a value is empty, however it is wrapped (up to `depth` times)."""
     if isinstance(value, dict) and depth:
-        return all(empty(inner, depth - 1) for inner in value.values())
+        return all(is_empty(inner, depth - 1) for inner in value.values())
     return value is None or value in ("", [], False)
 
 
-def passing(error: Any) -> bool:
-    """Return whether an error in the stream is temporary."""
+def is_temporary(error: Any) -> bool:
+    """Return whether an error in the stream may pass, so that a retry makes sense."""
     if not isinstance(error, dict):
         return False
     code = error.get("status_code", error.get("code"))
@@ -62,18 +62,20 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     cost = usage.get("cost")
     if isinstance(cost, dict):
         cost = cost.get("total_cost")
-    given = number(usage.get("prompt_tokens", usage.get("input_tokens")))
-    output = number(usage.get("completion_tokens", usage.get("output_tokens")))
-    cached = number(
+    prompt_tokens = count_tokens(usage.get("prompt_tokens", usage.get("input_tokens")))
+    output = count_tokens(usage.get("completion_tokens", usage.get("output_tokens")))
+    cached = count_tokens(
         prompt.get("cached_tokens")
         or usage.get("cached_tokens")
         or usage.get("prompt_cache_hit_tokens")
     )
-    total = number(usage.get("total_tokens"))
-    whole = whole_input(given, cached, output=output, total=total)
-    thoughts = number(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
+    total = count_tokens(usage.get("total_tokens"))
+    whole = whole_input(prompt_tokens, cached, output=output, total=total)
+    thoughts = count_tokens(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
     output, thoughts = whole_output(output, thoughts, whole=whole, total=total)
-    written = number(prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens"))
+    written = count_tokens(
+        prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens")
+    )
     return Usage(
         input=whole,
         output=output,
@@ -90,6 +92,6 @@ def _inner(usage: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def number(value: Any) -> int:
+def count_tokens(value: Any) -> int:
     """Return a count of tokens, 0 for anything else."""
     return int(value) if isinstance(value, int | float) and abs(value) < 1e15 else 0

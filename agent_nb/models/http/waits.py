@@ -19,7 +19,7 @@ _clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock
 
 
 @contextmanager
-def stopping(clock: Callable[[bool], object]) -> Iterator[None]:
+def watch_waits(clock: Callable[[bool], object]) -> Iterator[None]:
     """Call `clock` with True when a wait in this context begins, with False when it ends."""
     token = _clock.set(clock)
     try:
@@ -29,7 +29,7 @@ def stopping(clock: Callable[[bool], object]) -> Iterator[None]:
 
 
 @contextmanager
-def waiting() -> Iterator[None]:
+def mark_wait() -> Iterator[None]:
     """Mark the block as a wait."""
     clock = _clock.get()
     if clock is None:
@@ -42,7 +42,7 @@ def waiting() -> Iterator[None]:
         clock(False)
 
 
-async def rest(seconds: float) -> None:
+async def wait_before_retry(seconds: float) -> None:
     """Wait before a request is repeated."""
-    with waiting():
+    with mark_wait():
         await anyio.sleep(seconds)

@@ -16,7 +16,7 @@ from urllib.request import getproxies
 
 from ...errors import UsageError
 from .direct import WRITING, Direct
-from .errors import scrub
+from .errors import blot_out_secrets
 
 if TYPE_CHECKING:
     import httpx
@@ -72,7 +72,7 @@ class Proxied:
             ) from None
         except ValueError as error:
             raise UsageError(
-                f"The proxy of the environment cannot be used: {scrub(str(error))}."
+                f"The proxy of the environment cannot be used: {blot_out_secrets(str(error))}."
             ) from None
 
     async def send(

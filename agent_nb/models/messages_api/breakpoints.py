@@ -29,19 +29,19 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a request with breakpoints for the cache."""
     if _holds(body):
         return body
-    made = dict(body)
+    marked = dict(body)
     if body.get("tools"):
-        made["tools"] = [*body["tools"][:-1], {**body["tools"][-1], **MARK}]
+        marked["tools"] = [*body["tools"][:-1], {**body["tools"][-1], **MARK}]
     system = body.get("system")
     if system and isinstance(system, str):
-        made["system"] = [{"type": "text", "text": system, **MARK}]
+        marked["system"] = [{"type": "text", "text": system, **MARK}]
     elif isinstance(system, list):
-        made["system"] = _marked(system)
+        marked["system"] = _marked(system)
     messages = list(body.get("messages", ()))
     users = [i for i, message in enumerate(messages) if message["role"] == "user"]
     for i in users[-TURNS:]:
         messages[i] = {**messages[i], "content": _marked(messages[i]["content"])}
-    return {**made, "messages": messages}
+    return {**marked, "messages": messages}
 
 
 def _marked(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -55,9 +55,9 @@ def _marked(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _holds(body: dict[str, Any]) -> bool:
     """Return whether the request has a breakpoint: itself, a tool, the system text, a block."""
-    places = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
-    places += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
-    return any(FIELD in place for place in places)
+    holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
+    holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
+    return any(FIELD in holder for holder in holders)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from typing import Any
 from ...wire.json_text import lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
-from ..http.values import empty, number, word
+from ..http.values import count_tokens, is_empty, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
 
 PROVIDER = "anthropic"
@@ -68,7 +68,7 @@ class AnthropicDecoder(EventDecoder):
         """Emit the head and the usage so far."""
         message = event.get("message")
         message = message if isinstance(message, dict) else {}
-        out.append(Head(self._status, word(message.get("model")), word(message.get("id"))))
+        out.append(Head(self._status, to_text(message.get("model")), to_text(message.get("id"))))
         self._use(message.get("usage"), out)
 
     def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -83,24 +83,24 @@ class AnthropicDecoder(EventDecoder):
 
     def on_block_start(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin a block; its content is the first delta."""
-        given, index = event.get("content_block"), _key(event)
-        block = dict(given) if isinstance(given, dict) else {"type": "text", "text": ""}
+        start, index = event.get("content_block"), _key(event)
+        block = dict(start) if isinstance(start, dict) else {"type": "text", "text": ""}
         if index in self._open:
             self._stop(index, out)
         self._open[index] = block
         kind, name = block.get("type"), self._name(index)
         if kind == "text" and block.get("text"):
-            out.append(Text(word(block["text"]), name))
+            out.append(Text(to_text(block["text"]), name))
         elif kind == "thinking" and block.get("thinking"):
-            out.append(Thought(word(block["thinking"]), name))
+            out.append(Thought(to_text(block["thinking"]), name))
         elif kind == "tool_use":
             self._index[id(block)] = self.calls
             out.append(
                 CallDelta(
                     "",
                     index=self.calls,
-                    call_id=word(block.get("id")),
-                    name=word(block.get("name")),
+                    call_id=to_text(block.get("id")),
+                    name=to_text(block.get("name")),
                 )
             )
             self.calls += 1
@@ -110,7 +110,7 @@ class AnthropicDecoder(EventDecoder):
         delta, index = event.get("delta"), _key(event)
         if not isinstance(delta, dict):
             return
-        kind = word(delta.get("type"))
+        kind = to_text(delta.get("type"))
         if index not in self._open:
             self.on_block_start({"index": index, "content_block": _implied(kind)}, out)
         handler = _DELTAS.get(kind, AnthropicDecoder.on_other_delta)
@@ -120,7 +120,7 @@ class AnthropicDecoder(EventDecoder):
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
         """Read text."""
-        text = word(delta.get("text"))
+        text = to_text(delta.get("text"))
         if text:
             block.setdefault(_PIECES, []).append(text)
             out.append(Text(text, name))
@@ -129,7 +129,7 @@ class AnthropicDecoder(EventDecoder):
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
         """Read reasoning."""
-        text = word(delta.get("thinking"))
+        text = to_text(delta.get("thinking"))
         if text:
             block.setdefault(_PIECES, []).append(text)
             out.append(Thought(text, name))
@@ -138,10 +138,10 @@ class AnthropicDecoder(EventDecoder):
         self, block: dict[str, Any], delta: dict[str, Any], name: str, out: list[Part]
     ) -> None:
         """Read a fragment of a tool's input, ours or the server's."""
-        text = word(delta.get("partial_json"))
+        text = to_text(delta.get("partial_json"))
         block.setdefault(_PIECES, []).append(text)
         if text and id(block) in self._index:
-            call_id, tool = word(block.get("id")), word(block.get("name"))
+            call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
             out.append(CallDelta(text, index=self._index[id(block)], call_id=call_id, name=tool))
 
     def on_citations_delta(
@@ -174,10 +174,10 @@ class AnthropicDecoder(EventDecoder):
             out += [
                 Extra(PROVIDER, name, value)
                 for name, value in holder.items()
-                if name not in _TOLD and not empty(value)
+                if name not in _TOLD and not is_empty(value)
             ]
         if delta.get("stop_reason"):
-            self.stop_reason = word(delta["stop_reason"])
+            self.stop_reason = to_text(delta["stop_reason"])
             out.append(Finish(self.stop_reason))
 
     def on_message_stop(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -195,22 +195,22 @@ class AnthropicDecoder(EventDecoder):
         kind, name = block.get("type"), self._name(index)
         raw = "".join(block.pop(_PIECES, []))
         if kind == "tool_use":
-            given = block.get("input")
-            raw = raw or (json.dumps(given, ensure_ascii=False) if given else "")
+            whole = block.get("input")
+            raw = raw or (json.dumps(whole, ensure_ascii=False) if whole else "")
             call = call_part(
-                word(block.get("name")),
+                to_text(block.get("name")),
                 raw,
-                call_id=word(block.get("id")),
+                call_id=to_text(block.get("id")),
                 index=self._index.pop(id(block), 0),
                 broken=broken,
             )
             block["input"] = call.args
             out.append(call)
         elif kind == "text":
-            block["text"] = word(block.get("text")) + raw
+            block["text"] = to_text(block.get("text")) + raw
             out.append(Close(name, incomplete=bool(broken)))
         elif kind == "thinking":
-            block["thinking"] = word(block.get("thinking")) + raw
+            block["thinking"] = to_text(block.get("thinking")) + raw
             if block.get("signature"):
                 out.append(
                     Thought(
@@ -231,16 +231,16 @@ class AnthropicDecoder(EventDecoder):
         else:
             if raw:
                 block["input"] = _input(raw)
-            out.append(Extra(PROVIDER, word(kind), block) if broken else Resend(PROVIDER, block))
+            out.append(Extra(PROVIDER, to_text(kind), block) if broken else Resend(PROVIDER, block))
         if not broken and (kind != "text" or block.get("text")):
             self.content.append(block)
 
     def _use(self, usage: Any, out: list[Part]) -> None:
         if not isinstance(usage, dict):
             return
-        told = {key: value for key, value in usage.items() if value is not None}
-        if told:
-            self._usage = {**self._usage, **told}
+        counts = {key: value for key, value in usage.items() if value is not None}
+        if counts:
+            self._usage = {**self._usage, **counts}
             out.append(usage_part(self._usage))
 
     def _name(self, index: Any) -> str:
@@ -273,14 +273,14 @@ def _input(raw: str) -> Any:
 def usage_part(usage: dict[str, Any]) -> Usage:
     """Return the Usage of a usage object of this API."""
     details = usage.get("output_tokens_details")
-    cached = number(usage.get("cache_read_input_tokens"))
-    written = number(usage.get("cache_creation_input_tokens"))
+    cached = count_tokens(usage.get("cache_read_input_tokens"))
+    written = count_tokens(usage.get("cache_creation_input_tokens"))
     return Usage(
-        input=number(usage.get("input_tokens")) + cached + written,
-        output=number(usage.get("output_tokens")),
+        input=count_tokens(usage.get("input_tokens")) + cached + written,
+        output=count_tokens(usage.get("output_tokens")),
         cached=cached,
         cache_written=written,
-        reasoning=number(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        reasoning=count_tokens(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
         raw=usage,
     )
 

@@ -28,8 +28,8 @@ from ..messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..settings import add_extra_body, budget, checked, effort, stops
-from ..strict_schema import ANTHROPIC, strict
+from ..settings import add_extra_body, check_settings, list_stops, read_budget, read_effort
+from ..strict_schema import ANTHROPIC, make_strict
 from .decoder import PROVIDER
 
 MAX_TOKENS = 8192
@@ -49,7 +49,7 @@ def encode(
     `adaptive`: send an effort instead of a thinking budget, and let the model decide. `after` is
     the paused turn to continue.
     """
-    settings = checked(request.settings)
+    settings = check_settings(request.settings)
     if "seed" in settings:
         raise UsageError("Anthropic's models have no setting seed. Leave it out.")
     body: dict[str, Any] = {
@@ -59,29 +59,29 @@ def encode(
     }
     if request.system:
         body["system"] = request.system
-    body["messages"] = messages(request.messages)
+    body["messages"] = write_messages(request.messages)
     if after:
         body["messages"] = _joined(body["messages"], "assistant", after)
     if request.native_tools and request.tools:
         body["tools"] = [tool(spec) for spec in request.tools]
     body |= {name: settings[name] for name in ("temperature", "top_p") if name in settings}
     if "stop" in settings:
-        body["stop_sequences"] = stops(settings["stop"])
+        body["stop_sequences"] = list_stops(settings["stop"])
     if "reasoning" in settings:
         body |= _thinking(settings["reasoning"], settings.get("max_tokens"), adaptive=adaptive)
     if request.output is not None:
-        form = {"type": "json_schema", "schema": strict(request.output.schema, ANTHROPIC)}
+        form = {"type": "json_schema", "schema": make_strict(request.output.schema, ANTHROPIC)}
         body["output_config"] = {**body.get("output_config", {}), "format": form}
     add_extra_body(body, settings, "output_config")
     return body
 
 
 def _thinking(value: Any, limit: int | None, *, adaptive: bool) -> dict[str, Any]:
-    tokens = budget(value)
+    tokens = read_budget(value)
     if not tokens:
         return {"thinking": {"type": "disabled"}}
     if adaptive:
-        level = effort(value)
+        level = read_effort(value)
         return {
             "thinking": {"type": "adaptive"},
             "output_config": {"effort": _EFFORTS.get(level, level)},
@@ -104,31 +104,35 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
 
 
-def messages(given: Iterable[Message]) -> list[dict[str, Any]]:
+def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
     """Return the messages of the API."""
-    made: list[dict[str, Any]] = []
-    for message in given:
+    encoded: list[dict[str, Any]] = []
+    for message in history:
         if message.role == "system":
             continue
         pieces = [piece for block in message.blocks if (piece := _piece(block))]
-        made = _joined(made, "assistant" if message.role == "assistant" else "user", pieces)
-    for message_ in made:
+        encoded = _joined(encoded, "assistant" if message.role == "assistant" else "user", pieces)
+    for message_ in encoded:
         if message_["role"] == "user":
             message_["content"].sort(key=lambda piece: piece["type"] != "tool_result")
-    if made and made[-1]["role"] == "assistant" and made[-1]["content"][-1].get("type") == "text":
-        made[-1]["content"][-1]["text"] = made[-1]["content"][-1]["text"].rstrip()
-    return made
+    if (
+        encoded
+        and encoded[-1]["role"] == "assistant"
+        and encoded[-1]["content"][-1].get("type") == "text"
+    ):
+        encoded[-1]["content"][-1]["text"] = encoded[-1]["content"][-1]["text"].rstrip()
+    return encoded
 
 
 def _joined(
-    made: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]
+    encoded: list[dict[str, Any]], role: str, pieces: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Add pieces to the last message if it has the role, else as a new message."""
     if not pieces:
-        return made
-    if made and made[-1]["role"] == role:
-        return [*made[:-1], {"role": role, "content": [*made[-1]["content"], *pieces]}]
-    return [*made, {"role": role, "content": pieces}]
+        return encoded
+    if encoded and encoded[-1]["role"] == role:
+        return [*encoded[:-1], {"role": role, "content": [*encoded[-1]["content"], *pieces]}]
+    return [*encoded, {"role": role, "content": pieces}]
 
 
 def _piece(block: Block) -> dict[str, Any] | None:
@@ -155,7 +159,7 @@ def _call(block: CallBlock) -> dict[str, Any]:
 
 
 def _result(block: ResultBlock) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": _id(block.call_id),
         "content": [
@@ -165,7 +169,7 @@ def _result(block: ResultBlock) -> dict[str, Any]:
         if block.pictures
         else block.content,
     }
-    return made | {"is_error": True} if block.error else made
+    return encoded | {"is_error": True} if block.error else encoded
 
 
 def _image(block: ImageBlock) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 from ...wire.surrogates import Halves
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
-from ..http.values import flat, usage_part, word
+from ..http.values import flatten_text, to_text, usage_part
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
 from .items import CALL, MESSAGE, REASONING, Item, Items, names_of
 
@@ -74,7 +74,7 @@ class ResponsesDecoder(EventDecoder):
         """Emit the head once, and again if it first names the model later (llama.cpp)."""
         response = event.get("response")
         if isinstance(response, dict):
-            head = Head(self._status, word(response.get("model")), word(response.get("id")))
+            head = Head(self._status, to_text(response.get("model")), to_text(response.get("id")))
             if self._head is None or (head.model and not self._head.model):
                 self._head = head
                 out.append(head)
@@ -82,14 +82,14 @@ class ResponsesDecoder(EventDecoder):
     def on_item(self, event: dict[str, Any], out: list[Part]) -> None:
         """Begin an item; announce a call."""
         item = _dict(event.get("item"))
-        found = self._items.begin(
-            word(item.get("type")), names_of(event, item), word(item.get("call_id"))
+        entry = self._items.begin(
+            to_text(item.get("type")), names_of(event, item), to_text(item.get("call_id"))
         )
-        if found.kind == CALL and not found.streamed:
-            found.identify(
-                word(item.get("call_id")) or word(item.get("id")), word(item.get("name"))
+        if entry.kind == CALL and not entry.streamed:
+            entry.identify(
+                to_text(item.get("call_id")) or to_text(item.get("id")), to_text(item.get("name"))
             )
-            self._argue(found, word(item.get("arguments")), out)
+            self._argue(entry, to_text(item.get("arguments")), out)
 
     def on_text(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a piece of text or of a refusal."""
@@ -117,9 +117,9 @@ class ResponsesDecoder(EventDecoder):
 
     def on_arguments(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a fragment of a call's arguments."""
-        item, text = self._items.piece(CALL, names_of(event)), word(event.get("delta"))
+        item, text = self._items.piece(CALL, names_of(event)), to_text(event.get("delta"))
         if not item.call_id:
-            item.identify(word(event.get("call_id")) or word(event.get("item_id")), "")
+            item.identify(to_text(event.get("call_id")) or to_text(event.get("item_id")), "")
         if text or not item.streamed:
             self._argue(item, text, out)
 
@@ -127,17 +127,17 @@ class ResponsesDecoder(EventDecoder):
         """End a call's arguments; pass them on if they never streamed."""
         item = self._items.end(CALL, names_of(event))
         if item is not None and not item.done and not item.pieces and event.get("arguments"):
-            self._argue(item, word(event["arguments"]), out)
+            self._argue(item, to_text(event["arguments"]), out)
 
     def on_item_done(self, event: dict[str, Any], out: list[Part]) -> None:
         """Complete an item."""
         item = _dict(event.get("item"))
-        kind, names = word(item.get("type")), names_of(event, item)
-        found = self._items.end(kind, names, word(item.get("name"))) or self._items.begin(
+        kind, names = to_text(item.get("type")), names_of(event, item)
+        entry = self._items.end(kind, names, to_text(item.get("name"))) or self._items.begin(
             kind, names
         )
-        if not found.done:
-            self._complete(item, found, out)
+        if not entry.done:
+            self._complete(item, entry, out)
 
     def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
         """Keep a source of the text."""
@@ -157,7 +157,7 @@ class ResponsesDecoder(EventDecoder):
             out.append(usage_part(usage))
         if response.get("incomplete_details"):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
-        out.append(Finish(word(response.get("status")) or "completed"))
+        out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
         self._broken = LENGTH if response.get("incomplete_details") else ""
         if response.get("error"):
@@ -168,51 +168,51 @@ class ResponsesDecoder(EventDecoder):
         fresh = not self._items.all
         missing = sum(item.get("type") == CALL for item in output) - len(self._items.of(CALL))
         silent = not self._items.of(MESSAGE)
-        for place, item in enumerate(output):
+        for index, item in enumerate(output):
             kind, names = (
-                word(item.get("type")),
-                names_of({"output_index": place} if fresh else {}, item),
+                to_text(item.get("type")),
+                names_of({"output_index": index} if fresh else {}, item),
             )
-            found = None if fresh else self._items.end(kind, names, word(item.get("name")))
-            if found is None and (
+            entry = None if fresh else self._items.end(kind, names, to_text(item.get("name")))
+            if entry is None and (
                 fresh or (kind == MESSAGE and silent) or (kind == CALL and missing > 0)
             ):
-                found = self._items.begin(kind, names)
+                entry = self._items.begin(kind, names)
                 missing -= kind == CALL
-            if found is not None and not found.done and (fresh or kind in (MESSAGE, CALL)):
-                self._complete(item, found, out)
+            if entry is not None and not entry.done and (fresh or kind in (MESSAGE, CALL)):
+                self._complete(item, entry, out)
 
-    def _complete(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
+    def _complete(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Close an item; pass it on whole if it never streamed."""
-        for block in [b for b, (owner, _) in self._open.items() if owner is found]:
+        for block in [b for b, (owner, _) in self._open.items() if owner is entry]:
             self._shut(block, out)
-        found.end()
-        if found.kind == CALL:
-            self._call(item, found, out)
+        entry.end()
+        if entry.kind == CALL:
+            self._call(item, entry, out)
             return
-        if not found.streamed:
-            self._whole(item, found, out)
-        if found.kind != MESSAGE:
+        if not entry.streamed:
+            self._whole(item, entry, out)
+        if entry.kind != MESSAGE:
             out.append(Resend(PROVIDER, item))
         elif item.get("phase"):
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
-    def _whole(self, item: dict[str, Any], found: Item, out: list[Part]) -> None:
+    def _whole(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
         """Pass on the texts of an item that was not streamed."""
-        if found.kind == MESSAGE:
+        if entry.kind == MESSAGE:
             whole: list[Text | Thought] = [
-                Text(text, f"{found.place}.{n}") for n, text in enumerate(_pieces(item, "content"))
+                Text(text, f"{entry.block}.{n}") for n, text in enumerate(_pieces(item, "content"))
             ]
-        elif found.kind == REASONING:
+        elif entry.kind == REASONING:
             name = "content" if item.get("content") else "summary"
             whole = [
-                Thought(text, f"{found.place}.{name[0]}{n}")
+                Thought(text, f"{entry.block}.{name[0]}{n}")
                 for n, text in enumerate(_pieces(item, name))
             ]
         else:
             return
         for part in whole:
-            found.stream()
+            entry.stream()
             out += [part, Close(part.block)]
 
     def _argue(self, item: Item, text: str, out: list[Part]) -> None:
@@ -220,13 +220,13 @@ class ResponsesDecoder(EventDecoder):
         item.stream(text)
         out.append(CallDelta(text, index=item.index, call_id=item.call_id, name=item.name))
 
-    def _call(self, item: dict[str, Any], found: Item, out: list[Part], broken: str = "") -> None:
-        raw = word(item.get("arguments")) or "".join(found.pieces)
-        found.identify(word(item.get("call_id")), word(item.get("name")))
-        if not found.pieces:
-            self._argue(found, raw, out)
+    def _call(self, item: dict[str, Any], entry: Item, out: list[Part], broken: str = "") -> None:
+        raw = to_text(item.get("arguments")) or "".join(entry.pieces)
+        entry.identify(to_text(item.get("call_id")), to_text(item.get("name")))
+        if not entry.pieces:
+            self._argue(entry, raw, out)
         out.append(
-            call_part(found.name, raw, call_id=found.call_id, index=found.index, broken=broken)
+            call_part(entry.name, raw, call_id=entry.call_id, index=entry.index, broken=broken)
         )
 
     def _say(
@@ -234,7 +234,7 @@ class ResponsesDecoder(EventDecoder):
     ) -> None:
         item = self._items.piece(MESSAGE if kind is Text else REASONING, names_of(event))
         block = _block(item, event, number)
-        text = self._halves.feed(block, word(event.get("delta")))
+        text = self._halves.feed(block, to_text(event.get("delta")))
         self._open[block] = (item, kind)
         item.stream()
         if text:
@@ -254,7 +254,7 @@ class ResponsesDecoder(EventDecoder):
             self._say(
                 kind,
                 number,
-                {**event, "delta": flat(event.get("text") or event.get("refusal"))},
+                {**event, "delta": flatten_text(event.get("text") or event.get("refusal"))},
                 out,
             )
         block = _block(item, event, number)
@@ -275,7 +275,7 @@ def _dict(value: Any) -> dict[str, Any]:
 def _block(item: Item, event: dict[str, Any], name: str) -> str:
     """Return the block of a piece; `name` is the field with its number in the item."""
     number = event.get(name)
-    return f"{item.place}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
+    return f"{item.block}.{'s' if name == 'summary_index' else ''}{number if isinstance(number, int) else 0}"
 
 
 def _pieces(item: dict[str, Any], name: str) -> list[str]:
@@ -283,7 +283,7 @@ def _pieces(item: dict[str, Any], name: str) -> list[str]:
     return [
         text
         for piece in (pieces if isinstance(pieces, list) else [pieces])
-        if (text := flat(piece))
+        if (text := flatten_text(piece))
     ]
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..http.values import word
+from ..http.values import to_text
 
 MESSAGE, REASONING, CALL = "message", "reasoning", "function_call"
 _NAMES = 8  # per item: a new id with every event would fill the table
@@ -28,12 +28,13 @@ Name = tuple[str, int | str]
 class Item:
     """One item.
 
-    `place` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
+    `block` names its blocks, `streamed` is set once any of it was passed on, `pieces` are those of
     a call's arguments.
     """
 
     __slots__ = (
         "announced",
+        "block",
         "call_id",
         "done",
         "index",
@@ -41,13 +42,12 @@ class Item:
         "name",
         "names",
         "pieces",
-        "place",
         "streamed",
     )
 
-    def __init__(self, kind: str, place: str, index: int) -> None:
+    def __init__(self, kind: str, block: str, index: int) -> None:
         self.kind = kind
-        self.place = place
+        self.block = block
         self.index = index  # among the items of its kind
         self.call_id = ""
         self.name = ""
@@ -93,38 +93,38 @@ class Items:
 
     def known(self, kind: str, names: list[Name]) -> Item | None:
         """Return the item of a kind known by one of the names, or None."""
-        found = [
+        known_names = [
             name
             for name in names
             if (item := self._by_name.get(name)) is not None and item.kind == kind
         ]
-        best = next((name for name in found if name not in self._shared), None) or next(
-            iter(found), None
+        best = next((name for name in known_names if name not in self._shared), None) or next(
+            iter(known_names), None
         )
         return None if best is None else self._by_name[best]
 
     def begin(self, kind: str, names: list[Name], call_id: str = "") -> Item:
         """Return the announced item: a new one, unless an open one is announced again."""
-        found = self.known(kind, names)
-        if found is None or found.done or (call_id and found.call_id and call_id != found.call_id):
-            found = self._new(kind, names)
-        found.announce()
-        return self._learn(found, names)
+        item = self.known(kind, names)
+        if item is None or item.done or (call_id and item.call_id and call_id != item.call_id):
+            item = self._new(kind, names)
+        item.announce()
+        return self._learn(item, names)
 
     def piece(self, kind: str, names: list[Name]) -> Item:
         """Return the item that a piece belongs to."""
-        found = self.known(kind, names)
-        if found is None:
-            found = next(reversed(self.open(kind)), None)
-            if found is not None and not found.announced and _ids(names) and _ids(found.names):
-                found = None
-        return self._learn(found or self._new(kind, names), names)
+        item = self.known(kind, names)
+        if item is None:
+            item = next(reversed(self.open(kind)), None)
+            if item is not None and not item.announced and _ids(names) and _ids(item.names):
+                item = None
+        return self._learn(item or self._new(kind, names), names)
 
     def end(self, kind: str, names: list[Name], tool: str = "") -> Item | None:
         """Return the item that ends, or None if it never began; `tool` is the name of the call."""
-        found = self.known(kind, names)
-        if found is None:
-            found = next(
+        ended = self.known(kind, names)
+        if ended is None:
+            ended = next(
                 (
                     item
                     for item in self.open(kind)
@@ -132,14 +132,14 @@ class Items:
                 ),
                 None,
             )
-        return found if found is None else self._learn(found, names)
+        return ended if ended is None else self._learn(ended, names)
 
     def _new(self, kind: str, names: list[Name]) -> Item:
         index = next((value for sort, value in names if sort == "index"), len(self.all))
-        place = str(index)
-        while any(item.place == place for item in self.all):
-            place += "'"
-        item = Item(kind, place, len(self.of(kind)))
+        block = str(index)
+        while any(item.block == block for item in self.all):
+            block += "'"
+        item = Item(kind, block, len(self.of(kind)))
         self.all.append(item)
         for name in names:
             if name in self._by_name:
@@ -163,8 +163,8 @@ def names_of(event: dict[str, Any], item: dict[str, Any] | None = None) -> list[
 
 def _names(event: dict[str, Any], item: dict[str, Any]) -> Iterator[Name]:
     for value in (event.get("item_id"), item.get("id"), item.get("call_id"), event.get("call_id")):
-        if word(value):
-            yield "id", word(value)
+        if to_text(value):
+            yield "id", to_text(value)
     index = event.get("output_index")
     if isinstance(index, int | str):
         yield "index", index

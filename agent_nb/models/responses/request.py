@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ..chat.request import arguments, named, output_format, result_text
+from ..chat.request import name_pictures, output_format, result_text, write_arguments
 from ..messages import (
     Block,
     CallBlock,
@@ -28,7 +28,7 @@ from ..messages import (
     TextBlock,
     ToolSpec,
 )
-from ..settings import add_extra_body, checked, effort
+from ..settings import add_extra_body, check_settings, read_effort
 from .decoder import PROVIDER
 
 
@@ -45,7 +45,7 @@ def encode(
     `encrypted`: ask for reasoning that can be sent back. `summary`: ask for readable reasoning, if
     reasoning is set. `pictured`: pictures stand in the results; else in a message after them.
     """
-    settings = checked(request.settings)
+    settings = check_settings(request.settings)
     for name in ("stop", "seed"):
         if name in settings:
             raise UsageError(
@@ -70,7 +70,7 @@ def encode(
         body["max_output_tokens"] = settings["max_tokens"]
     if "reasoning" in settings:
         body["reasoning"] = {
-            "effort": effort(settings["reasoning"]),
+            "effort": read_effort(settings["reasoning"]),
             **({"summary": "auto"} if summary else {}),
         }
     if request.output is not None:
@@ -92,7 +92,7 @@ def tool(spec: ToolSpec) -> dict[str, Any]:
 
 def _apart(message: Message) -> Message:
     """Return a message with the pictures of its results after them."""
-    pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in named(b)]
+    pictures = [p for b in message.blocks if isinstance(b, ResultBlock) for p in name_pictures(b)]
     bare = [
         msgspec.structs.replace(b, pictures=()) if isinstance(b, ResultBlock) else b
         for b in message.blocks
@@ -119,12 +119,12 @@ def items(message: Message) -> Iterable[dict[str, Any]]:
 
 def _message(role: str, content: list[dict[str, Any]], phase: str) -> Iterable[dict[str, Any]]:
     if content:
-        made: dict[str, Any] = {
+        encoded: dict[str, Any] = {
             "type": "message",
             "role": "assistant" if role == "assistant" else "user",
             "content": content,
         }
-        yield made | {"phase": phase} if phase and role == "assistant" else made
+        yield encoded | {"phase": phase} if phase and role == "assistant" else encoded
 
 
 def _content(block: Block, role: str) -> list[dict[str, Any]]:
@@ -143,7 +143,7 @@ def _item(block: Block) -> dict[str, Any] | None:
             "type": "function_call",
             "call_id": block.call_id,
             "name": block.name,
-            "arguments": arguments(block),
+            "arguments": write_arguments(block),
         }
     if isinstance(block, ResultBlock):
         return {
@@ -170,9 +170,9 @@ def _resent(item: dict[str, Any]) -> dict[str, Any] | None:
         return item
     if not item.get("encrypted_content") and not item.get("content"):
         return None
-    kept = {key: value for key, value in item.items() if key != "status" or value}
+    fields = {key: value for key, value in item.items() if key != "status" or value}
     return (
-        kept
+        fields
         if item.get("encrypted_content")
-        else {key: value for key, value in kept.items() if key != "id"}
+        else {key: value for key, value in fields.items() if key != "id"}
     )

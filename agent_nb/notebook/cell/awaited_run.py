@@ -27,7 +27,7 @@ from ...agent.stream import Replay
 from ...errors import Cancelled, UsageError
 from ...events.completion import ABANDONED, complete_log
 from ...events.log import EventLog
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...tools.base import Asker
 from ...wire.redact import redact_value
 from ..notices import print_warning
@@ -83,7 +83,7 @@ def cell_host(screen: Screen | None) -> MainThread | None:
     if interrupts_of_cell(shell) is None or not in_loop():
         return None
     own = screen.interrupts if isinstance(screen, Waiting) else None
-    hidden = secrets()
+    hidden = collect_secrets()
     return self_driven_host(
         shell,
         own or Interrupts(shell.user_ns, shell.user_global_ns),
@@ -151,7 +151,7 @@ class AwaitedRun(Waiting):
         if not log.ended:  # abandoned
             log = EventLog.of_events(complete_log(list(log), ABANDONED))
             run = Run(log, output=run.type)
-        recorder = self._stream.kept
+        recorder = self._stream.recorder
         record, numbers = (
             recorder.leave(log)
             if isinstance(recorder, Recorder)

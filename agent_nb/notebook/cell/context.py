@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...agent.context import Context, Look, Mode
-from ...agent.context_check import mentioned
-from ...agent.tape import lives
+from ...agent.context_check import find_mentioned
+from ...agent.tape import must_rerun
 from ...models import keys
 from ...tools.base import Tool
 from ...tools.describe import (
@@ -73,13 +73,13 @@ def build_context(
     system = _system(shell, listed, hosted=hosted)
     if mode == "auto" and not any(_shares(tool, hosted=hosted) for tool in listed):
         return Context(mode=mode, system=system)
-    secrets = keys.secrets()
+    secrets = keys.collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
-    first = [name for name in mentioned(prompt) if name in variables]
+    first = [name for name in find_mentioned(prompt) if name in variables]
     known = {
         name: describe_variable(name, variables[name], clean)
         for name in _order(variables, first)[:LOOKS]
@@ -132,7 +132,9 @@ def _shares(tool: Tool, *, hosted: bool) -> bool:
     if tool.agent is not None:
         return any(_shares(inner, hosted=hosted) for inner in tool.agent.tools)
     return (
-        lives(tool) if hosted else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
+        must_rerun(tool)
+        if hosted
+        else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
     )
 
 

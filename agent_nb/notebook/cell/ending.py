@@ -21,7 +21,7 @@ from ...errors import AgentError, Cancelled, UsageError
 from ...events.completion import ABANDONED, complete_log
 from ...events.log import EventLog
 from ...events.mapped import is_map
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...record.agent_cells import content_hash
 from ...record.match import Match
 from ...record.record import run_record
@@ -86,9 +86,11 @@ class Ending:
 
     def refuse(self, fault: AgentError, log: EventLog | None = None) -> str:
         """Show a run that could not start, in `log` (None: a new one); return the message."""
-        message: str = redact_value(str(fault), secrets=secrets())
+        message: str = redact_value(str(fault), secrets=collect_secrets())
         code = "usage" if isinstance(fault, UsageError) else "model"
-        differences = redact_value(list(getattr(fault, "differences", ())), secrets=secrets())
+        differences = redact_value(
+            list(getattr(fault, "differences", ())), secrets=collect_secrets()
+        )
         self._before(
             log,
             differences,
@@ -137,8 +139,8 @@ class Ending:
 
     def _before(self, log: EventLog | None, differences: list[str], *ending: events.Event) -> Run:
         log = EventLog() if log is None else log
-        prompt = redact_value(self._cell.body.strip(), secrets=secrets())
-        model = redact_value(self._options.model or "", secrets=secrets())
+        prompt = redact_value(self._cell.body.strip(), secrets=collect_secrets())
+        model = redact_value(self._options.model or "", secrets=collect_secrets())
         for event in (
             events.RunStart(model=model),
             events.User(content=prompt, origin="user"),

@@ -95,7 +95,7 @@ def _asked(failed: RanCell, remark: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return redact_text(text, keys.secrets())
+    return redact_text(text, keys.collect_secrets())
 
 
 def steady(traceback: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ...agent.context import Context
 from ...agent.drift import Resume
-from ...agent.replay_check import Wish
+from ...agent.replay_check import ReplayStrictness
 from ...agent.stream import Stream
 from ...agent.tape import Tape
 from ...errors import NotReplayed, UsageError, did_you_mean
@@ -111,7 +111,7 @@ class Mapped:
         assert self._stream is not None
         return self._stream.ready()
 
-    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
+    def replay(self, agent: Agent, tape: Tape, wish: ReplayStrictness | None) -> Stream:
         """Return the stream of a recorded map."""
         assert self._stream is not None
         self._stream.play(tape, wish)

@@ -10,14 +10,14 @@ import msgspec
 
 from ...agent.context import Context
 from ...agent.drift import Resume
-from ...agent.interpolate import interpolate
-from ...agent.replay_check import Wish
+from ...agent.interpolate import fill_prompt
+from ...agent.replay_check import ReplayStrictness
 from ...agent.stream import Stream
 from ...agent.tape import Tape
 from ...events import Event, State
 from ...events.log import EventLog
 from ...events.mapped import is_map
-from ...models.offline import barred
+from ...models.offline import find_barring_setting
 from ...record.journal import Journal
 from ...record.record import NO_CONVERSATION, Record, events_of
 from ...record.run_inputs import RunInputs
@@ -95,7 +95,7 @@ class Inputs(msgspec.Struct, frozen=True):
             record=False,
         )
 
-    def replay(self, agent: Agent, tape: Tape, wish: Wish | None) -> Stream:
+    def replay(self, agent: Agent, tape: Tape, wish: ReplayStrictness | None) -> Stream:
         """Return the stream of a recorded run."""
         return agent.replay(tape, check=False, wish=wish)
 
@@ -111,7 +111,7 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     prompt = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
         return Question(prompt)
-    text = interpolate(prompt, session.shell.user_ns, pictures)
+    text = fill_prompt(prompt, session.shell.user_ns, pictures)
     result = (
         failure_question(session.shell, cell, session.library, text)
         if options.fix
@@ -194,7 +194,7 @@ def use_recorded_turn(
     Without it the cells below would fail too.
     """
     newest = next((r for r in records if r.get("conversation") != NO_CONVERSATION), None)
-    if newest is None or not barred() or is_map(events_of(newest)):
+    if newest is None or not find_barring_setting() or is_map(events_of(newest)):
         return
     foreign = not session.library.owns(newest)
     turn = Turn(cell.key, events_of(newest), options.new, foreign=foreign)

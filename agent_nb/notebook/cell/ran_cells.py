@@ -130,7 +130,7 @@ def _bounded(text: str) -> str:
     """Return a text cut to `LONGEST`, without keys if it is cut: half a key would not be found."""
     if len(text) <= LONGEST:
         return text
-    return cut_middle(redact_text(text, keys.secrets()), LONGEST)
+    return cut_middle(redact_text(text, keys.collect_secrets()), LONGEST)
 
 
 def _result(shell: Any, count: int) -> str:

@@ -22,15 +22,15 @@ import contextvars
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agent.context_check import compare
-from ...agent.replay_check import Wish
+from ...agent.context_check import compare_variables
+from ...agent.replay_check import ReplayStrictness
 from ...agent.run import Run
 from ...agent.tape import TRUST, Tape
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event
 from ...events.log import EventLog
-from ...models.keys import secrets
-from ...models.offline import ELSEWHERE, barred
+from ...models.keys import collect_secrets
+from ...models.offline import ELSEWHERE, find_barring_setting
 from ...record.fingerprint import find_changed_inputs, recorded_inputs
 from ...record.ranking import read_execution_id, read_start_time, sort_oldest_first
 from ...record.record import (
@@ -74,7 +74,7 @@ class Recorder:
         self._scripted = self._refused = False
         self._differences: list[str] = []  # from the next record that could have matched
         self._context = contextvars.copy_context()
-        if barred():
+        if find_barring_setting():
             self._play()
         else:
             live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
@@ -132,7 +132,7 @@ class Recorder:
 
     def _play(self) -> None:
         """Play a record instead of the run, or refuse the run."""
-        request = self._stream.asked
+        request = self._stream.request
         assert request is not None
         listed = self.library.of(self.cell)
         try:
@@ -142,11 +142,11 @@ class Recorder:
             if self._record is not None:
                 tape = self._tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
-                    raise NotReplayed(f"{reason} {ELSEWHERE.format(barred())}")
-                changes = compare(tape, request.tools, self._shell.user_ns)
+                    raise NotReplayed(f"{reason} {ELSEWHERE.format(find_barring_setting())}")
+                changes = compare_variables(tape, request.tools, self._shell.user_ns)
                 if changes.used:
                     raise changed_variables_error(changes)
-                self._stream.play(tape, replay_strictness(self.cell) or Wish())
+                self._stream.play(tape, replay_strictness(self.cell) or ReplayStrictness())
             elif request.scripted():
                 self._scripted = True
             else:
@@ -174,8 +174,8 @@ class Recorder:
 
     def _tape(self, record: Record) -> Tape:
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
-        assert self._stream.asked is not None
-        if not self.cell.stdin and tape.foreign(self._stream.asked.tools):
+        assert self._stream.request is not None
+        if not self.cell.stdin and tape.foreign(self._stream.request.tools):
             raise UsageError(TRUST)
         return tape
 
@@ -199,17 +199,19 @@ class Recorder:
                 [
                     f"Nothing to replay: {why}.",
                     self.library.unplaced(self.cell),
-                    ELSEWHERE.format(barred()),
+                    ELSEWHERE.format(find_barring_setting()),
                 ],
             )
         )
         error = NotReplayed(
             reason,
-            redact_value(inputs.describe_differences(events_of(left[0]), names), secrets=secrets())
+            redact_value(
+                inputs.describe_differences(events_of(left[0]), names), secrets=collect_secrets()
+            )
             if names
             else (),
         )
-        return unreplayed_error(self._stream, left, error, ELSEWHERE.format(barred()))
+        return unreplayed_error(self._stream, left, error, ELSEWHERE.format(find_barring_setting()))
 
 
 def begin_recording(stream: Stream) -> Recorder | None:

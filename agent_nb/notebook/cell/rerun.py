@@ -23,13 +23,13 @@ from typing import Any
 
 import msgspec
 
-from ...agent.context_check import Changes, compare, listed
-from ...agent.replay_check import Wish
+from ...agent.context_check import Changes, compare_variables, list_changes
+from ...agent.replay_check import ReplayStrictness
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
-from ...models.offline import ELSEWHERE, barred
+from ...models.offline import ELSEWHERE, find_barring_setting
 from ...record.masks import Rule
 from ...record.match import Match, match_record
 from ...record.ranking import read_start_time
@@ -70,7 +70,7 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = read_start_time(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        others = f"since then {listed(self.changes.others)}" if self.changes.others else ""
+        others = f"since then {list_changes(self.changes.others)}" if self.changes.others else ""
         return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
 
     @property
@@ -93,7 +93,7 @@ def as_sent(options: Options, cell: Cell) -> Options:
 
 def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
-    if barred():
+    if find_barring_setting():
         return "replay"
     wanted = (cell.sent.get(RERUN), option, os.environ.get(launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
@@ -144,7 +144,9 @@ def decide_replay(
             raise NotReplayed(" ".join(sentences), differences)
         return Choice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
-    changes = compare(tape, agent.tools, namespace) if namespace is not None else Changes()
+    changes = (
+        compare_variables(tape, agent.tools, namespace) if namespace is not None else Changes()
+    )
     if changes.used and wanted == "replay":
         raise changed_variables_error(changes)
     if changes.used:
@@ -169,19 +171,19 @@ def _matching(
 
 def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    reason = f"Nothing to replay: variables that the run used have changed: {listed(changes.used)}."
+    reason = f"Nothing to replay: variables that the run used have changed: {list_changes(changes.used)}."
     return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
-def replay_strictness(cell: Cell, compare: Compare = "full") -> Wish | None:
+def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness | None:
     """Return how strictly the replay of a cell's run is checked, None outside a test.
 
     Our runner sends the masks of the project.
     """
-    if not barred():
+    if not find_barring_setting():
         return None
     sent = cell.sent.get(RULES)
-    return Wish(
+    return ReplayStrictness(
         compare=compare,
         rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else (),
     )
@@ -204,4 +206,4 @@ def require_trust(
 
 def recording_advice() -> str:
     """Return how to record a cell."""
-    return ELSEWHERE.format(setting) if (setting := barred()) else AGAIN
+    return ELSEWHERE.format(setting) if (setting := find_barring_setting()) else AGAIN

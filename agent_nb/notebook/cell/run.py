@@ -33,8 +33,8 @@ from ...agent.run import Run
 from ...agent.stream import Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events.log import EventLog
-from ...models.keys import secrets
-from ...models.offline import barred
+from ...models.keys import collect_secrets
+from ...models.offline import find_barring_setting
 from ...record.journal import Journal
 from ...rows.agent import Agent
 from ...tools.capture import mark_shown
@@ -171,7 +171,7 @@ class CellRun:
         self._inputs = prepare_inputs(session, cell, options, conversation, question)
         self._display = self._new_display()
         self._controls.shown_as(self._display.kind)
-        self._secrets = secrets()
+        self._secrets = collect_secrets()
         self._agent = agent = make_agent(
             session,
             cell,
@@ -276,7 +276,7 @@ class CellRun:
 
     def _button(self) -> RunLive | None:
         """Return the button that runs this replayed cell live, None where no press arrives."""
-        if barred() or not (self.cell.kernel and self._display.kind == "widgets"):
+        if find_barring_setting() or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
 

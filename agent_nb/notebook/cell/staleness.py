@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from ...agent.context_check import compare, listed
-from ...agent.interpolate import interpolate
+from ...agent.context_check import compare_variables, list_changes
+from ...agent.interpolate import fill_prompt
 from ...agent.tape import Tape
 from ...errors import AgentError
 from ...events import Event
@@ -113,7 +113,7 @@ def _inputs_of(
     if options.map:
         return Mapped(Question(text_of_cell), options, namespace).given(agent)
     pictures: list[dict[str, str]] = []
-    prompt = interpolate(text_of_cell, namespace, pictures)
+    prompt = fill_prompt(text_of_cell, namespace, pictures)
     attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
     if options.fix:
         prompt = failure_question(session.shell, cell, session.library, prompt).prompt
@@ -136,7 +136,7 @@ def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
 def _state(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
     if matched.record is not None:
         tape = Tape.of(matched.record, checked=True)
-        differs = listed(compare(tape, agent.tools, namespace).used)
+        differs = list_changes(compare_variables(tape, agent.tools, namespace).used)
         lost = count_failed_rows(tape.events)
         again = f"{plural(lost, 'row')} failed and will be asked again" if lost else ""
         return ("stale", differs) if differs else (matched.status, again)

@@ -18,7 +18,7 @@ from ...agent.drift import Played
 from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...events.mapped import is_map
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...view.format import money
 from ...wire.redact import redact_value
 from ..notices import print_warning
@@ -88,7 +88,7 @@ def summarize_replay(played: Played) -> dict[str, Any]:
         numbers |= {name: listed for name, listed in checked.items() if listed}
     # most replays have nothing to hide, and to know all secrets costs more than the rest here
     bare = all(isinstance(value, int) for value in numbers.values())
-    return numbers if bare else dict(_bounded(numbers, secrets()))
+    return numbers if bare else dict(_bounded(numbers, collect_secrets()))
 
 
 def _bounded(value: Any, hidden: Mapping[str, str]) -> Any:

@@ -113,7 +113,7 @@ def offered(path: Path) -> list[Offer]:
     folder = path if path.is_dir() else path.parent
     return [
         offer
-        for offer in (keys.offered(folder=folder), *_policies(folder), _configuration(folder))
+        for offer in (keys.find_offer(folder=folder), *_policies(folder), _configuration(folder))
         if offer is not None
     ]
 
@@ -125,10 +125,10 @@ def _policies(folder: Path) -> Iterator[Offer | None]:
 
 
 def _configuration(folder: Path) -> Offer | None:
-    path = config.path()
+    path = config.config_path()
     if path.is_absolute() or not (folder / path).is_file():
         return None
-    return config.read(folder / path)[1]
+    return config.read_config(folder / path)[1]
 
 
 def list_permissions(_: Sequence[str] = ()) -> str:

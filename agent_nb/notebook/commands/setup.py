@@ -41,16 +41,16 @@ def show_models(session: Session, arguments: list[str]) -> None:
     keys; with one of them, the models it offers
     """
     from ...models import choose
-    from ...models.listing import providers
+    from ...models.listing import list_providers
 
     if arguments:
         _offered(session, arguments[0].rstrip("/"))
         return
     try:
-        used = "{} ({})".format(*choose.choose("", session.defaults()["model"]))
+        used = "{} ({})".format(*choose.choose_model("", session.defaults()["model"]))
     except UsageError as fault:
         used = str(fault)
-    known = providers()
+    known = list_providers()
     rows = [("provider", "server", "key"), *((p.name, p.server, p.key) for p in known if p.ready)]
     others = ", ".join(p.name for p in known if not p.ready)
     more = f"With a key (%agent key PROVIDER): {others}. " if others else ""
@@ -64,13 +64,13 @@ def _offered(session: Session, provider: str) -> None:
 
     Where nothing runs live, no server is asked: such a look-up does not decide a test.
     """
-    from ...models.listing import names
-    from ...models.offline import ELSEWHERE, barred
+    from ...models.listing import list_models
+    from ...models.offline import ELSEWHERE, find_barring_setting
 
-    if setting := barred():
+    if setting := find_barring_setting():
         print_text(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
         return
-    offered = _on_thread(lambda: names(provider))
+    offered = _on_thread(lambda: list_models(provider))
     session.offered[provider] = offered[:MOST]
     more = f"\n… and {plural(len(offered) - MOST, 'more model')}" if len(offered) > MOST else ""
     print_text(
@@ -103,10 +103,10 @@ def show_config(session: Session, _: list[str]) -> None:
         (f"AgentMagics.{name}", _value(name, value))
         for name, value in sorted(session.defaults().items())
     ]
-    exists = "" if file.path().exists() else " (there is none)"
+    exists = "" if file.config_path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {tilde(file.path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{set_}\nFile: {tilde(file.config_path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
@@ -130,7 +130,7 @@ def _model() -> str:
     from ...models import choose
 
     try:
-        return "{!r} ({})".format(*choose.choose())
+        return "{!r} ({})".format(*choose.choose_model())
     except UsageError:
         return "none: %agent models lists the ways to choose one"
 
@@ -175,10 +175,10 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
         print_text(
             format_table(
                 (provider, source or f"none: set {variable}")
-                for provider, variable, source in keys.describe()
+                for provider, variable, source in keys.list_key_sources()
             )
         )
-        if (offer := keys.offered()) is not None and not allowed(offer):
+        if (offer := keys.find_offer()) is not None and not allowed(offer):
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments
@@ -199,7 +199,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
     print_text(
-        f"The key of {provider} is kept in {keys.remember(provider, entered, keyring=bool(rest))}."
+        f"The key of {provider} is kept in {keys.keep_key(provider, entered, keyring=bool(rest))}."
     )
 
 

@@ -74,14 +74,14 @@ def model_names(session: Session, begun: str) -> Iterator[str]:
 def provider_names(session: Session, begun: str) -> list[str]:
     """Return the providers and the configured endpoints."""
     try:
-        return choose.providers()
+        return choose.list_prefixes()
     except AgentError:  # the configuration is wrong, which its use reports
         return sorted({*plugins.names("models"), *config.KNOWN})
 
 
 def _config() -> config.Config:
     try:
-        return config.load()
+        return config.load_config()
     except AgentError:
         return config.Config()
 

@@ -175,10 +175,10 @@ def _is_writable(folder: Path) -> bool:
 def _check_keys() -> Iterator[Finding]:
     from ...models import keys
 
-    known = [(provider, source) for provider, _, source in keys.describe() if source]
+    known = [(provider, source) for provider, _, source in keys.list_key_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := keys.offered()) is not None and not allowed(offer):
+    if (offer := keys.find_offer()) is not None and not allowed(offer):
         yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
@@ -208,13 +208,13 @@ def _check_model(configured: str) -> Iterator[Finding]:
     from ...models import choose
 
     try:
-        names, source = choose.choose("", configured)
+        names, source = choose.choose_model("", configured)
     except AgentError as fault:
         first, _, rest = str(fault).partition("\n")
         todo = " · ".join(line.strip() for line in rest.splitlines())
         yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
         return
-    for name in choose.each(names):
+    for name in choose.split_names(names):
         yield _model_access(name, f"{name} ({source})")
 
 
@@ -223,13 +223,13 @@ def _model_access(name: str, text: str) -> Finding:
     from ...models import choose, keys
 
     provider = name.partition("/")[0]
-    if provider not in choose.providers():
-        todo = f"known: {', '.join(choose.providers())}"
+    if provider not in choose.list_prefixes():
+        todo = f"known: {', '.join(choose.list_prefixes())}"
         return Finding("model", "broken", f"{text}: there is no provider {provider!r}", todo)
     try:
         if (
             provider not in keys.VARIABLES
-            or keys.find(provider) is not None
+            or keys.find_key(provider) is not None
             or os.environ.get(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)

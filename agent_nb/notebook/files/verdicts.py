@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...record.find import find_records
 from ...record.ipynb import cell_id, load_notebook, with_ids
 from ...record.record import Record
@@ -28,7 +28,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden, signers = user_key(), secrets(), load_signers()
+    key, hidden, signers = user_key(), collect_secrets(), load_signers()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     for item in find_records(nb):

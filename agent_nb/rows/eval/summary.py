@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...view.bundle import forms
 from ...view.format import clip, count, failure, join, money, plural
 from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
@@ -90,7 +90,7 @@ def lowest(of: Evaluated) -> list[ScoredRow]:
 
 def of_evaluation(of: Evaluated) -> dict[str, str]:
     """Return the static forms of an evaluation."""
-    hide = Redaction(secrets())
+    hide = Redaction(collect_secrets())
     low = lowest(of)
     failed = [r for r in of.scored if r.error]
     steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
@@ -109,7 +109,7 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
 
 def of_comparison(of: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
-    hide = Redaction(secrets())
+    hide = Redaction(collect_secrets())
     a, b = of.names
     tone: Tone = ""
     if of.interval is not None:

@@ -19,15 +19,15 @@ import anyio
 import msgspec
 
 from ... import events
-from ...agent.assembly import Basis, plan
+from ...agent.assembly import Basis, make_plan
 from ...agent.attachments import without_text
 from ...agent.configuration import Configuration
 from ...agent.context import Context
 from ...agent.loop import Loop
 from ...events.completion import list_missing_events
 from ...events.log import EventLog
-from ...models.http.limiter import tightened
-from ...models.http.waits import rest, stopping
+from ...models.http.limiter import limit_endpoints
+from ...models.http.waits import wait_before_retry, watch_waits
 from ...record.record import Record, run_record, status_of
 from ...tools.base import Decision, Question
 from .row import Row, RowResult
@@ -79,7 +79,7 @@ class LocalRows:
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
-        self._limits.enter_context(tightened([model for model, _ in basis.models], rpm=rpm))
+        self._limits.enter_context(limit_endpoints([model for model, _ in basis.models], rpm=rpm))
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
@@ -90,7 +90,7 @@ class LocalRows:
                 return answered
             beside = beside.more(answered.result)
             try:
-                await rest(pause)
+                await wait_before_retry(pause)
             except asyncio.CancelledError:
                 return answered  # so that what it has cost is counted
         return (await self._asked(row, beside))[0]
@@ -105,13 +105,15 @@ class LocalRows:
             inputs = msgspec.structs.replace(
                 self._alone, prompt=row.prompt, attachments=row.attachments
             )
-            request = plan(self._basis, log, inputs, self._notes, ask=_nobody, context=Context())
+            request = make_plan(
+                self._basis, log, inputs, self._notes, ask=_nobody, context=Context()
+            )
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
             return Answered(failed_result(fault, position=row.position, key=row.key)), log
         try:
-            with stopping(clock):
+            with watch_waits(clock):
                 await loop.run()
         except asyncio.CancelledError:  # the driver sees that its task was cancelled
             if not log:

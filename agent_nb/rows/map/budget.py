@@ -15,7 +15,7 @@ asks them. Turns, tool calls and seconds hold for each row.
 from __future__ import annotations
 
 from ...events.interruption import AT
-from ...models.prices import dollars
+from ...models.prices import format_dollars
 from .row import RowResult
 
 FEW = 10  # rows
@@ -59,7 +59,7 @@ class Budget:
         if self.tokens and self.used >= self.tokens:
             return f"{AT}{self.tokens:,} tokens for all rows"
         if self.cost and self.spent >= self.cost:
-            return f"{AT}{dollars(self.cost)} for all rows"
+            return f"{AT}{format_dollars(self.cost)} for all rows"
         return ""
 
 
@@ -72,7 +72,7 @@ def exceeded_limit(
     """
     table = (
         (tokens_limit, tokens, f"{tokens_limit:,} tokens", f"{round(tokens):,}"),
-        (cost_limit or 0, cost or 0.0, dollars(cost_limit or 0), about_dollars(cost or 0.0)),
+        (cost_limit or 0, cost or 0.0, format_dollars(cost_limit or 0), about_dollars(cost or 0.0)),
     )
     for limit, need, name, needed in table:
         if limit and need > limit:
@@ -85,4 +85,4 @@ def exceeded_limit(
 
 def about_dollars(cost: float) -> str:
     """Return a sum with two digits that count."""
-    return dollars(float(f"{cost:.2g}"))
+    return format_dollars(float(f"{cost:.2g}"))

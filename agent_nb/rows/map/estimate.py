@@ -27,7 +27,7 @@ import msgspec
 from ...agent.assembly import Basis
 from ...agent.history import CHARS_PER_TOKEN, estimate_tokens
 from ...agent.limits import Limits
-from ...agent.request import opening
+from ...agent.request import write_opening
 from ...agent.sight import is_blind
 from ...agent.typed.output_type import OutputType
 from ...agent.typed.output_way import Ways
@@ -110,7 +110,7 @@ def _repeated(basis: Basis) -> int:
     tools = agent.tools.specs
     output = None if agent.output is None else agent.output.wire
     way = Ways(output, model, tools).way(dialect)
-    head = opening(dialect, tools, way, (agent.system,), shots=model.shots)
+    head = write_opening(dialect, tools, way, (agent.system,), shots=model.shots)
     beside: list[Any] = [] if way.schema is None else [way.schema.schema]
     beside += map(msgspec.to_builtins, (*tools, *way.tools)) if dialect.native else ()
     written = sum(len(dumps(held)) // CHARS_PER_TOKEN + 1 for held in beside)

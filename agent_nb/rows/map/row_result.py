@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...agent.typed.output_type import InvalidOutput, OutputType
-from ...agent.typed.typed_answer import found
+from ...agent.typed.typed_answer import find_answer
 from ...errors import UsageError
 from ...events import Counts, Error, Event, Interrupt, Metric
 from ...events.text import answer_text
@@ -77,7 +77,7 @@ def result_of(
     """
     beside = beside or Beside()
     status = _STATUSES.get(status_of(log), "interrupted")
-    typed = found(log)
+    typed = find_answer(log)
     used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
     kind, error = ("", "") if status == "ok" else _reason(log, status)
     costs = [cost for cost in (used.cost, beside.cost) if cost is not None]

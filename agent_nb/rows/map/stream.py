@@ -32,9 +32,9 @@ import msgspec
 from ...agent import display
 from ...agent.configuration import Configuration
 from ...agent.drift import Played
-from ...agent.in_progress import wait
+from ...agent.in_progress import wait_for_run
 from ...agent.replay import Player
-from ...agent.stream import Asked, Play, Stream
+from ...agent.stream import Play, RunRequest, Stream
 from ...agent.typed.output_type import OutputType
 from ...errors import AgentStopped
 from ...events import Event
@@ -57,7 +57,7 @@ from .row_result import finish_row
 from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
-    from ...agent.replay_check import Wish
+    from ...agent.replay_check import ReplayStrictness
     from ...agent.tape import Tape
     from ...record.run_inputs import RunInputs
     from ..store.row_store import RowStore
@@ -89,7 +89,7 @@ class MapStream(Stream):
         output: OutputType | None = None,
         view: str | None = "auto",
         check: bool = True,
-        request: Asked | None = None,
+        request: RunRequest | None = None,
         finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
@@ -99,7 +99,7 @@ class MapStream(Stream):
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
             view=view,
             check=check,
-            asked=request,
+            request=request,
             output=output,
         )
         self.absent = plan.absent
@@ -128,7 +128,7 @@ class MapStream(Stream):
         self._plan.check()
         return self
 
-    def play(self, tape: Tape, wish: Wish | None) -> None:
+    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
         make = self._play(tape, wish)
@@ -279,10 +279,10 @@ class MapStream(Stream):
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
-        screen = display.screen(self, None)
+        screen = display.find_screen(self, None)
         coming = asyncio.ensure_future(self._next(finished))
         try:
-            await wait(coming, screen, self._cancelled, ends=True)
+            await wait_for_run(coming, screen, self._cancelled, ends=True)
         finally:
             coming.cancel()
             if screen is not None:
@@ -337,7 +337,7 @@ def map_of(
     )
     log = EventLog()
     play = prepare_map_player(agent, log, plan.redaction, plan.job.rows)
-    request = Asked(plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, play)
+    request = RunRequest(plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, play)
     stream = MapStream(
         plan,
         log,

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from ...errors import AgentError, HubAway, UsageError
 from ...events.log import EventLog
-from ...models.keys import secrets
+from ...models.keys import collect_secrets
 from ...wire.redact import redact_text
 from ..access import Access, cookie_name
 from ..channel import Channel
@@ -121,7 +121,8 @@ class Endpoints:
                 headers={"Retry-After": "5"},
             )
         channel = await self._launch(
-            body.message, redact_text((body.conversation or body.contextId)[:200], secrets())
+            body.message,
+            redact_text((body.conversation or body.contextId)[:200], collect_secrets()),
         )
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")

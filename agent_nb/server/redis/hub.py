@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from ...errors import HubAway, UsageError
 from ...events.log import EventLog
 from ...host.background import Background
-from ...models.offline import barred
+from ...models.offline import find_barring_setting
 from ..channel import Channel, Info
 from ..hub import KEEP, RUNS, Hub
 from ..subscription import Subscription
@@ -255,6 +255,6 @@ def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:
     Raises UsageError, MissingExtra.
     """
     place = place_of(url) if (url := configured(store)) else None
-    if place is None or barred():
+    if place is None or find_barring_setting():
         return Hub(keep=keep)
     return RedisHub(place, keep=keep, key=hub_key())

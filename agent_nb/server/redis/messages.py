@@ -69,7 +69,7 @@ def hub_key() -> bytes:
     elif len(given) < SHORTEST:
         raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
     else:
-        keys.hide(given)
+        keys.hide_secret(given)
         secret = given.encode()
     return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
 

@@ -85,7 +85,7 @@ def place_of(url: str) -> Place:
         raise UsageError("The database of Redis is a number: redis://HOST:PORT/0.")
     password = unquote(parts.password or "")
     if password:
-        keys.hide(password)
+        keys.hide_secret(password)
     return Place(
         scheme=scheme,
         host=host,

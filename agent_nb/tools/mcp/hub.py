@@ -18,7 +18,7 @@ import msgspec
 from ...errors import UsageError
 from ...host.background import Background
 from ...models import keys
-from ...models.offline import ELSEWHERE, barred
+from ...models.offline import ELSEWHERE, find_barring_setting
 from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii
@@ -95,7 +95,7 @@ class Hub:
     def _session(self, server: Server) -> Session:
         session = self._sessions.get(server.digest)
         if session is None:
-            new = Session(server, dict(keys.secrets()))
+            new = Session(server, dict(keys.collect_secrets()))
             session = self._sessions.setdefault(server.digest, new)
         return session
 
@@ -113,7 +113,7 @@ class Hub:
         await session.close()
 
     def _check(self, server: Server) -> None:
-        if setting := barred():
+        if setting := find_barring_setting():
             raise UsageError(
                 f"The MCP server {quote_ascii(server.name)} is not started. {ELSEWHERE.format(setting)}"
             )

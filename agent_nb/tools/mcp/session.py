@@ -118,7 +118,7 @@ class Session:
             import_sdk()
             server = self.server.expanded(os.environ)
             for secret in server.secrets.values():
-                keys.hide(secret)
+                keys.hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
             self._errors = StderrTail(self._redaction)
             self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()

@@ -229,11 +229,11 @@ def html(node: nodes.Html) -> str:
 
     Secrets are redacted after that, since markup may have interrupted a key.
     """
-    from ...models.keys import secrets
+    from ...models.keys import collect_secrets
     from ...wire.redact import redact_text
     from ..markdown.sanitize import clean
 
-    inner = redact_text(clean(node.html), secrets()) or (
+    inner = redact_text(clean(node.html), collect_secrets()) or (
         f"<pre>{escape(visible.output(node.text))}</pre>" if node.text else ""
     )
     return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'

@@ -107,7 +107,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
             return Waiting(self.turns)
 
         async def stream(self, request):
-            with waits.waiting():
+            with waits.mark_wait():
                 await anyio.sleep(0.05)
             async for batch in super().stream(request):
                 yield batch

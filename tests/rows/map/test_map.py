@@ -12,7 +12,7 @@ from helpers.scripts import calling
 from helpers.stored_rows import keeping
 
 from agent_nb import RUNS, Agent, Scripted, tool
-from agent_nb.agent.replay_check import Wish
+from agent_nb.agent.replay_check import ReplayStrictness
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, turn_of
@@ -399,7 +399,7 @@ def test_a_record_of_a_map_plays_the_rows_whose_tools_touch_the_kernel_again_in_
         await live
         again = asked()
         tape = Tape.of(run_record(live.log), trust=True)
-        again.play(tape, Wish())
+        again.play(tape, ReplayStrictness())
         await again
         return live, again
 

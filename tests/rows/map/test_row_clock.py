@@ -6,7 +6,7 @@ from agent_nb import Agent, Scripted
 from agent_nb.models.http.bell import Bell
 from agent_nb.models.http.limiter import Limiter
 from agent_nb.models.http.places import Places
-from agent_nb.models.http.waits import rest, stopping, waiting
+from agent_nb.models.http.waits import mark_wait, wait_before_retry, watch_waits
 from agent_nb.rows.map.row_clock import RowClock
 
 
@@ -44,10 +44,10 @@ def test_waiting_for_a_place_and_before_a_retry_stops_the_clock():
         limiter = Limiter("host", Places(concurrency=1), pause=pause)
 
         async def second():
-            with stopping(said.append):
+            with watch_waits(said.append):
                 async with limiter.admit():
                     said.append("inside")
-                await rest(0)
+                await wait_before_retry(0)
 
         async with anyio.create_task_group() as group, limiter.admit():
             group.start_soon(second)
@@ -60,7 +60,7 @@ def test_waiting_for_a_place_and_before_a_retry_stops_the_clock():
 
 def test_a_run_outside_a_map_has_no_such_clock():
     async def main():
-        await rest(0)
+        await wait_before_retry(0)
 
     anyio.run(main)
 
@@ -77,7 +77,7 @@ class Watching(Scripted):
 
     async def stream(self, request):
         self.seen.append(anyio.current_effective_deadline())
-        with waiting():
+        with mark_wait():
             self.seen.append(anyio.current_effective_deadline())
         async for parts in super().stream(request):
             yield parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_nb.models.http.errors import Peer, refusal
+from agent_nb.models.http.errors import Peer, make_refusal
 from agent_nb.rows.map.row import RowResult
 from agent_nb.rows.map.tally import LAST, WINDOW, RowLine, Tally
 
@@ -41,7 +41,7 @@ def test_rows_are_counted_by_their_end():
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
 def test_answers_of_a_provider_are_counted_by_their_http_status(status):
-    fault = refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
+    fault = make_refusal(status, {}, b'{"error": "row (7) and (777)"}', Peer(provider="openai"))
     tally = Tally(1, 0.0)
     tally.begin()
     result = RowResult(position=0, key="k", status="error", kind=fault.code, error=str(fault))

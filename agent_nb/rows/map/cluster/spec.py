@@ -23,7 +23,7 @@ import msgspec
 
 from ....agent.configuration import Configuration
 from ....agent.limits import Limits
-from ....agent.outgoing import check
+from ....agent.outgoing import require_no_keys
 from ....agent.typed.output_type import OutputType
 from ....agent.typed.schema_type import SchemaType
 from ....errors import UsageError
@@ -67,7 +67,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
         raise UsageError(
             f"The policy file {agent.approve} does not travel to workers. Decide with approve='auto' or approve='deny', or map without client=."
         )
-    check(model, agent.tools.specs, agent.settings, redaction)
+    require_no_keys(model, agent.tools.specs, agent.settings, redaction)
     spec = Spec(
         model=model,
         addresses=_addresses(agent),

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from ....agent import display
 from ....agent.assembly import make_basis
 from ....agent.configuration import Configuration
-from ....models.http.limiter import tightened
+from ....models.http.limiter import limit_endpoints
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
 from ..row_result import failed_result
@@ -55,7 +55,7 @@ class WorkerAgent:
             del self._tasks[work.ticket]
 
     async def _asked(self, work: Work, begun: Begun | None) -> Answered:
-        display.enter()
+        display.enter_run()
         rows = self._made()
         if work.issue > self._issue:
             self._limit(work)
@@ -90,7 +90,7 @@ class WorkerAgent:
     def _limit(self, work: Work) -> None:
         assert self._agent is not None
         fresh = ExitStack()
-        fresh.enter_context(tightened(self._agent.choice.models, rpm=work.rpm))
+        fresh.enter_context(limit_endpoints(self._agent.choice.models, rpm=work.rpm))
         self._limits.close()  # after the new limit holds
         self._limits, self._issue = fresh, work.issue
 

@@ -18,12 +18,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from anyio import CancelScope
 
-from ....agent.assembly import player
+from ....agent.assembly import make_player
 from ....agent.configuration import Configuration
 from ....agent.drift import Played
 from ....agent.replay import Player
-from ....agent.replay_check import Checked, Wish
-from ....agent.tape import Tape, lives
+from ....agent.replay_check import Checked, ReplayStrictness
+from ....agent.tape import Tape, must_rerun
 from ....errors import Cancelled
 from ....events.log import EventLog
 from ....record.inner_records import read_inner_records
@@ -69,16 +69,19 @@ class MapPlayer:
 
 def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
-) -> Callable[[Tape, Wish | None], Callable[[CancelScope], Player | MapPlayer]]:
+) -> Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]:
     """Return what makes the player of a record of the map of `rows`."""
 
-    def play(tape: Tape, wish: Wish | None) -> Callable[[CancelScope], Player | MapPlayer]:
-        whole = player(agent, tape, wish, log=log, redaction=redaction)
+    def play(
+        tape: Tape, wish: ReplayStrictness | None
+    ) -> Callable[[CancelScope], Player | MapPlayer]:
+        whole = make_player(agent, tape, wish, log=log, redaction=redaction)
         known = read_inner_records(tape.events) if len(agent.tools) else {}
         tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
         again = [each for each in tapes if each.again(agent.tools)]
         make = [
-            player(agent, each, wish, log=EventLog(each.run), redaction=redaction) for each in again
+            make_player(agent, each, wish, log=EventLog(each.run), redaction=redaction)
+            for each in again
         ]
         return lambda scope: (
             MapPlayer(whole(scope), [each(CancelScope()) for each in make])
@@ -94,7 +97,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
 
     Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
     """
-    if not any(t.agent is not None or lives(t) for t in agent.tools):
+    if not any(t.agent is not None or must_rerun(t) for t in agent.tools):
         return None
 
     async def play(record: Record, trust: bool | frozenset[str]) -> str:
@@ -102,7 +105,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
         if not tape.again(agent.tools):
             return ""
         log = EventLog(tape.run)
-        row = player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
+        row = make_player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
         await row.run()
         return "" if row.played.drift is None else str(row.played.drift)
 

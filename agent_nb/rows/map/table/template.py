@@ -30,7 +30,7 @@ from uuid import UUID
 import msgspec
 
 from ....agent.attachments import Picture, pictures_of
-from ....agent.interpolate import Expression, Piece, describe, parse
+from ....agent.interpolate import Expression, Piece, describe_value, parse
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
@@ -152,7 +152,7 @@ def _listed(attachments: Any) -> list[Any]:
 
 
 def _written(value: Any) -> str:
-    return str(value) if isinstance(value, _AS_STR) else describe(value)
+    return str(value) if isinstance(value, _AS_STR) else describe_value(value)
 
 
 def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
