@@ -13,7 +13,7 @@ from agent_nb import events as e
 from agent_nb.agent.run import Run
 from agent_nb.codecs.convert import decode, encode
 from agent_nb.host import plugins
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.cards import base
 
 PAGE = (CHECKOUT / "agent_nb" / "README.md").read_text(encoding="utf-8")
@@ -109,4 +109,4 @@ def test_a_tool_and_its_card_are_one_file_each(added):
     )
     (result,) = [event for event in run.log if isinstance(event, e.Result)]
     assert re.fullmatch(r"\d\d:\d\d", result.content)
-    assert f"🕒 {result.content}" in bundle(list(run.log))["text/html"]
+    assert f"🕒 {result.content}" in make_bundle(list(run.log))["text/html"]

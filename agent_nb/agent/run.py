@@ -169,8 +169,8 @@ class Run(Unpicklable):
         return f"<Run {self.id}: {self.status}{why}, {count}{answer}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..view.bundle import bundle
+        from ..view.bundle import make_bundle
 
         if self.seen():
             return {"text/plain": repr(self)}
-        return bundle(list(self.log))
+        return make_bundle(list(self.log))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .shared import OK, Arguments
-from .terminal import JsonOutput, complain
+from .terminal import JsonOutput, print_complaint
 
 
-def convert(arguments: Arguments) -> int:
+def convert_run(arguments: Arguments) -> int:
     """translate a run from one format into another, as it comes; losses are reported on stderr"""
     from ..codecs.convert import convert_files
 
@@ -34,7 +34,7 @@ def convert(arguments: Arguments) -> int:
         framing=arguments.framing,
         output=JsonOutput(),
     )
-    complain(str(report))
+    print_complaint(str(report))
     return OK
 
 

@@ -7,10 +7,10 @@ import argparse
 import msgspec
 
 from .shared import FAILED, OK, Arguments
-from .terminal import show, show_json
+from .terminal import print_lines, show_json
 
 
-def doctor(arguments: Arguments) -> int:
+def run_doctor(arguments: Arguments) -> int:
     """say what is installed, enabled and missing, and what to do about it"""
     from ..notebook.doctor import collect_findings, is_sound, render_findings
 
@@ -19,7 +19,7 @@ def doctor(arguments: Arguments) -> int:
     if arguments.json:
         show_json({"ok": sound, "findings": msgspec.to_builtins(findings)})
     else:
-        show(render_findings(findings))
+        print_lines(render_findings(findings))
     return OK if sound else FAILED
 
 

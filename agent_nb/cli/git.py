@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from .shared import FAILED, OK, Arguments, files
-from .terminal import complain, out, show
+from .shared import FAILED, OK, Arguments, existing_files
+from .terminal import print_complaint, print_lines, write_output
 
 
 def git_setup(arguments: Arguments) -> int:
@@ -16,7 +16,7 @@ def git_setup(arguments: Arguments) -> int:
     """
     from ..notebook.files.git import install_drivers
 
-    show("\n".join(install_drivers(Path(arguments.folder), filtered=arguments.strip)))
+    print_lines("\n".join(install_drivers(Path(arguments.folder), filtered=arguments.strip)))
     return OK
 
 
@@ -39,13 +39,13 @@ def git_text(arguments: Arguments) -> int:
     from ..notebook.files.git import diff_text
     from ..record.ipynb import load_notebook
 
-    (path,) = files([arguments.notebook])
+    (path,) = existing_files([arguments.notebook])
     try:
         shown = diff_text(load_notebook(path))
     except UsageError as fault:  # an error would end a whole `git log` for one bad version
-        complain(str(fault))
+        print_complaint(str(fault))
         shown = path.read_text(encoding="utf-8", errors="replace")
-    out(shown, None)
+    write_output(shown, None)
     return OK
 
 
@@ -59,7 +59,7 @@ def git_merge(arguments: Arguments) -> int:
     from ..notebook.files.git import merge_files
 
     paths = (Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
-    return OK if merge_files(*paths, report=complain) else FAILED
+    return OK if merge_files(*paths, report=print_complaint) else FAILED
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from .. import __version__
 from ..errors import AgentError, UsageError
 from . import convert, doctor, git, records, report, run, serve, signing, trusting
 from .shared import FAILED, OK, USAGE, Command, Describe, file_options
-from .terminal import Parser, complain, leave_quietly, prepare_streams
+from .terminal import Parser, leave_quietly, prepare_streams, print_complaint
 
 EPILOG = """\
 examples:
@@ -36,16 +36,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.command(arguments)
         return code
     except UsageError as fault:
-        complain(str(fault))
+        print_complaint(str(fault))
         return USAGE
     except AgentError as fault:
-        complain(str(fault))
+        print_complaint(str(fault))
         return FAILED
     except BrokenPipeError:
         leave_quietly()
         return OK
     except KeyboardInterrupt as stop:
-        complain(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
+        print_complaint(f"stopped by {stop}; nothing more was run" if str(stop) else "interrupted")
         return FAILED
 
 
@@ -69,21 +69,21 @@ def parser() -> argparse.ArgumentParser:
 
 COMMANDS: dict[str, tuple[Command, Describe]] = {
     "run": (run.run, run.run_options),
-    "test": (run.test, run.test_options),
-    "events": (report.events, report.events_options),
+    "test": (run.check_notebooks, run.test_options),
+    "events": (report.print_events, report.events_options),
     "export": (report.export, report.export_options),
-    "convert": (convert.convert, convert.convert_options),
-    "serve": (serve.serve, serve.serve_options),
-    "diff": (report.diff, report.diff_options),
+    "convert": (convert.convert_run, convert.convert_options),
+    "serve": (serve.serve_runs, serve.serve_options),
+    "diff": (report.diff_notebooks, report.diff_options),
     "verify": (report.verify, report.verify_options),
     "git-setup": (git.git_setup, git.git_setup_options),
     "git-text": (git.git_text, git.git_text_options),
     "git-merge": (git.git_merge, git.git_merge_options),
-    "pack": (records.pack, file_options),
-    "strip": (records.strip, records.strip_options),
+    "pack": (records.pack_records, file_options),
+    "strip": (records.strip_records, records.strip_options),
     "sign": (signing.sign, signing.sign_options),
-    "trust": (signing.trust, signing.trust_options),
+    "trust": (signing.manage_signers, signing.trust_options),
     "trust-folder": (trusting.trust_folder, trusting.trust_folder_options),
-    "mcp": (trusting.mcp, trusting.mcp_options),
-    "doctor": (doctor.doctor, doctor.doctor_options),
+    "mcp": (trusting.manage_servers, trusting.mcp_options),
+    "doctor": (doctor.run_doctor, doctor.doctor_options),
 }

@@ -7,38 +7,40 @@ import json
 import sys
 
 from ..errors import UsageError
-from .shared import OK, Arguments, files
-from .terminal import pass_on, show, written
+from .shared import OK, Arguments, existing_files
+from .terminal import pass_on, print_lines, write_checked
 
 
-def pack(arguments: Arguments) -> int:
+def pack_records(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
     from ..record.ipynb import load_notebook, save_notebook
     from ..record.notebook_file import lift_records
 
-    for path in files(arguments.notebooks):
+    for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
         before = json.dumps(nb)
         if lift_records(nb) and json.dumps(nb) != before:
-            written(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
-            show(f"{path}: packed")
+            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
+            print_lines(f"{path}: packed")
         else:
-            show(f"{path}: nothing to do")
+            print_lines(f"{path}: nothing to do")
     return OK
 
 
-def strip(arguments: Arguments) -> int:
+def strip_records(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
     from ..record import ipynb, notebook_file
 
     if not arguments.notebooks:
         return _strip_filter()
-    for path in files(arguments.notebooks):
+    for path in existing_files(arguments.notebooks):
         nb = ipynb.load_notebook(path)
         count = notebook_file.strip_records(nb)
         if count:
-            written(lambda: ipynb.save_notebook(nb, path), path)  # noqa: B023  (called at once)
-        show(f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed")
+            write_checked(lambda: ipynb.save_notebook(nb, path), path)  # noqa: B023  (called at once)
+        print_lines(
+            f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed"
+        )
     return OK
 
 

@@ -6,34 +6,34 @@ import argparse
 
 from ..errors import UsageError
 from ..wire.hidden_characters import escape_line
-from .shared import FAILED, OK, Arguments, files, notebooks, target
-from .terminal import complain, out, show, show_json
+from .shared import FAILED, OK, Arguments, existing_files, list_notebooks, output_path
+from .terminal import print_complaint, print_lines, show_json, write_output
 
 # columns that fit a terminal
 TABLE = "turn,type,name,text,seconds,status,duration_s,fraction,tokens_in,tokens_out,seq,span"
 FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 
 
-def events(arguments: Arguments) -> int:
+def print_events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
     from ..notebook.files import tables
     from ..notebook.files.recorded_runs import read_runs, rows_with_calls
     from ..rows.recorded_runs import Runs
 
-    found = read_runs(notebooks(arguments.notebooks), every=arguments.all)
-    output = target(arguments.output)
+    found = read_runs(list_notebooks(arguments.notebooks), every=arguments.all)
+    output = output_path(arguments.output)
     runs = Runs([each for run in found for each in (run, *rows_with_calls(run))])
     if arguments.json:
-        out("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
+        write_output("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
         return OK
     form = arguments.format or (FORMS.get(output.suffix.lower(), "table") if output else "table")
     if output is None and form == "table" and not arguments.columns:
         for run in runs:
-            show(escape_line(f"cell {run.cell}, run {run.id}"))
-            show(tables.text_table(tables.runs_frame(Runs([run]), TABLE)))
+            print_lines(escape_line(f"cell {run.cell}, run {run.id}"))
+            print_lines(tables.text_table(tables.runs_frame(Runs([run]), TABLE)))
         return OK
     text = tables.write_frame(tables.runs_frame(runs, arguments.columns), form, output)
-    out(text, output, as_json=form == "json")
+    write_output(text, output, as_json=form == "json")
     return OK
 
 
@@ -71,7 +71,7 @@ def export(arguments: Arguments) -> int:
 
     runs = [
         each
-        for run in read_runs(notebooks(arguments.notebooks), every=bool(arguments.run))
+        for run in read_runs(list_notebooks(arguments.notebooks), every=bool(arguments.run))
         if run.id.startswith(arguments.run)
         for each in (run, *rows_with_calls(run))
     ]
@@ -80,12 +80,12 @@ def export(arguments: Arguments) -> int:
             "No recorded run to export"
             + (f" whose id begins with {arguments.run!r}." if arguments.run else ".")
         )
-    output = target(arguments.output)
+    output = output_path(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
-    out(exported(runs, form, losses), output, as_json=not is_page(form))
+    write_output(exported(runs, form, losses), output, as_json=not is_page(form))
     if losses:
-        complain(f"not written as {form}:\n{losses}")
+        print_complaint(f"not written as {form}:\n{losses}")
     return OK
 
 
@@ -104,13 +104,13 @@ def export_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def diff(arguments: Arguments) -> int:
+def diff_notebooks(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
     run with the one before
     """
     from ..notebook.files.recorded_runs import compare_cells, compare_versions, read_runs
 
-    paths = files(arguments.notebooks)
+    paths = existing_files(arguments.notebooks)
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
     if len(paths) == 2:
@@ -118,7 +118,7 @@ def diff(arguments: Arguments) -> int:
     else:
         found = compare_versions(read_runs(paths, every=True))
     for one in found:
-        show(one)
+        print_lines(one)
     return FAILED if any(found) else OK
 
 
@@ -135,14 +135,14 @@ def verify(arguments: Arguments) -> int:
 
     problems: list[str] = []
     remarks: list[str] = []
-    for path in notebooks(arguments.notebooks):
+    for path in list_notebooks(arguments.notebooks):
         found = check(path, signed=arguments.signed)
         problems += found[0]
         remarks += found[1]
     if arguments.json:
         show_json({"ok": not problems, "problems": problems, "remarks": remarks})
     else:
-        show("\n".join([*problems, *remarks]) or "no records")
+        print_lines("\n".join([*problems, *remarks]) or "no records")
     return FAILED if problems else OK
 
 

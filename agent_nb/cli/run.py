@@ -16,26 +16,36 @@ from .shared import (
     FAILED,
     OK,
     Arguments,
-    files,
+    existing_files,
     in_parallel,
     kernel_options,
-    notebooks,
+    list_notebooks,
     trust_option,
 )
-from .terminal import complain, out, show, show_json, stream_json, written
+from .terminal import (
+    print_complaint,
+    print_lines,
+    show_json,
+    stream_json,
+    write_checked,
+    write_output,
+)
 
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..record.ipynb import load_notebook
-    from ..runner.kernels import Ahead, Wanted, wanted
-    from ..runner.parameters import inject, parameters
+    from ..runner.kernels import Ahead, Wanted, choose_kernel
+    from ..runner.parameters import inject_parameters, parse_parameters
 
-    values, rerun = parameters(arguments.parameter), "live" if arguments.live else arguments.rerun
+    values, rerun = (
+        parse_parameters(arguments.parameter),
+        "live" if arguments.live else arguments.rerun,
+    )
     streaming = _streaming(arguments)
 
     def wants(path: Path) -> Wanted:
-        return wanted(
+        return choose_kernel(
             path,
             load_notebook(path),
             arguments.kernel,
@@ -51,7 +61,7 @@ def run(arguments: Arguments) -> int:
         except AgentError as fault:
             if len(targets) == 1:
                 raise
-            complain(f"{path}: {fault}")
+            print_complaint(f"{path}: {fault}")
             return {
                 "notebook": str(path),
                 "output": "",
@@ -62,10 +72,10 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
-        from ..runner.client import execute, write
+        from ..runner.client import execute_notebook, write_notebook
 
         with streaming() as relay:
-            outcome = execute(
+            outcome = execute_notebook(
                 path,
                 model=arguments.model,
                 rerun=rerun,
@@ -75,16 +85,19 @@ def run(arguments: Arguments) -> int:
                 timeout=arguments.timeout,
                 kernel=arguments.kernel,
                 on_cell=on_cell,
-                prepare=lambda nb: inject(nb, values),
+                prepare=lambda nb: inject_parameters(nb, values),
                 stream=relay.path if relay else "",
                 ahead=ahead,
             )
-        written(
-            lambda: write(outcome.notebook, target, over=path.resolve() == target.resolve()), target
+        write_checked(
+            lambda: write_notebook(
+                outcome.notebook, target, over=path.resolve() == target.resolve()
+            ),
+            target,
         )
         report = _report(path, target, outcome)
         if relay and relay.losses:
-            complain(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
+            print_complaint(f"{path}: not written as {arguments.stream}:\n{relay.losses}")
         if not arguments.json:
             _print_report(report, aside=bool(relay))
         return report
@@ -138,19 +151,19 @@ def run_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="print the results as JSON")
 
 
-def test(arguments: Arguments) -> int:
+def check_notebooks(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
     from ..record.signers import load_signers
     from ..runner.kernels import Ahead
-    from ..runner.notebook_check import Options, check_notebook, wants
-    from ..runner.report import Problem, Report, builtins, junit, summary
+    from ..runner.notebook_check import Options, check_notebook, choose_test_kernel
+    from ..runner.report import Problem, Report, render_junit, report_to_builtins, summarize_reports
 
     signers = load_signers(arguments.signers)
     for signer in signers:
         if signer.problem:
-            complain(f"the signer {signer.name} does not count: {signer.problem}")
+            print_complaint(f"the signer {signer.name} does not count: {signer.problem}")
     options = Options(
         trust=arguments.trust_record,
         trust_folder=arguments.trust_folder,
@@ -173,22 +186,22 @@ def test(arguments: Arguments) -> int:
             problem = Problem(text=said, kind="notebook", stale=False)
             report = Report(notebook=str(path), problems=(problem,))
         if not arguments.json:
-            show(report.text(verbose=arguments.verbose))
+            print_lines(report.text(verbose=arguments.verbose))
         return report
 
     paths = [
         path
-        for path in notebooks(arguments.notebooks)
+        for path in list_notebooks(arguments.notebooks)
         if arguments.shard is None or shard(path, arguments.shard)
     ]
-    with Ahead(paths, lambda path: wants(path, options)) as ahead:
+    with Ahead(paths, lambda path: choose_test_kernel(path, options)) as ahead:
         reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
-        out(junit(reports), Path(arguments.junit))
+        write_output(render_junit(reports), Path(arguments.junit))
     if arguments.json:
-        show_json([builtins(r) for r in reports])
+        show_json([report_to_builtins(r) for r in reports])
     elif len(reports) != 1:
-        show(summary(reports) or "There is no notebook in this shard.")
+        print_lines(summarize_reports(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
 
 
@@ -245,7 +258,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 def _targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     """Return (notebook, output file) for each notebook. Raises UsageError."""
-    paths = files(arguments.notebooks)
+    paths = existing_files(arguments.notebooks)
     if arguments.inplace:
         return [(p, p) for p in paths]
     if not arguments.output:
@@ -267,11 +280,11 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..runner.event_relay import Relay, overlapping
+    from ..runner.event_relay import Relay, allows_overlap
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
-    if arguments.jobs > 1 and not overlapping(arguments.stream):
+    if arguments.jobs > 1 and not allows_overlap(arguments.stream):
         raise UsageError(
             f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
         )
@@ -296,8 +309,8 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
 def _print_report(report: dict[str, Any], *, aside: bool) -> None:
     from ..notebook.cell.summary import summary_line
 
-    show(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
+    print_lines(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
     for numbers in report["runs"]:
-        show(f"  cell {numbers['cell']} · {summary_line(numbers)}", aside=aside)
+        print_lines(f"  cell {numbers['cell']} · {summary_line(numbers)}", aside=aside)
     if not report["ok"]:
-        complain(f"{report['notebook']}: {report['failure']}")
+        print_complaint(f"{report['notebook']}: {report['failure']}")

@@ -19,13 +19,13 @@ from typing import Any
 
 from ..errors import UsageError
 from ..host.paths import tilde
-from .shared import OK, Arguments, folder_option, notebooks
-from .terminal import complain, show
+from .shared import OK, Arguments, folder_option, list_notebooks
+from .terminal import print_complaint, print_lines
 
 TOKEN_VARIABLE = "AGENT_NB_TOKEN"  # noqa: S105  (the name of a variable)
 
 
-def serve(arguments: Arguments) -> int:
+def serve_runs(arguments: Arguments) -> int:
     """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines
     in any format
     """
@@ -33,11 +33,11 @@ def serve(arguments: Arguments) -> int:
     from ..models import keys
     from ..server.app import Server, Settings
     from ..server.redis.hub import hub_at
-    from ..server.redis.place import configured
+    from ..server.redis.place import configured_address
 
     token, place = _token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
-    arguments.store = configured(arguments.store)
+    arguments.store = configured_address(arguments.store)
     hub = hub_at(arguments.store, keep=arguments.buffer)
     agents = _agents(arguments, hub)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
@@ -57,16 +57,16 @@ def serve(arguments: Arguments) -> int:
 
     def ready(server: Server) -> None:
         nonlocal left
-        left = tokens.leave(server.url, server.token)
-        show(f"agent-nb serves at {server.url}")
+        left = tokens.write_note(server.url, server.token)
+        print_lines(f"agent-nb serves at {server.url}")
         if hub.where:
-            show(f"runs of other kernels: over {hub.where}")
+            print_lines(f"runs of other kernels: over {hub.where}")
         where = place or (
             f"in {tilde(left.path)}"
             if left
             else "lost: no file for it can be written; set AGENT_NB_TOKEN"
         )
-        show(
+        print_lines(
             f"token: {where}\nfollow a run: %agent attach {server.url} (in a notebook)\nstop: Ctrl-C",
         )
 
@@ -76,7 +76,7 @@ def serve(arguments: Arguments) -> int:
         if left is not None:
             left.close()
         hub.stop()
-    complain("stopped")
+    print_complaint("stopped")
     return OK
 
 
@@ -228,7 +228,7 @@ def _publish(arguments: Arguments, hub: Any) -> None:
     from ..notebook.files.recorded_runs import read_runs
 
     known: set[str] = {info.run for info in hub.runs()}
-    for run in read_runs(notebooks(arguments.notebook), every=True):
+    for run in read_runs(list_notebooks(arguments.notebook), every=True):
         if run.id in known:
             continue
         known.add(run.id)

@@ -22,16 +22,16 @@ Describe = Callable[[argparse.ArgumentParser], None]
 Command = Callable[[Arguments], int]
 
 
-def files(given: Sequence[str]) -> list[Path]:
+def existing_files(names: Sequence[str]) -> list[Path]:
     """Return the named notebooks as paths. Raises UsageError if one does not exist."""
-    paths = [Path(name) for name in given]
+    paths = [Path(name) for name in names]
     for path in paths:
         if not path.is_file():
             raise UsageError(f"File not found: {path}.")
     return paths
 
 
-def notebooks(given: Sequence[str]) -> list[Path]:
+def list_notebooks(names: Sequence[str]) -> list[Path]:
     """Return the named files, and those of named folders and globs.
 
     Raises UsageError if one does not exist.
@@ -39,13 +39,15 @@ def notebooks(given: Sequence[str]) -> list[Path]:
     from ..record.find import find_notebooks as meant
 
     paths: list[Path] = []
-    for name in given:
-        found = (
-            meant(name) if Path(name).is_dir() or any(c in name for c in "*?[") else files([name])
+    for name in names:
+        listed = (
+            meant(name)
+            if Path(name).is_dir() or any(c in name for c in "*?[")
+            else existing_files([name])
         )
-        if not found:
+        if not listed:
             raise UsageError(f"There is no notebook in {name}.")
-        paths += [p for p in found if p not in paths]
+        paths += [p for p in listed if p not in paths]
     return paths
 
 
@@ -59,13 +61,13 @@ def in_parallel(
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
     from ..runner.progress import Progress
-    from ..runner.stopping import signals, stop_all
+    from ..runner.stopping import raise_on_signals, stop_all
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:
             return work(named[1], progress.cell)
 
-    with signals(), ThreadPoolExecutor(jobs) as pool:
+    with raise_on_signals(), ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(one, item) for item in items]
         try:
             # a wait without a limit may miss a signal that another thread received
@@ -83,7 +85,7 @@ def _failed(work: Future[Any]) -> bool:
     return work.done() and work.exception() is not None
 
 
-def target(name: str | None) -> Path | None:
+def output_path(name: str | None) -> Path | None:
     """Return the file of the option -o, None for stdout (`-` or no option)."""
     return Path(name) if name and name != "-" else None
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, UsageError
 from ..wire.hidden_characters import escape_hidden
-from .shared import FAILED, OK, Arguments, file_options, files
-from .terminal import complain, show, written
+from .shared import FAILED, OK, Arguments, existing_files, file_options
+from .terminal import print_complaint, print_lines, write_checked
 
 if TYPE_CHECKING:
     from ..record.ssh_signature import PrivateKey
@@ -32,7 +32,7 @@ def sign(arguments: Arguments) -> int:
     from ..record.record import METADATA_KEY as OURS
     from ..record.ssh_signature import fingerprint_key
 
-    paths = files(arguments.notebooks)
+    paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if not (terminal or arguments.yes):
         raise UsageError(NOBODY)
@@ -42,22 +42,22 @@ def sign(arguments: Arguments) -> int:
         nb = load_notebook(path)
         lift_records(nb)
         items = review_records(nb)
-        show("\n".join([f"{path}:", *list_items(items)]))
+        print_lines("\n".join([f"{path}:", *list_items(items)]))
         good = [item for item in items if not item.problem]
         if len(good) < len(items):
             worst = FAILED
         if not good:
-            show(f"{path}: no record to sign")
+            print_lines(f"{path}: no record to sign")
         elif arguments.yes or _said_yes(
             len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
         ):
             count = sign_all(nb["metadata"][OURS], good, key)
-            written(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
-            show(
+            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
+            print_lines(
                 f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint_key(key.public)}"
             )
         else:
-            complain(f"{path}: not signed")
+            print_complaint(f"{path}: not signed")
             worst = FAILED
     return worst
 
@@ -74,11 +74,11 @@ def sign_options(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--yes", action="store_true", help="do not ask: you have read the calls")
 
 
-def trust(arguments: Arguments) -> int:
+def manage_signers(arguments: Arguments) -> int:
     """list, add or remove the people whose signed records `test` trusts as yours; their list stands
     in your configuration folder
     """
-    show(arguments.work(arguments))
+    print_lines(arguments.work(arguments))
     return OK
 
 

@@ -35,17 +35,17 @@ def prepare_streams() -> None:
     sys.excepthook = _traceback
 
 
-def show(text: object = "", *, aside: bool = False) -> None:
+def print_lines(text: object = "", *, aside: bool = False) -> None:
     """Write lines to stdout; `aside`: to stderr."""
     _write(f"{text}\n", sys.stderr if aside else sys.stdout)
 
 
-def complain(text: str) -> None:
+def print_complaint(text: str) -> None:
     """Write a line to stderr, without keys."""
     from ..models.keys import collect_secrets
     from ..wire.redact import redact_text
 
-    show(f"jupyter agent-nb: {redact_text(text, collect_secrets())}", aside=True)
+    print_lines(f"jupyter agent-nb: {redact_text(text, collect_secrets())}", aside=True)
 
 
 def show_json(value: Any) -> None:
@@ -77,16 +77,16 @@ def pass_on(text: str) -> None:
         sys.stdout.write(text)
 
 
-def out(text: str, path: Path | None, *, as_json: bool = False) -> None:
+def write_output(text: str, path: Path | None, *, as_json: bool = False) -> None:
     """Write a text to a file, or to stdout without one. Raises UsageError."""
     text = (escape_json if as_json else escape_hidden)(text)
     if path is None:
         sys.stdout.write(text)
     elif text:
-        written(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
+        write_checked(lambda: path.write_text(text, encoding="utf-8", newline="\n"), path)
 
 
-def written(write: Callable[[], Any], path: Path) -> None:
+def write_checked(write: Callable[[], Any], path: Path) -> None:
     """Call `write`, which writes the file at `path`. Raises UsageError."""
     try:
         write()

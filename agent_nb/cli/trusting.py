@@ -6,7 +6,7 @@ import argparse
 
 from ..notebook.notices import make_printable
 from .shared import OK, Arguments
-from .terminal import show
+from .terminal import print_lines
 
 
 def trust_folder(arguments: Arguments) -> int:
@@ -18,7 +18,7 @@ def trust_folder(arguments: Arguments) -> int:
         for flag, given in (("--list", arguments.list), ("--revoke", arguments.revoke))
         if given
     ]
-    show(work([*arguments.places, *flags]))
+    print_lines(work([*arguments.places, *flags]))
     return OK
 
 
@@ -37,12 +37,12 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
     )
 
 
-def mcp(arguments: Arguments) -> int:
+def manage_servers(arguments: Arguments) -> int:
     """list the MCP servers of this folder's .mcp.json, or let one start after showing what it is"""
     from ..notebook.mcp_servers import run_mcp_command
 
     words = [arguments.verb, *arguments.names] if arguments.verb else []
-    show(make_printable(run_mcp_command(words)))
+    print_lines(make_printable(run_mcp_command(words)))
     return OK
 
 

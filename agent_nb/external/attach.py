@@ -25,7 +25,7 @@ from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
 from ..models.http.client import is_loopback
-from .connect import Backoff, Target, connect, newest, target
+from .connect import Backoff, Target, connect, find_newest_run, parse_target
 from .followed import Followed
 from .remote_control import RemoteControl
 from .remote_run import RemoteRun
@@ -144,7 +144,7 @@ class Attached(Followed):
     async def _events(self) -> AsyncGenerator[Event, None]:
         async with connect(self.where) as client:
             if not self.where.run:
-                self.log.run = await newest(client, self.where.server)
+                self.log.run = await find_newest_run(client, self.where.server)
             url = self.where.events(self.log.run)
             async with aclosing(self._remote.events(client, url)) as events:
                 async for event in events:
@@ -192,4 +192,4 @@ def attach(
     machine is found. `show`: show the cards when awaited (None: in a notebook). Raises UsageError
     if `url` is not an http address.
     """
-    return Attached(target(url, token), show=show, backoff=backoff, on_state=on_state)
+    return Attached(parse_target(url, token), show=show, backoff=backoff, on_state=on_state)

@@ -99,7 +99,7 @@ class Target(msgspec.Struct, frozen=True):
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
 
-def target(url: str, token: str = "") -> Target:
+def parse_target(url: str, token: str = "") -> Target:
     """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
     A `?token=` in it is used and taken out. Raises UsageError if the URL is invalid.
@@ -117,7 +117,9 @@ def target(url: str, token: str = "") -> Target:
     if token:
         keys.hide_secret(token)
     return Target(
-        server, unquote(run), token or (tokens.find(server) if is_loopback(parts.hostname) else "")
+        server,
+        unquote(run),
+        token or (tokens.find_token(server) if is_loopback(parts.hostname) else ""),
     )
 
 
@@ -144,7 +146,7 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         yield client
 
 
-async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a response as they come; close it if it is not read to its end.
 
     Raises UsageError on an unknown compression, httpx.HTTPError when it breaks off or is damaged.
@@ -164,14 +166,14 @@ async def body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         raise httpx.DecodingError(str(error)) from None
 
 
-async def beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
+async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
     """Return the first `size` bytes of a response, none if it cannot be decompressed.
 
     Raises httpx.HTTPError.
     """
     found = bytearray()
     with suppress(UsageError, httpx.DecodingError):
-        async with aclosing(body(response)) as chunks:
+        async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
                 found += chunk
                 if len(found) >= size:
@@ -179,21 +181,21 @@ async def beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
     return bytes(found[:size])
 
 
-async def ask(
+async def send_request(
     client: httpx.AsyncClient, method: str, url: str, payload: Any = None
 ) -> tuple[int, bytes]:
     """Return the status and the beginning of a short response. Raises httpx.HTTPError."""
     async with client.stream(method, url, json=payload) as response:
-        return response.status_code, await beginning(response)
+        return response.status_code, await read_beginning(response)
 
 
-async def accept(response: httpx.Response) -> None:
+async def check_response(response: httpx.Response) -> None:
     """Raise on a response that is not a stream of events: UsageError if only the user can help."""
     if response.status_code == 200 and response.headers.get("content-type", "").startswith(
         "text/event-stream"
     ):
         return
-    said = (await beginning(response, 500)).decode("utf-8", "replace")
+    said = (await read_beginning(response, 500)).decode("utf-8", "replace")
     if response.status_code in _NEVER or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {said}")
     if response.status_code == 200:
@@ -204,10 +206,10 @@ async def accept(response: httpx.Response) -> None:
     raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
 
 
-async def newest(client: httpx.AsyncClient, server: str) -> str:
+async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
     """Return the newest run of a server. Raises UsageError if it has none or refuses."""
     try:
-        status, said = await ask(client, "GET", f"{server}/runs")
+        status, said = await send_request(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:
         raise UsageError(
             f"{server} does not answer ({fault}). Is `jupyter agent-nb serve` running there?"

@@ -25,7 +25,7 @@ import httpx
 
 from ..errors import ModelError, UsageError, WireError
 from ..wire.sse import LIMIT, SSEDecoder
-from .connect import Backoff, Patience, Target, beginning, body, connect
+from .connect import Backoff, Patience, Target, connect, read_beginning, stream_body
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
 _ID = "lastEventId"
@@ -120,7 +120,7 @@ class _Repeats:
         return bool(self._next)
 
 
-async def read(
+async def read_stream(
     url: str,
     *,
     token: str = "",
@@ -192,7 +192,7 @@ class _Reader:
             if self._over:
                 return
             numbered = response.headers.get("content-type", "").startswith("text/event-stream")
-            async with aclosing(body(response)) as source:
+            async with aclosing(stream_body(response)) as source:
                 async for chunk in source:
                     if data := self._frames.feed(chunk) if numbered else chunk:
                         yield data
@@ -204,7 +204,7 @@ class _Reader:
         self._over = response.status_code == 204
         if response.status_code < 300:
             return
-        said = (await beginning(response, 300)).decode("utf-8", "replace")
+        said = (await read_beginning(response, 300)).decode("utf-8", "replace")
         passing = response.status_code >= 500 or response.status_code in (408, 425, 429)
         if again and (passing or response.status_code == 404 or self._in_address):
             self._in_address = self._in_address and passing

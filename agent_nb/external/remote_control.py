@@ -14,7 +14,7 @@ import httpx
 
 from ..errors import AgentError, UsageError
 from ..events.log import EventLog
-from .connect import Target, ask, connect, newest
+from .connect import Target, connect, find_newest_run, send_request
 
 
 class RemoteControl:
@@ -30,7 +30,7 @@ class RemoteControl:
             try:
                 async with connect(self._where) as client:
                     url = f"{self._where.server}/runs/{quote(self._log.run)}"
-                    _, said = await ask(client, "GET", url)
+                    _, said = await send_request(client, "GET", url)
                 found = json.loads(said)
                 return found.get("status") == "running" and "cancel" in found.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
@@ -72,8 +72,10 @@ class RemoteControl:
         async with connect(self._where) as client:
             try:
                 known = self._where.run or len(self._log)
-                run = self._log.run if known else await newest(client, server)
-                status, said = await ask(client, "POST", f"{server}/runs/{quote(run)}/{what}", body)
+                run = self._log.run if known else await find_newest_run(client, server)
+                status, said = await send_request(
+                    client, "POST", f"{server}/runs/{quote(run)}/{what}", body
+                )
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(f"{server} does not answer ({fault}).") from fault
         if status >= 300:

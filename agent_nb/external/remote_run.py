@@ -20,7 +20,7 @@ import httpx
 from ..errors import ModelError, WireError
 from ..events import Event
 from ..wire.sse import SSEDecoder
-from .connect import Backoff, Patience, accept, body
+from .connect import Backoff, Patience, check_response, stream_body
 from .follow import Follower
 
 
@@ -72,7 +72,7 @@ class RemoteRun:
             headers["Last-Event-ID"] = self._follower.last_id
         async with client.stream("GET", url, params={"internal": "1"}, headers=headers) as response:
             self.connections += 1
-            await accept(response)
+            await check_response(response)
             self._on_state("following")
             self._follower.connected()
             decoder, torn = SSEDecoder(), 0.0
@@ -93,7 +93,7 @@ class RemoteRun:
         `torn` returns since when events are missing, 0 if none are. Raises TimeoutError after a
         long silence.
         """
-        async with aclosing(body(response)) as source:
+        async with aclosing(stream_body(response)) as source:
             while True:
                 limit = self._backoff.idle
                 if since := torn():

@@ -79,7 +79,7 @@ def _response(source: Any) -> AsyncIterable[bytes]:
 async def _get(url: str, done: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
     from . import http_stream
 
-    async with aclosing(http_stream.read(url, done=done)) as chunks:
+    async with aclosing(http_stream.read_stream(url, done=done)) as chunks:
         async for chunk in chunks:
             yield chunk
 

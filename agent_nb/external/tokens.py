@@ -55,7 +55,7 @@ def folder() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "servers"
 
 
-def leave(url: str, token: str, where: Path | None = None) -> Left | None:
+def write_note(url: str, token: str, where: Path | None = None) -> Left | None:
     """Write the note of a server; return None if it cannot be written."""
     place = where or folder()
     path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
@@ -71,12 +71,12 @@ def leave(url: str, token: str, where: Path | None = None) -> Left | None:
     return Left(path, file)
 
 
-def find(url: str, where: Path | None = None) -> str:
+def find_token(url: str, where: Path | None = None) -> str:
     """Return the token of the running server at `url`, or ""."""
-    return next((note.token for note in living(where) if note.url == url), "")
+    return next((note.token for note in list_running(where) if note.url == url), "")
 
 
-def living(where: Path | None = None) -> list[Note]:
+def list_running(where: Path | None = None) -> list[Note]:
     """Return the notes of the running servers."""
     found = []
     with suppress(OSError):

@@ -56,7 +56,7 @@ def of_cell(number: int, cell: Mapping[str, Any], error: str, message: str) -> F
     )
 
 
-def of_kernel(number: int, cell: Mapping[str, Any] | None, said: str) -> Failure:
+def of_kernel(number: int, cell: Mapping[str, Any] | None, message: str) -> Failure:
     """Return the failure of a kernel that died; `said` is the end of its output."""
     name = name_cell(number, cell) if cell is not None else ""
     words = "the kernel died" if cell is not None else "The kernel did not start"
@@ -64,7 +64,7 @@ def of_kernel(number: int, cell: Mapping[str, Any] | None, said: str) -> Failure
         kind="kernel",
         cell=number,
         title=name,
-        message=f"{words}.\n{said}".strip() if said else f"{words}.",
+        message=f"{words}.\n{message}".strip() if message else f"{words}.",
     )
 
 

@@ -25,10 +25,10 @@ from ..record.record import NO_CONVERSATION, Record
 from ..record.run_inputs import diff_texts
 from ..record.signers import Signer
 from ..record.verify import check_record
-from ..view.format import plural
+from ..view.format import count_noun
 from .cell_failure import Failure
 from .report import Problem
-from .shown_pictures import differences, uncompared_kinds
+from .shown_pictures import describe_differences, uncompared_kinds
 
 if TYPE_CHECKING:
     from .client import Outcome
@@ -43,7 +43,7 @@ class Recorded(msgspec.Struct, frozen=True):
     faults: Sequence[str]
 
 
-def problems(
+def find_problems(
     nb: Notebook,
     checked: Sequence[Recorded],
     shown: Sequence[tuple[int, RunNumbers]],
@@ -95,14 +95,14 @@ def _placed(problem: Problem, number: int) -> Problem:
 def checked_records(
     nb: Notebook,
     cell: Mapping[str, Any],
-    found: Sequence[Record],
+    records: Sequence[Record],
     signers: Sequence[Signer],
     key: bytes,
 ) -> Recorded:
     """Return the records of a cell, ranked for the user with this key, and check the one that an
     agent cell plays.
     """
-    listed = rank_records(found, key, countersigned_records(nb, cell, found, signers))
+    listed = rank_records(records, key, countersigned_records(nb, cell, records, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
     return Recorded(listed, check_record(asked[0]) if asked else [])
 
@@ -122,7 +122,7 @@ def _pictures(
         and run.get("compare", "full") in ("exact", "full")
         and agent_cell(source_of(cell)) is not None
     ):
-        yield from differences(cell, executed, run)
+        yield from describe_differences(cell, executed, run)
 
 
 def unseen_displays(nb: Notebook, outcome: Outcome) -> Iterator[str]:
@@ -248,7 +248,7 @@ def _code(
             yield _not_replayed(name, run)
         elif run.get("scripted") and run.get("calls") and run.get("calls") == run.get("denied"):
             yield Problem(
-                text=f"{name}: every call of a run was denied: {plural(run['calls'], 'call')} ({run['denied']} denied)",
+                text=f"{name}: every call of a run was denied: {count_noun(run['calls'], 'call')} ({run['denied']} denied)",
                 kind="status",
                 stale=False,
             )

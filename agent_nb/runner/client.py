@@ -39,9 +39,9 @@ from ..record.outputs import RunNumbers, list_run_numbers
 from ..record.signers import Signer
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
-from .kernels import Ahead, say, wanted
-from .quiet import keep
-from .stopping import stoppable
+from .kernels import Ahead, choose_kernel, warn_other_kernel
+from .quiet import restore_unchanged
+from .stopping import stoppable_task
 
 IDS = 5  # the minor version of notebook format 4 that has cell ids
 
@@ -60,7 +60,7 @@ class Outcome(msgspec.Struct):
         return str(self.failures[0]) if self.failures else ""
 
 
-def execute(
+def execute_notebook(
     path: Path,
     *,
     model: str = "",
@@ -104,7 +104,7 @@ def execute(
     nb, began = _read(path), time.time()
     prepare(nb)
     where = path.resolve()
-    need = wanted(
+    need = choose_kernel(
         path,
         nb,
         kernel,
@@ -114,7 +114,7 @@ def execute(
         zone=zone,
         rerun=rerun,
     )
-    say(path, nb, kernel)
+    warn_other_kernel(path, nb, kernel)
     client = Client(
         nb,
         {
@@ -163,9 +163,9 @@ def execute(
     return Outcome(nb, runs, client.failures, client.reached)
 
 
-async def _executed(client: Client, said: IO[bytes]) -> None:
-    with stoppable():
-        await client.async_execute(stdout=said, stderr=said)
+async def _executed(client: Client, stderr: IO[bytes]) -> None:
+    with stoppable_task():
+        await client.async_execute(stdout=stderr, stderr=stderr)
 
 
 def _tail(file: IO[bytes], longest: int = 2000) -> str:
@@ -173,14 +173,14 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
     return make_printable(file.read().decode(errors="replace")[-longest:])
 
 
-def write(nb: Any, path: Path, *, over: bool = False) -> None:
+def write_notebook(nb: Any, path: Path, *, over: bool = False) -> None:
     """Write an executed notebook; with `over`, over its source, keeping cells that were replayed.
 
     Raises OSError.
     """
     if over:
         before = _read(path)
-        for run in keep(nb, before):
+        for run in restore_unchanged(nb, before):
             journal.remove_journals(run)
         lift_records(before)  # where only the records moved, nothing is written
         if nb != before:

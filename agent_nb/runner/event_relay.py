@@ -90,7 +90,7 @@ class Relay:
             self._gone = True
 
 
-def overlapping(codec: str) -> bool:
+def allows_overlap(codec: str) -> bool:
     """Return whether runs may overlap in a stream of this format.
 
     Raises UsageError on an unknown codec.

@@ -164,7 +164,7 @@ def launched_by_us(manager: Any) -> None:
         manager.kernel_spec.argv = [program, "-P", "-c", LAUNCH, *rest[2:]]
 
 
-def wanted(
+def choose_kernel(
     path: Path,
     nb: Mapping[str, Any],
     kernel: str = "",
@@ -198,7 +198,7 @@ def wanted(
     return Wanted(kernel_of(nb, kernel)[0], str(where.parent), added)
 
 
-def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
+def kernel_of(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     """Return (kernel to use, name of the notebook's kernel if that is missing, else "").
 
     Raises UsageError.
@@ -206,11 +206,11 @@ def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
     known = KernelSpecManager().find_kernel_specs()
     metadata = as_dict(nb.get("metadata"))
     spec = as_dict(metadata.get("kernelspec"))
-    name = asked or str(spec.get("name") or DEFAULT_KERNEL)
+    name = kernel or str(spec.get("name") or DEFAULT_KERNEL)
     if name in known:
         return name, ""
     language = spec.get("language") or as_dict(metadata.get("language_info")).get("name")
-    if not asked and str(language).lower() == "python" and DEFAULT_KERNEL in known:
+    if not kernel and str(language).lower() == "python" and DEFAULT_KERNEL in known:
         return DEFAULT_KERNEL, name
     there = ", ".join(sorted(known))
     todo = (
@@ -219,9 +219,9 @@ def kernel_of(nb: Mapping[str, Any], asked: str = "") -> tuple[str, str]:
     raise UsageError(f"The kernel {name!r} is not installed. {todo}.")
 
 
-def say(path: Path, nb: Mapping[str, Any], asked: str) -> None:
+def warn_other_kernel(path: Path, nb: Mapping[str, Any], kernel: str) -> None:
     """Warn on stderr if a notebook runs on another kernel than its own."""
-    name, missing = kernel_of(nb, asked)
+    name, missing = kernel_of(nb, kernel)
     if missing:
         print_warning(
             f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."

@@ -41,8 +41,8 @@ from ..record.signers import Signer, load_signers
 from ..record.signing import user_key
 from . import project
 from .cell_failure import Failure
-from .cell_problems import checked_records, problems, unseen_displays
-from .kernels import Ahead, Wanted, wanted
+from .cell_problems import checked_records, find_problems, unseen_displays
+from .kernels import Ahead, Wanted, choose_kernel
 from .report import Problem, Report
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def check_notebook(
 
     Raises UsageError if the file is not a notebook or its kernel is not installed.
     """
-    from .client import execute  # slow to import; meanwhile the kernel starts
+    from .client import execute_notebook  # slow to import; meanwhile the kernel starts
 
     nb, began = with_ids(load_notebook(path)), time.monotonic()
     recorded = group_records(nb)
@@ -96,7 +96,7 @@ def check_notebook(
                 for cell in nb["cells"]
             ]
         )
-        outcome = execute(
+        outcome = execute_notebook(
             path,
             rerun=launch.REPLAY,
             strict=True,
@@ -105,7 +105,7 @@ def check_notebook(
             timeout=options.timeout,
             kernel=options.kernel,
             on_cell=on_cell,
-            normalize=project.rules(path),
+            normalize=project.read_rules(path),
             zone=_zone(recorded),
             goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
             signers=signers,
@@ -114,7 +114,7 @@ def check_notebook(
     # outputs of cells that did not run are of another execution
     shown = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     needed = _needed(outcome.failures)
-    found = list(problems(nb, checked.result(), shown, outcome, signers, needed=needed))
+    found = list(find_problems(nb, checked.result(), shown, outcome, signers, needed=needed))
     wrong = [p for p in found if not p.warning or options.strict_tools]
     if wrong or not needed:
         wrong += [
@@ -147,10 +147,10 @@ def check_notebook(
     )
 
 
-def wants(path: Path, options: Options = DEFAULTS) -> Wanted:
+def choose_test_kernel(path: Path, options: Options = DEFAULTS) -> Wanted:
     """Return the kernel that a notebook under test needs. Raises UsageError."""
     nb = load_notebook(path)
-    return wanted(
+    return choose_kernel(
         path,
         nb,
         options.kernel,

@@ -10,7 +10,7 @@ from ..errors import UsageError
 from ..record.ipynb import metadata_of
 
 
-def parameters(texts: Sequence[str]) -> dict[str, Any]:
+def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Parse NAME=VALUE texts, values as YAML. Raises UsageError for any other text."""
     import yaml
 
@@ -26,7 +26,7 @@ def parameters(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def inject(nb: Any, values: Mapping[str, Any]) -> None:
+def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     """Insert a cell that sets `values` after the cell tagged `parameters`, or as the first cell.
 
     An injected cell of an earlier execution is replaced.

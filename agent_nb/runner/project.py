@@ -27,7 +27,7 @@ from ..record.masks import Rule
 FILE = "pyproject.toml"
 
 
-def rules(notebook: Path) -> tuple[Rule, ...]:
+def read_rules(notebook: Path) -> tuple[Rule, ...]:
     """Return the rules of the project that a notebook belongs to. Raises UsageError."""
     file = next(
         (f for folder in notebook.resolve().parents if (f := folder / FILE).is_file()), None
@@ -49,12 +49,12 @@ def rules(notebook: Path) -> tuple[Rule, ...]:
     )
 
 
-def _rule(entry: Any, place: str) -> Rule:
+def _rule(entry: Any, where: str) -> Rule:
     try:
         rule = msgspec.convert(entry, Rule, strict=True)
         re.compile(rule.pattern).sub(rule.replace, "")
         return rule
     except (msgspec.ValidationError, re.error) as fault:
         raise UsageError(
-            f"{place}: {fault}. It has a pattern, a regular expression, and may have a replace."
+            f"{where}: {fault}. It has a pattern, a regular expression, and may have a replace."
         ) from None

@@ -40,7 +40,7 @@ from .same_run import same_run
 LANGUAGE = "language_info"
 
 
-def keep(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
+def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """Restore in the executed notebook `nb`, from `before`, what brought nothing new.
 
     Return the ids of the live runs that were dropped.
@@ -106,7 +106,7 @@ def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, st
     return True
 
 
-def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) -> None:
+def _keep(cell: dict[str, Any], old: dict[str, Any], identities: Mapping[str, str]) -> None:
     shown, before = dict(_named(cell)), dict(_named(old))
     parts = agent_cell(source_of(cell))
     if parts is None:
@@ -115,17 +115,17 @@ def _keep(cell: dict[str, Any], old: dict[str, Any], made: Mapping[str, str]) ->
         shown
         and shown.keys() == before.keys()
         and all(_again(run) for _, run in _runs(cell))
-        and _made_of(parts, shown, made)
+        and _made_of(parts, shown, identities)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
-def _made_of(parts: tuple[str, str], runs: Iterable[str], made: Mapping[str, str]) -> bool:
+def _made_of(parts: tuple[str, str], runs: Iterable[str], identities: Mapping[str, str]) -> bool:
     """Return whether all these runs were made of this text.
 
     Other options, which are not inputs, may change what is shown.
     """
-    return all(made.get(run) == content_hash(*parts) for run in runs)
+    return all(identities.get(run) == content_hash(*parts) for run in runs)
 
 
 def _cells(nb: Notebook) -> list[Cell]:

@@ -114,7 +114,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
 
 
-def builtins(report: Report) -> dict[str, Any]:
+def report_to_builtins(report: Report) -> dict[str, Any]:
     """Return a report as a JSON object."""
     found: dict[str, Any] = msgspec.to_builtins(report)
     listed = {
@@ -124,7 +124,7 @@ def builtins(report: Report) -> dict[str, Any]:
     return {"ok": report.ok, **found, **listed, "advice": list(report.advice)}
 
 
-def summary(reports: Sequence[Report]) -> str:
+def summarize_reports(reports: Sequence[Report]) -> str:
     """Return the results of several notebooks as one line."""
     failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
     counts = ((len(reports) - failed - skipped, "passed"), (failed, "failed"), (skipped, "skipped"))
@@ -132,7 +132,7 @@ def summary(reports: Sequence[Report]) -> str:
     return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
 
 
-def junit(reports: Sequence[Report]) -> str:
+def render_junit(reports: Sequence[Report]) -> str:
     """Return the reports as JUnit XML, one test case for each notebook."""
     failed, skipped = sum(not r.ok for r in reports), sum(bool(r.skipped) for r in reports)
     seconds = sum(r.seconds for r in reports)

@@ -28,7 +28,7 @@ Cell = Mapping[str, Any]
 Bundle = Mapping[str, Any]
 
 
-def differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
+def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Iterator[str]:
     """Describe how what a cell displays differs from what its file shows.
 
     `run` holds the numbers of its replay.

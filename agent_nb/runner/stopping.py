@@ -64,7 +64,7 @@ EXECUTIONS = _Executions()
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable_task() -> Iterator[None]:
     """Let the task that runs this be stopped. Raises Stopped if it was."""
     task = asyncio.current_task()
     assert task is not None
@@ -85,7 +85,7 @@ def stop_all() -> None:
 
 
 @contextmanager
-def signals() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Raise Stopped on the main thread at the first SIGINT or SIGTERM; elsewhere do nothing.
 
     Leave it when all executions have ended: those that begin later are not stopped.

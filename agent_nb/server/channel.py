@@ -214,39 +214,41 @@ class Channel:
             return START, Gap(self.run, "unknown", after[:100])
         return place, None
 
-    def read(self, place: Position, limit: int) -> tuple[list[Entry], Gap | None]:
+    def read(self, position: Position, limit: int) -> tuple[list[Entry], Gap | None]:
         """Return up to `limit` entries after `place`, and the gap before them."""
         if not self._entries:
             return [], None
         first = self._entries[0]
-        if place < first.position and self._lost(place, first):
-            return self._before(place, first, limit)
-        start = self._index(place)
+        if position < first.position and self._lost(position, first):
+            return self._before(position, first, limit)
+        start = self._index(position)
         return self._entries[start : start + limit], None
 
-    def behind(self, place: Position) -> int:
+    def behind(self, position: Position) -> int:
         """Return the number of entries after `place`."""
-        return len(self._entries) - self._index(place)
+        return len(self._entries) - self._index(position)
 
-    def _lost(self, place: Position, first: Entry) -> int:
+    def _lost(self, position: Position, first: Entry) -> int:
         """Return the number of stored events after `place` that were evicted."""
         newest_lost = first.seq if first.n else first.seq - 1
-        return max(newest_lost - place[0], 0)
+        return max(newest_lost - position[0], 0)
 
-    def _before(self, place: Position, first: Entry, limit: int) -> tuple[list[Entry], Gap | None]:
-        lost = self._lost(place, first)
+    def _before(
+        self, position: Position, first: Entry, limit: int
+    ) -> tuple[list[Entry], Gap | None]:
+        lost = self._lost(position, first)
         if self.log is not None:
-            older = self.log[place[0] : place[0] + min(lost, limit)]
+            older = self.log[position[0] : position[0] + min(lost, limit)]
             return [Entry(event, event.seq) for event in older], None
-        gap = Gap(self.run, "evicted", str(place[0]), lost)
+        gap = Gap(self.run, "evicted", str(position[0]), lost)
         return self._entries[:limit], gap
 
-    def _index(self, place: Position) -> int:
+    def _index(self, position: Position) -> int:
         """Return the index in the buffer of the first entry after `place`."""
         low, high = 0, len(self._entries)
         while low < high:
             middle = (low + high) // 2
-            if self._entries[middle].position <= place:
+            if self._entries[middle].position <= position:
                 low = middle + 1
             else:
                 high = middle

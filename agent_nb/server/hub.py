@@ -137,7 +137,7 @@ class Hub:
                     self,
                     channel,
                     wanted or Filter(),
-                    place=place,
+                    position=place,
                     gap=gap,
                     overflow=overflow,
                     lag=lag,
@@ -169,12 +169,15 @@ class Hub:
     def stop(self) -> None:
         """Let go of what the hub needs to publish, after `close`."""
 
-    def _listening(self, found: Subscription) -> Subscription:
+    def _listening(self, subscription: Subscription) -> Subscription:
         if self.closed:
-            found.close()
+            subscription.close()
         else:
-            self._subscriptions[found.run] = [*self._subscriptions.get(found.run, []), found]
-        return found
+            self._subscriptions[subscription.run] = [
+                *self._subscriptions.get(subscription.run, []),
+                subscription,
+            ]
+        return subscription
 
     def _wake(self, channel: Channel) -> None:
         for subscription in self._subscriptions.get(channel.run, ()):

@@ -27,7 +27,7 @@ from ..host.paths import tilde
 from ..models import keys
 from .hub import Hub
 from .redis.hub import hub_at
-from .redis.place import configured
+from .redis.place import configured_address
 
 if TYPE_CHECKING:
     from ..rows.agent import Agent
@@ -40,7 +40,7 @@ class Serving:
     def __init__(self, server: Server, hub: Hub) -> None:
         self._server = server
         self._hub = hub
-        self._left = tokens.leave(server.url, server.token)
+        self._left = tokens.write_note(server.url, server.token)
         self._unfollow = registry.follow(self._publish)
         self._running = True
 
@@ -79,18 +79,18 @@ class Serving:
             self._server.stop()
             self._hub.stop()
 
-    def _publish(self, found: Announced) -> None:
-        log, hub = found.log, self._hub
+    def _publish(self, announced: Announced) -> None:
+        log, hub = announced.log, self._hub
         known = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if known is not None and known.log is not log:
             return  # the same run again, played from its record
-        found.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
+        announced.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
         over = log.ended
         hub.attach(
             log,
-            conversation=found.conversation,
-            cancel=None if over else found.cancel,
-            approve=None if over else found.questions.answer,
+            conversation=announced.conversation,
+            cancel=None if over else announced.cancel,
+            approve=None if over else announced.questions.answer,
         )
 
     def __enter__(self) -> Serving:
@@ -148,16 +148,16 @@ class _Current:
         self.serving: Serving | None = None
         self._asked: object = None
 
-    def get(self, asked: object) -> Serving | None:
+    def get(self, settings: object) -> Serving | None:
         """Return the running server if it was made with `asked`; stop another one."""
-        if self.serving is None or (self.serving.running and self._asked == asked):
+        if self.serving is None or (self.serving.running and self._asked == settings):
             return self.serving
         self.serving.stop()
         return None
 
-    def set(self, serving: Serving, asked: object) -> None:
+    def set(self, serving: Serving, settings: object) -> None:
         """Make `serving` the server of this process."""
-        self.serving, self._asked = serving, asked
+        self.serving, self._asked = serving, settings
 
 
 _current = _Current()
@@ -187,7 +187,7 @@ def serve(
     from .agents import Agents
     from .app import Server, Settings
 
-    store = configured(store)
+    store = configured_address(store)
     asked = (host, port, token, agent, tuple(origins), keepalive, store)
     found = _current.get(asked)
     if found is None:

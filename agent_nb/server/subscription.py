@@ -41,7 +41,7 @@ class Subscription:
         channel: Channel,
         wanted: Filter,
         *,
-        place: Position = START,
+        position: Position = START,
         gap: Gap | None = None,
         overflow: Overflow = "gap",
         lag: int = 0,
@@ -53,7 +53,7 @@ class Subscription:
         self._hub = hub
         self._channel = channel
         self._wanted = wanted
-        self._place = place
+        self._place = position
         self._gap = gap
         self._overflow = overflow
         self._lag = lag

@@ -19,10 +19,10 @@ from ..errors import UsageError
 from ..tools.base import Tool
 
 
-def tools_of(given: Iterable[str]) -> list[Any]:
+def tools_of(references: Iterable[str]) -> list[Any]:
     """Return the tools for comma-separated names and for files. Raises UsageError."""
     found: list[Any] = []
-    for text in given:
+    for text in references:
         if text.endswith(".py"):
             found += from_file(Path(text))
         else:

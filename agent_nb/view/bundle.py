@@ -16,20 +16,20 @@ from .nodes import Page
 from .state.fold import RunView
 
 
-def bundle(
+def make_bundle(
     events: Iterable[Event], *, badge: str = "", thoughts: Thoughts = "collapse"
 ) -> dict[str, str]:
     """Return the mime bundle (`text/html`, `text/markdown`, `text/plain`) of a run's events.
 
     `badge`: a remark that is not an event, such as "replayed from 21 Nov".
     """
-    return forms(page(RunView(badge=badge).extend(events), Context(thoughts=thoughts)))
+    return page_forms(page(RunView(badge=badge).extend(events), Context(thoughts=thoughts)))
 
 
-def forms(node: Page) -> dict[str, str]:
+def page_forms(node: Page) -> dict[str, str]:
     """Return the three forms of a page."""
     return {
-        "text/html": html.draw(node),
+        "text/html": html.draw_html(node),
         "text/markdown": markdown.draw(node),
         "text/plain": text.draw(node),
     }

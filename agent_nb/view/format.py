@@ -79,7 +79,7 @@ def chip(status: str, extra: str = "") -> tuple[T, ...]:
     )
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration in words: `12 ms`, `1.8 s`, `14 s`, `2 min 5 s`."""
     seconds = _within(seconds)
     if seconds < 1:
@@ -102,7 +102,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def count(n: float) -> str:
+def format_count(n: float) -> str:
     """Return a short count: `212`, `1.9k`, `18k`, `1.2M`; no count of a record is too large."""
     n = min(n, LARGEST)
     for limit, unit in ((999_500, "M"), (999.5, "k")):
@@ -112,7 +112,7 @@ def count(n: float) -> str:
     return f"{n:.0f}"
 
 
-def money(dollars: float) -> str:
+def format_money(dollars: float) -> str:
     """Return a price in US dollars with two significant digits below a cent."""
     if dollars >= 0.1 or dollars == 0:
         return f"${dollars:.2f}"
@@ -120,14 +120,14 @@ def money(dollars: float) -> str:
     return f"${float(digits):.12f}".rstrip("0") if "e" in digits else f"${digits}"
 
 
-def failure(kind: str) -> str:
+def describe_failure(kind: str) -> str:
     """Return a kind of failure in words that follow a number: `4 broken off`, `2 with HTTP 429`."""
     if kind.isdecimal():
-        return f"with HTTP {clip(kind, 3)}"
-    return FAILURES.get(kind, clip(kind.replace("_", " "), 40))
+        return f"with HTTP {clip_text(kind, 3)}"
+    return FAILURES.get(kind, clip_text(kind.replace("_", " "), 40))
 
 
-def clip(text: str, limit: int) -> str:
+def clip_text(text: str, limit: int) -> str:
     """Return `text` on one line, at most `limit` characters long."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
@@ -140,12 +140,12 @@ def gist(text: str, limit: int = 90) -> str:
     )
     lines = [line for line in plain.splitlines() if line.strip()]
     first = re.split(r"(?<=[.!?:])\s", lines[0].strip(), maxsplit=1)[0] if lines else ""
-    return clip(first.rstrip(":."), limit)
+    return clip_text(first.rstrip(":."), limit)
 
 
 def short(value: Any, limit: int = 48) -> str:
     """Return a JSON value on one line, at most `limit` characters long."""
-    return clip(
+    return clip_text(
         json.dumps(
             value[: limit * 2] if isinstance(value, str) else value, ensure_ascii=False, default=str
         ),
@@ -153,17 +153,17 @@ def short(value: Any, limit: int = 48) -> str:
     )
 
 
-def arguments(args: dict[str, Any], limit: int = 160) -> str:
+def format_arguments(args: dict[str, Any], limit: int = 160) -> str:
     """Return the arguments of a call on one line: `path="src", depth=2`."""
-    return clip(", ".join(f"{name}={short(value)}" for name, value in args.items()), limit)
+    return clip_text(", ".join(f"{name}={short(value)}" for name, value in args.items()), limit)
 
 
-def plural(n: int, word: str) -> str:
+def count_noun(n: int, word: str) -> str:
     """Return a number with its noun: `1 file`, `2 files`, `3 tries`."""
     several = f"{word[:-1]}ies" if word.endswith("try") else f"{word}s"
     return f"{n:,} {word if n == 1 else several}"
 
 
-def join(*parts: str) -> str:
+def join_parts(*parts: str) -> str:
     """Return the non-empty parts, with dots between."""
     return " · ".join(p for p in parts if p)

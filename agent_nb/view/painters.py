@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .bundle import forms
+from .bundle import page_forms
 from .cards.base import Context, Thoughts
 from .display import Publish, widget
 from .draw import html
@@ -154,7 +154,7 @@ class WidgetPainter:
         self.board.gone(Row((silent, *recovery.words("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
         saved = recovery.words("Saved while the run went on. If its kernel is gone")
-        return {**widget(self.board.root), **forms(unfinished(page, saved))}
+        return {**widget(self.board.root), **page_forms(unfinished(page, saved))}
 
     def leave(self) -> None:
         """Count the views no more."""
@@ -191,7 +191,7 @@ class HtmlPainter:
     def paint(self, view: RunView, now: float | None) -> int:
         """Publish the page if it changed; a long page counts as several messages."""
         page = self._page(view, now)
-        text = html.draw(page)
+        text = html.draw_html(page)
         if text == self._last:
             return 0
         self._last = text
@@ -201,7 +201,7 @@ class HtmlPainter:
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Return the first page."""
-        return forms(self._page(view, None))
+        return page_forms(self._page(view, None))
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Name the run in the pages to come; nothing is published for that."""

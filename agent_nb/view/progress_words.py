@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .format import LARGEST, arguments, count, duration, join
+from .format import LARGEST, format_arguments, format_count, format_duration, join_parts
 from .state.cards import CallCard
 
 
@@ -18,8 +18,8 @@ def progress_words(state: CallCard) -> str:
     done, total, unit = rest.pop("done", None), rest.pop("total", None), rest.pop("unit", "")
     counted = f"{done:,} of {total:,} {unit}".rstrip() if _count(done) and _count(total) else ""
     speed, left = _pace(state, total if counted else None)
-    return join(
-        f"{fraction * 100:.0f} %", counted, speed, left, state.message, arguments(rest, 100)
+    return join_parts(
+        f"{fraction * 100:.0f} %", counted, speed, left, state.message, format_arguments(rest, 100)
     )
 
 
@@ -36,6 +36,6 @@ def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
         return "", ""
     left = (1 - state.fraction) / rate
     return (
-        f"{count(rate * total)}/s" if total else "",
-        f"{duration(max(1, round(left)))} left" if left < 86_400 else "",
+        f"{format_count(rate * total)}/s" if total else "",
+        f"{format_duration(max(1, round(left)))} left" if left < 86_400 else "",
     )

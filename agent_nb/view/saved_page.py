@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from ..events import Event
 from ..events.completion import complete_log
 from ..record.record import LIVE_KEY, METADATA_KEY
-from .bundle import forms
+from .bundle import page_forms
 from .cards.base import Context, Thoughts
 from .layout import page
 from .nodes import Page, Row, Section, T
@@ -64,5 +64,5 @@ def saved_forms(
         "ended": recovery.words("The run ended, and this page did not hear of it. To have it here"),
         "unknown": recovery.words("It is not known how this run ended. To have it here"),
     }[fate]
-    made = forms(unfinished(page(RunView().extend(events), context), said))
+    made = page_forms(unfinished(page(RunView().extend(events), context), said))
     return {**made, "text/html": f'<div class="{SAVED}">{made["text/html"]}</div>'}

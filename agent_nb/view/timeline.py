@@ -80,11 +80,11 @@ def text(log: Sequence[Event]) -> str:
     return "\n".join(lines)
 
 
-def _nothing(log: Sequence[Event], found: Sequence[Row]) -> str:
+def _nothing(log: Sequence[Event], drawn: Sequence[Row]) -> str:
     """Return why there is nothing to show, or ""."""
     if log and not any(event.ts for event in log):
         return "No time to show: the run was imported, and its source gave no times."
-    return "" if found else "No time to show: the run has no model request and no tool call."
+    return "" if drawn else "No time to show: the run has no model request and no tool call."
 
 
 def _total(log: Sequence[Event]) -> float:
@@ -138,8 +138,8 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 
-def _sums(found: Iterable[Row]) -> str:
-    segments = [s for row in found for s in row.segments]
+def _sums(drawn: Iterable[Row]) -> str:
+    segments = [s for row in drawn for s in row.segments]
     named = {
         name: _covered([s for s in segments if s.kind in kinds]) for name, kinds in SUMS.items()
     }

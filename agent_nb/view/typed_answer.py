@@ -14,7 +14,7 @@ from typing import Any
 
 from ..events.field_order import order_fields
 from ..wire.json_text import lenient_loads
-from .format import clip, plural
+from .format import clip_text, count_noun
 from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
 from .values import bounded
@@ -44,11 +44,11 @@ def code(text: str) -> Node:
 
 def _caption(name: str, value: Any) -> Row:
     size = (
-        f"  {plural(len(value), 'row' if _objects(value) else 'item')}"
+        f"  {count_noun(len(value), 'row' if _objects(value) else 'item')}"
         if isinstance(value, list)
         else ""
     )
-    return Row((T(clip(name, 60), tone="muted", mono=True), T(size, tone="muted")))
+    return Row((T(clip_text(name, 60), tone="muted", mono=True), T(size, tone="muted")))
 
 
 def _nodes(value: Any) -> tuple[Node, ...]:
@@ -67,17 +67,17 @@ def _fields(value: dict[str, Any]) -> tuple[Node, ...]:
         return (_muted("No fields."),)
     large = {k: v for k, v in value.items() if _large(v)}
     small = {k: v for k, v in value.items() if k not in large}
-    rows = tuple((clip(str(k), CELL), _cell(v)) for k, v in list(small.items())[:ROWS])
+    rows = tuple((clip_text(str(k), CELL), _cell(v)) for k, v in list(small.items())[:ROWS])
     left = len(small) - len(rows)
-    note = f"{plural(left, 'more field')}" if left > 0 else ""
+    note = f"{count_noun(left, 'more field')}" if left > 0 else ""
     table = (Table(("field", "value"), rows, note),) if rows else ()
     below = [
         node
         for k, v in list(large.items())[:COLUMNS]
-        for node in (Row((T(clip(str(k), CELL), bold=True, mono=True),)), _part(v))
+        for node in (Row((T(clip_text(str(k), CELL), bold=True, mono=True),)), _part(v))
     ]
     more = len(large) - COLUMNS
-    return (*table, *below, *((_muted(f"… {plural(more, 'more field')}"),) if more > 0 else ()))
+    return (*table, *below, *((_muted(f"… {count_noun(more, 'more field')}"),) if more > 0 else ()))
 
 
 def _large(value: Any) -> bool:
@@ -92,16 +92,18 @@ def _part(value: Any) -> Node:
 def _rows(value: list[Any], whole: str = "") -> Table:
     """Return a list as a table, one row for each item; `whole`: where the items left out are."""
     shown = value[:ROWS]
-    left = [plural(len(value) - ROWS, "more row")] if len(value) > ROWS else []
+    left = [count_noun(len(value) - ROWS, "more row")] if len(value) > ROWS else []
     if not _objects(value):
         return Table(("value",), tuple((_cell(v),) for v in shown), _note(left, whole))
 
     names = list(dict.fromkeys(str(key) for row in shown for key in row))
-    left += [plural(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
+    left += [count_noun(len(names) - COLUMNS, "more column")] if len(names) > COLUMNS else []
     columns = names[:COLUMNS]
     rows = tuple(tuple(_cell(row[c]) if c in row else "" for c in columns) for row in shown)
     figures = tuple(n for n, c in enumerate(columns) if _figures([row.get(c) for row in shown]))
-    return Table(tuple(clip(c, CELL) for c in columns), rows, _note(left, whole), figures=figures)
+    return Table(
+        tuple(clip_text(c, CELL) for c in columns), rows, _note(left, whole), figures=figures
+    )
 
 
 def _note(left: list[str], whole: str) -> str:
@@ -122,8 +124,8 @@ def _cell(value: Any) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, str):
-        return clip(value, CELL)
-    return clip(json.dumps(value, ensure_ascii=False, default=str), CELL)
+        return clip_text(value, CELL)
+    return clip_text(json.dumps(value, ensure_ascii=False, default=str), CELL)
 
 
 def _muted(text: str) -> Row:

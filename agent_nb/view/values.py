@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..wire.picture_size import size_words
-from .format import clip, join, plural
+from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 
 LONGEST = 20_000  # characters of one text
@@ -35,7 +35,7 @@ _MAGIC = {
 }
 
 
-def nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
+def value_nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:
     """Return the nodes of a result: of its display in a known form, else of its content."""
     for mime, make in _FORMS.items():
         value = (display or {}).get(mime)
@@ -69,9 +69,9 @@ def text_nodes(text: str) -> tuple[Node, ...]:
 def traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback, with the rest in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
-    head = Row((T(f"Traceback — {plural(len(text.splitlines()), 'line')}", tone="muted"),))
+    head = Row((T(f"Traceback — {count_noun(len(text.splitlines()), 'line')}", tone="muted"),))
     return (
-        Row((T(clip(last, 400), tone="bad"),), wrap=True),
+        Row((T(clip_text(last, 400), tone="bad"),), wrap=True),
         Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"),
     )
 
@@ -89,7 +89,7 @@ def bounded(text: str, limit: int = LONGEST) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    left_out = plural(len(text) - 2 * half, "character")
+    left_out = count_noun(len(text) - 2 * half, "character")
     return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
 
 
@@ -107,13 +107,15 @@ def table(value: Any) -> Table | None:
     if len(columns) > COLUMNS or any(isinstance(v, dict | list) for v in cells):
         return None
     rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in value[:ROWS])
-    note = plural(len(value) - ROWS, "more row") if len(value) > ROWS else ""
+    note = count_noun(len(value) - ROWS, "more row") if len(value) > ROWS else ""
     return Table(tuple(columns), rows, note)
 
 
 def cell(value: Any) -> str:
     """Return a scalar as the text of a table cell."""
-    return clip(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 200)
+    return clip_text(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 200
+    )
 
 
 def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
@@ -125,7 +127,7 @@ def _image(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
         return ()
     alt = display.get("text/plain")
     return (
-        (Image(mime, data, clip(alt, 120) if isinstance(alt, str) else "image"),)
+        (Image(mime, data, clip_text(alt, 120) if isinstance(alt, str) else "image"),)
         if head.startswith(_MAGIC[mime])
         else ()
     )
@@ -188,7 +190,7 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     more = made[OPEN_PICTURES:]
     if not more:
         return tuple(made)
-    title = plural(len(more), "more picture")
+    title = count_noun(len(more), "more picture")
     fold = Fold((Row((T(title, tone="muted"),)),), tuple(more), title=title)
     return (*made[:OPEN_PICTURES], fold)
 
@@ -196,14 +198,16 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
 def _attached(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     kind = str(attachment.get("media_type", ""))
     name = attachment.get("name")
-    said = join(
-        clip(name, 60)
+    said = join_parts(
+        clip_text(name, 60)
         if isinstance(name, str) and name
         else f"figure {number}{of and f' of {of}'}",
         f"{size} pixels" if (size := size_words(attachment)) else "",
     )
     found = _image(kind, attachment.get("data"), {"text/plain": said}) if kind in IMAGES else ()
-    return found[0] if found else Row((T(f"attached: {clip(kind, 60) or 'file'}", tone="muted"),))
+    return (
+        found[0] if found else Row((T(f"attached: {clip_text(kind, 60) or 'file'}", tone="muted"),))
+    )
 
 
 def gist(
@@ -214,7 +218,7 @@ def gist(
     A result with `pictures` is so many figures.
     """
     if pictures:
-        return plural(pictures, "figure")
+        return count_noun(pictures, "figure")
     shown = display or {}
     if any(mime in shown for mime in IMAGES):
         return "image"
@@ -222,16 +226,16 @@ def gist(
     if isinstance(content, str):
         return _text_gist(content or (plain if isinstance(plain, str) else ""), limit)
     if isinstance(content, list):
-        return plural(len(content), "item")
+        return count_noun(len(content), "item")
     if isinstance(content, dict):
-        return clip(", ".join(map(str, content)), limit) or "{}"
-    return clip(json.dumps(content, ensure_ascii=False), limit)
+        return clip_text(", ".join(map(str, content)), limit) or "{}"
+    return clip_text(json.dumps(content, ensure_ascii=False), limit)
 
 
 def _text_gist(text: str, limit: int) -> str:
     lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
     if lines <= 1:
-        return clip(first, limit)
+        return clip_text(first, limit)
     shape = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
-    return clip(first, limit) if shape else plural(lines - text.endswith("\n"), "line")
+    return clip_text(first, limit) if shape else count_noun(lines - text.endswith("\n"), "line")

@@ -20,14 +20,14 @@ _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-def visible(text: str) -> str:
+def show_hidden(text: str) -> str:
     """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
     if text.isascii() and text.isprintable():
         return text
     return HIDDEN.sub(lambda found: f"⟨{name_character(found)}⟩", text.replace("\r\n", "\n"))
 
 
-def output(text: str) -> str:
+def show_output(text: str) -> str:
     """Return terminal output as lines.
 
     Escape sequences are removed, overwritten lines are as they were left, the rest is `visible`.
@@ -37,10 +37,10 @@ def output(text: str) -> str:
     plain = _ANSI.sub("", text).replace("\r\n", "\n")
     if "\r" in plain:
         plain = "\n".join(_overwritten(line) for line in plain.split("\n"))
-    return visible(plain)
+    return show_hidden(plain)
 
 
-def prose(text: str) -> str:
+def show_prose(text: str) -> str:
     """Return running text without direction overrides and control characters."""
     return _CONTROLS.sub("\ufffd", _OVERRIDES.sub("", text.replace("\r", "")))
 

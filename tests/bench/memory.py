@@ -79,7 +79,7 @@ async def run(tokens: int) -> None:
     """Run an agent that answers with so many tokens, shown as widgets, and print what it took."""
     from agent_nb import Agent
     from agent_nb.record.record import run_record
-    from agent_nb.view.bundle import bundle
+    from agent_nb.view.bundle import make_bundle
     from agent_nb.view.live import open_view
 
     agent = Agent(Endless(tokens), limits={"tokens": 10 * tokens, "seconds": 3600}, secrets={})
@@ -101,7 +101,7 @@ async def run(tokens: int) -> None:
         flush=True,
     )
     widgets = _count(view._painter.board.root)
-    view.close(dict(bundle(done.log)))
+    view.close(dict(make_bundle(done.log)))
     run_record(done.log)
     print(f"with static view and record {resident():.0f} MB, highest {resident('VmHWM'):.0f} MB")
     print(

@@ -153,7 +153,7 @@ def conversation(log: EventLog) -> int:
 
 def size() -> None:
     """Print bytes per byte."""
-    from agent_nb.view.bundle import bundle
+    from agent_nb.view.bundle import make_bundle
 
     print(
         f"A run of {TOKENS:,} tokens: bytes per byte of conversation text (bars: record 1.5, notebook 6)"
@@ -165,7 +165,7 @@ def size() -> None:
         nb = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell("%%agent\nLook at the prices.", id="c1")]
         )
-        data = {**bundle(log), RECORD_MIME: record}
+        data = {**make_bundle(log), RECORD_MIME: record}
         nb.cells[0].outputs = [
             nbformat.v4.new_output(
                 "display_data", data=data, metadata={METADATA_KEY: {"run": log.run}}
@@ -205,7 +205,7 @@ def size() -> None:
 
 def pictures() -> None:
     """Print the size of a record with ten plots. Needs Matplotlib."""
-    from agent_nb.view.bundle import bundle
+    from agent_nb.view.bundle import make_bundle
     from agent_nb.wire.media import make_attachment
 
     plots = [make_attachment(png) for png in map(_plot, range(10))]
@@ -223,7 +223,7 @@ def pictures() -> None:
     files = sum(len(plot["data"]) for plot in plots)
     once = sum(text.count(plot["data"]) for plot in plots)
     assert list(events_of(record)) == list(log)
-    page = len(bundle(log)["text/html"])
+    page = len(make_bundle(log)["text/html"])
     print(
         f"Ten plots, each shown twice: record {len(text) / 1000:,.0f} kB ({once} pictures in it, {files / 1000:,.0f} kB of base64, "
         f"{len(text) - files:,} bytes of all else), page {page / 1000:,.0f} kB"
@@ -390,7 +390,7 @@ def replay() -> None:
     """Print seconds to execute notebooks. The kernels may write byte code, as an installed package
     has it; one execution warms up.
     """
-    from agent_nb.runner.client import execute, write
+    from agent_nb.runner.client import execute_notebook, write_notebook
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     batch = json.dumps([{"name": "work", "args": {"n": n}} for n in range(CALLS)])
@@ -405,13 +405,16 @@ def replay() -> None:
             recorded, plain = Path(folder) / "recorded.ipynb", Path(folder) / "plain.ipynb"
             _save(recorded, [setup, "%%agent -m model -t work --approve auto\ngo", last])
             _save(plain, [setup, "\n".join(f"work({n})" for n in range(CALLS)), last])
-            outcome = execute(recorded, rerun="live")
+            outcome = execute_notebook(recorded, rerun="live")
             assert not outcome.failure, outcome.failure
-            write(outcome.notebook, recorded)
-            check = execute(recorded, rerun="replay")
+            write_notebook(outcome.notebook, recorded)
+            check = execute_notebook(recorded, rerun="replay")
             assert check.runs[0][1]["replayed"], check
             assert "drift" not in check.runs[0][1], check
-            ours, peer = _medians(lambda: execute(recorded, rerun="replay"), lambda: execute(plain))  # noqa: B023  (called at once)
+            ours, peer = _medians(  # called at once, so the names of this round count
+                lambda: execute_notebook(recorded, rerun="replay"),  # noqa: B023
+                lambda: execute_notebook(plain),  # noqa: B023
+            )
         print(f"  tools {how:14} {ours:.2f} s, directly {peer:.2f} s, ratio {ours / peer:.2f}")
 
 

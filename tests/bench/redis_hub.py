@@ -33,7 +33,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
 from agent_nb.server.redis.hub import RedisHub
-from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.place import parse_address
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again."
 PACED = 400  # deltas
@@ -55,7 +55,7 @@ def read(hub: Hub, out: list[Any]) -> None:
 
 def kernel(url: str, events: int) -> None:
     """Publish: first paced deltas, then `events` as fast as it goes; print what it cost."""
-    hub = RedisHub(place_of(url), key=KEY) if url else Hub()
+    hub = RedisHub(parse_address(url), key=KEY) if url else Hub()
     log = EventLog("r")
     hub.attach(log)
     print("ready", flush=True)
@@ -102,7 +102,7 @@ def apart(url: str, events: int, readers: int) -> tuple[float, float, list[float
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
-        server = RedisHub(place_of(url), key=KEY)
+        server = RedisHub(parse_address(url), key=KEY)
         while not asyncio.run(server.listed()):
             time.sleep(0.01)
         asyncio.run(server.find("r"))

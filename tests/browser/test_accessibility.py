@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb.record.notebook_file import group_records
 from agent_nb.record.record import log_of
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.timeline import timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -86,7 +86,7 @@ def logs(path):
 def test_static_html_of_an_example(page, axe, path, scheme):
     runs = logs(path)
     assert runs
-    shown = "".join(bundle(log, thoughts="show")["text/html"] + timeline(log) for log in runs)
+    shown = "".join(make_bundle(log, thoughts="show")["text/html"] + timeline(log) for log in runs)
     assert found(page(BARE.format(shown), scheme), axe, "main") == []
 
 
@@ -95,7 +95,9 @@ def test_our_part_of_a_page_of_nbconvert(page, axe, theme):
     from nbconvert import HTMLExporter
 
     shown = [
-        new_output("display_data", data=bundle(log)) for path in NOTEBOOKS for log in logs(path)
+        new_output("display_data", data=make_bundle(log))
+        for path in NOTEBOOKS
+        for log in logs(path)
     ]
     made, _ = HTMLExporter(theme=theme).from_notebook_node(
         new_notebook(cells=[new_code_cell("%%agent", outputs=shown)])

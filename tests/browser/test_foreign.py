@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_output
 
 from agent_nb.codecs.convert import decode
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -80,7 +80,7 @@ def test_a_run_is_followed_while_its_file_is_written(notebook):
 
 
 def test_the_tree_keeps_its_shape_in_a_notebook_that_is_not_trusted(opened):
-    shown = new_output("display_data", data=bundle(decode(lines(FRAMES), "loom")))
+    shown = new_output("display_data", data=make_bundle(decode(lines(FRAMES), "loom")))
     foreign = opened("lab", cells=("x",), outputs={0: [shown]})
     foreign.sees(0, "23 is one short")
     marks = "e => [...e.querySelectorAll('ul')].map(u => getComputedStyle(u).listStyleType + ' ' + getComputedStyle(u).paddingLeft)"

@@ -9,7 +9,7 @@ from nbformat.v4 import new_output
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -150,12 +150,12 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
 
 
 def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):
-    html = bundle(rich_log)["text/html"]
+    html = make_bundle(rich_log)["text/html"]
     notebook = opened(
         "lab",
         name="untrusted",
         cells=("1",),
-        outputs={0: [new_output("display_data", data=bundle(rich_log))]},
+        outputs={0: [new_output("display_data", data=make_bundle(rich_log))]},
     )
     notebook.sees(0, "done")
     output = notebook.output(0)
@@ -171,7 +171,7 @@ def test_a_page_that_is_not_trusted_keeps_the_room_around_an_offered_cell(opened
     log.append(e.Call(call_id="k", name="add_cell", args={"code": "1 + 1", "why": "A sum."}))
     log.append(e.Result(call_id="k", name="add_cell", status="ok", content="Offered as cell 1."))
     log.append(e.End())
-    outputs = {0: [new_output("display_data", data=bundle(log))]}
+    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
     notebook = opened("lab", name="offered", cells=("1",), outputs=outputs)
     notebook.sees(0, "A cell for you")
     row = notebook.output(0).get_by_text("A cell for you")
@@ -206,7 +206,7 @@ def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opene
     log.append(e.User(content="Write it."))
     log.append(e.Metric(turn=2, total=e.Counts(input=12_300, output=4_567, cost=0.0123)))
     log.append(e.End(status="awaiting"))
-    outputs = {0: [new_output("display_data", data=bundle(log))]}
+    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
     notebook = opened("lab", name="narrow", cells=("1",), outputs=outputs)
     notebook.sees(0, "waits for an answer")
     for width in (350, 700, 1100):

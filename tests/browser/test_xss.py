@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -134,7 +134,7 @@ def batches():
 
 def static(texts, *, opened=True):
     """Return the bundle of a run with these texts, its thoughts and folds open."""
-    made = bundle(hurt_log(e, EventLog("run000000001"), texts, TRACE), thoughts="show")
+    made = make_bundle(hurt_log(e, EventLog("run000000001"), texts, TRACE), thoughts="show")
     return (
         {**made, "text/html": made["text/html"].replace("<details", "<details open")}
         if opened

@@ -30,7 +30,7 @@ from agent_nb.host import plugins
 from agent_nb.models.messages_api.decoder import AnthropicDecoder
 from agent_nb.record import journal, journal_recovery
 from agent_nb.record.record import log_of, run_record
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.markdown.stream import render
 from agent_nb.view.state.cards import RespondCard, ThinkCard
 from agent_nb.view.state.fold import RunView
@@ -306,7 +306,7 @@ def test_a_repeated_text_is_a_loss_if_the_format_has_no_reply(codec):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_pages_show_the_answer_as_one_piece_of_markdown(name):
-    forms, answer = bundle(stored(name)), TEXTS[name][1]
+    forms, answer = make_bundle(stored(name)), TEXTS[name][1]
     assert re.sub(r"\s", "", flat(render(answer))) in re.sub(r"\s", "", flat(forms["text/html"]))
     assert answer in forms["text/plain"]
     assert answer in forms["text/markdown"]

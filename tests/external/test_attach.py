@@ -19,8 +19,8 @@ from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
 from agent_nb.external.attach import attach
-from agent_nb.external.connect import Backoff, target
-from agent_nb.external.http_stream import read
+from agent_nb.external.connect import Backoff, parse_target
+from agent_nb.external.http_stream import read_stream
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
@@ -367,7 +367,7 @@ def test_what_is_no_address_is_refused(url):
     ],
 )
 def test_addresses_are_understood(url, where, name, token):
-    found = target(url)
+    found = parse_target(url)
     assert (found.server, found.run, found.token) == (where, name, token)
 
 
@@ -378,7 +378,7 @@ def test_any_stream_can_be_read_for_a_codec(rig, token):
     speak(server.publish("r").feed, 1)
 
     async def main(path):
-        return [chunk async for chunk in read(server.server.url + path, token=token)]
+        return [chunk async for chunk in read_stream(server.server.url + path, token=token)]
 
     chunks = wait(partial(main, "/runs/r/events?format=looopy"))
     assert decode(chunks, "looopy")[-1].type == "end"
@@ -389,14 +389,14 @@ def test_any_stream_can_be_read_for_a_codec(rig, token):
 
 
 async def _read_all(url):
-    return [chunk async for chunk in read(url)]
+    return [chunk async for chunk in read_stream(url)]
 
 
 def test_a_stream_that_breaks_off_is_told(free_port):
     async def main():
         server = await asyncio.start_server(_half, "127.0.0.1", free_port)
         try:
-            return [chunk async for chunk in read(f"http://127.0.0.1:{free_port}/")]
+            return [chunk async for chunk in read_stream(f"http://127.0.0.1:{free_port}/")]
         finally:
             server.close()
 

@@ -20,7 +20,7 @@ from agent_nb.codecs.convert import decode
 from agent_nb.errors import ModelError, UsageError, WireError
 from agent_nb.external import http_stream
 from agent_nb.external.connect import Backoff
-from agent_nb.external.http_stream import read
+from agent_nb.external.http_stream import read_stream
 from agent_nb.external.sources import items_of
 from agent_nb.wire.compression import PIECE
 
@@ -85,7 +85,9 @@ def all_of(*answers, done=lambda text: False, kind="text/event-stream"):
     async def main():
         found: list[bytes] = []
         async with Broken(*answers, kind=kind) as server:
-            async for chunk in read(server.url, done=lambda: done(b"".join(found)), backoff=QUICK):
+            async for chunk in read_stream(
+                server.url, done=lambda: done(b"".join(found)), backoff=QUICK
+            ):
                 found.append(chunk)
             return b"".join(found), server.asked
 
@@ -169,7 +171,7 @@ def test_a_stream_that_expands_comes_in_small_pieces(way):
     async def main():
         async with Broken(body, kind="text/plain\r\nContent-Encoding: gzip") as server:
             if way == "read":
-                return await pieces(read(server.url))
+                return await pieces(read_stream(server.url))
             async with (
                 httpx.AsyncClient(trust_env=False) as client,
                 client.stream("GET", server.url) as response,
@@ -244,7 +246,7 @@ def test_no_place_of_a_repetition_doubles_or_loses_a_frame(connections):
 def asked_paths(*answers, path="?a=b%20c&sig=x/y=="):
     async def main():
         async with Broken(*answers) as server:
-            async for _ in read(server.url + path, backoff=QUICK):
+            async for _ in read_stream(server.url + path, backoff=QUICK):
                 pass
             return server.paths, server.asked
 
@@ -360,6 +362,6 @@ def test_a_server_of_ours_is_read_in_another_format_through_a_restart(rig, token
     assert log.ended
 
     async def main():
-        return b"".join([chunk async for chunk in read(url, token=token)])
+        return b"".join([chunk async for chunk in read_stream(url, token=token)])
 
     assert decode(anyio.run(main), "looopy")[-1].type == "end"

@@ -20,7 +20,7 @@ from helpers.lacking import lacking
 
 from agent_nb.server.hub import Hub
 from agent_nb.server.redis.hub import RedisHub
-from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.place import parse_address
 from agent_nb.server.redis.publisher import Limits
 
 KEY = b"the key of the tests"
@@ -119,7 +119,7 @@ class Apart:
 
     def __init__(self, url: str, *, entries: int = 100_000, **options: Any) -> None:
         limits = Limits(entries=entries, runs=options.get("runs", 200))
-        self.place = place_of(url)
+        self.place = parse_address(url)
         self.kernel = RedisHub(self.place, key=KEY, limits=limits, **options)
         self.server = RedisHub(self.place, key=KEY, limits=limits, keep=options.get("keep", 20_000))
         self.attach, self.channel = self.kernel.attach, self.kernel.channel

@@ -21,7 +21,7 @@ from helpers.meddling_server import (
 from helpers.waiting import wait
 
 from agent_nb import Agent
-from agent_nb.external.connect import Target, ask, connect
+from agent_nb.external.connect import Target, connect, send_request
 from agent_nb.models.http import direct, network, places, retry
 from agent_nb.models.http.client import Http
 from agent_nb.models.openai import provider
@@ -350,7 +350,7 @@ def test_a_followed_run_keeps_no_connection():
         async with server.serve() as port, connect(Target(f"http://127.0.0.1:{port}")) as client:
             url = f"http://127.0.0.1:{port}/runs"
             payloads = [{"messages": [{"content": f"{number}"}]} for number in range(3)]
-            answers = [await ask(client, "POST", url, payload) for payload in payloads]
+            answers = [await send_request(client, "POST", url, payload) for payload in payloads]
         return server.connections, answers
 
     connections, answers = wait(main)

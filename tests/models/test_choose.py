@@ -18,7 +18,7 @@ from agent_nb.models import choose, config, keys
 from agent_nb.models.ollama import base_url
 from agent_nb.models.scripted import Scripted
 from agent_nb.record.record import run_record
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 
 KEY = "sk-0123456789abcdef"
 DONE = 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -141,7 +141,7 @@ def test_a_run_asks_the_server_for_its_first_model_and_says_so(serve, monkeypatc
         ("POST", "/v1/chat/completions"),
     ]
     assert server.asked[1].body["model"] == first
-    assert f"openai/{first}  first model of {server.url}" in bundle(done.log)["text/plain"]
+    assert f"openai/{first}  first model of {server.url}" in make_bundle(done.log)["text/plain"]
     agent.run_sync("and now?")
     assert [peer.method for peer in server.asked[2:]] == ["POST"]
 

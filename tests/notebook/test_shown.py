@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.record.record import RECORD_MIME
-from agent_nb.view.visible import output
+from agent_nb.view.visible import show_output
 
 SETUP = """
 %load_ext agent_nb
@@ -76,7 +76,7 @@ def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_l
     status, said, shown = ready.run(
         f"def ask():\n    return {failing}('hi')\nawait ask()", cell="failed"
     )
-    said = output(said)  # without colours
+    said = show_output(said)  # without colours
     assert status == "error"
     assert "RunFailed: The run failed: bad key" in said
     assert "await ask()" in said

@@ -13,7 +13,7 @@ from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.runner import kernels
-from agent_nb.runner.kernels import Ahead, kernel_of, wanted
+from agent_nb.runner.kernels import Ahead, choose_kernel, kernel_of
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
 LOOK = """
@@ -140,9 +140,9 @@ class TestAhead:
 
     def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
-        with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
+        with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
             for path in (a, b):
-                kernel = ahead.take(path, wanted(path, {}))
+                kernel = ahead.take(path, choose_kernel(path, {}))
                 assert alive(kernel)
                 kernel.stop()
         assert [path for path, _ in started] in ([a, b], [a, b, c])
@@ -150,16 +150,16 @@ class TestAhead:
 
     def test_a_kernel_that_no_longer_fits_the_notebook_is_not_used(self, notebooks, started):
         a, b = notebooks("a", "b")
-        with Ahead([a, b], lambda path: wanted(path, {}, zone="UTC")) as ahead:
-            ahead.take(a, wanted(a, {}))
-            assert ahead.take(b, wanted(b, {}, zone="Europe/Berlin")) is None
+        with Ahead([a, b], lambda path: choose_kernel(path, {}, zone="UTC")) as ahead:
+            ahead.take(a, choose_kernel(a, {}))
+            assert ahead.take(b, choose_kernel(b, {}, zone="Europe/Berlin")) is None
             assert not alive(started[0][1])
 
     def test_a_kernel_ahead_serves_only_its_notebook(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
-        with Ahead([a, b, c], lambda path: wanted(path, {})) as ahead:
-            ahead.take(a, wanted(a, {})).stop()
-            assert ahead.take(c, wanted(c, {})) is None
+        with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
+            ahead.take(a, choose_kernel(a, {})).stop()
+            assert ahead.take(c, choose_kernel(c, {})) is None
 
     def test_a_kernel_that_does_not_start_ahead_is_started_by_its_notebook(
         self, notebooks, monkeypatch

@@ -10,7 +10,13 @@ from agent_nb.cli.main import main
 from agent_nb.cli.run import shard
 from agent_nb.errors import UsageError
 from agent_nb.runner import project
-from agent_nb.runner.report import Problem, Report, builtins, junit, summary
+from agent_nb.runner.report import (
+    Problem,
+    Report,
+    render_junit,
+    report_to_builtins,
+    summarize_reports,
+)
 
 GOOD = Report(
     notebook="a.ipynb",
@@ -78,21 +84,24 @@ def test_the_cheapest_command_that_helps_is_named():
 
 
 def test_json_gives_each_problem_with_cell_kind_and_message():
-    found = json.loads(json.dumps(builtins(WARNED)))
+    found = json.loads(json.dumps(report_to_builtins(WARNED)))
     assert (found["ok"], found["problems"]) == (True, [])
     assert found["warnings"] == [
         {"cell": 2, "kind": "changed", "message": "cell 2: `double` changed"}
     ]
-    assert builtins(BAD)["problems"][0].keys() == {"cell", "kind", "message"}
-    assert builtins(BAD)["advice"] == list(BAD.advice)
+    assert report_to_builtins(BAD)["problems"][0].keys() == {"cell", "kind", "message"}
+    assert report_to_builtins(BAD)["advice"] == list(BAD.advice)
 
 
 def test_several_notebooks_are_summed_up():
-    assert summary([GOOD, WARNED, BAD, SKIPPED]) == "2 passed, 1 failed, 1 skipped: 3 runs replayed"
+    assert (
+        summarize_reports([GOOD, WARNED, BAD, SKIPPED])
+        == "2 passed, 1 failed, 1 skipped: 3 runs replayed"
+    )
 
 
 def test_junit_xml_is_valid_whatever_a_kernel_says():
-    root = ElementTree.fromstring(junit([GOOD, WARNED, BAD, SKIPPED]))
+    root = ElementTree.fromstring(render_junit([GOOD, WARNED, BAD, SKIPPED]))
     (suite,) = root
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "time")} == {
         "tests": "4",
@@ -150,9 +159,12 @@ class TestPatternsOfTheProject:
     def test_the_nearest_file_above_counts(self, tmp_path):
         entry = '[[tool.agent_nb.normalize]]\npattern = "{}"\n'
         path = self.write(tmp_path, f'{entry.format("x+")}{entry.format("y")}replace = "z"\n')
-        assert [(r.pattern, r.replace) for r in project.rules(path)] == [("x+", "…"), ("y", "z")]
+        assert [(r.pattern, r.replace) for r in project.read_rules(path)] == [
+            ("x+", "…"),
+            ("y", "z"),
+        ]
         (tmp_path / "sub" / "pyproject.toml").write_text("")
-        assert project.rules(path) == ()
+        assert project.read_rules(path) == ()
 
     @pytest.mark.parametrize(
         "entry",
@@ -168,8 +180,8 @@ class TestPatternsOfTheProject:
         with pytest.raises(
             UsageError, match=r"pyproject\.toml: \[\[tool\.agent_nb\.normalize\]\] number 1: "
         ):
-            project.rules(path)
+            project.read_rules(path)
 
     def test_a_value_that_is_not_a_list_is_named(self, tmp_path):
         with pytest.raises(UsageError, match="is a list of tables"):
-            project.rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))
+            project.read_rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))

@@ -238,19 +238,19 @@ def test_the_token_lies_in_a_file_that_only_the_user_can_read_and_goes_with_the_
     (path,) = state.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["token"] == serving.token
-    assert tokens.find(serving.url) == serving.token
+    assert tokens.find_token(serving.url) == serving.token
     serving.stop()
     assert not path.exists()
 
 
 def test_a_note_of_a_dead_server_is_not_used(state):
-    left = tokens.leave("http://127.0.0.1:1", "t" * 12)
-    assert [note.url for note in tokens.living()] == ["http://127.0.0.1:1"]
+    left = tokens.write_note("http://127.0.0.1:1", "t" * 12)
+    assert [note.url for note in tokens.list_running()] == ["http://127.0.0.1:1"]
     text = left.path.read_bytes()
     left.close()
     (state / "127-0-0-1-1.json").write_bytes(text)
     (state / "odd.json").write_text("{")
-    assert tokens.living() == []
+    assert tokens.list_running() == []
 
 
 def test_a_folder_that_cannot_be_written_is_no_reason_not_to_serve(state, monkeypatch):

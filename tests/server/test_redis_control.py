@@ -26,15 +26,15 @@ from agent_nb.server.redis.messages import (
     Gate,
     Refused,
     hub_key,
-    message,
-    question,
-    seal,
+    new_message,
+    question_hash,
+    seal_message,
 )
-from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.place import parse_address
 
 CALL = calling("touch", name="a")
 ASKED = ev.Approval(seq=1, call_id="c", stage="requested", args={"name": "a", "n": 1})
-OPEN = question([ASKED], "c")
+OPEN = question_hash([ASKED], "c")
 
 
 # Messages, without a server.
@@ -42,12 +42,12 @@ OPEN = question([ASKED], "c")
 
 def approve(**changes):
     values = {"call": "c", "asked": OPEN, "allow": True, "back": "p:inbox:x", **changes}
-    return message("approve", values.pop("run", "r"), **values)
+    return new_message("approve", values.pop("run", "r"), **values)
 
 
 def test_a_message_comes_back_as_it_was_sent_once():
     gate, sent = Gate("r", KEY), approve(args={"name": "b"}, reason="fine")
-    fields = seal(sent, KEY)
+    fields = seal_message(sent, KEY)
     assert gate.open(fields) == sent
     with pytest.raises(Refused, match="came before"):
         gate.open(fields)
@@ -61,15 +61,15 @@ def lasting(seconds):
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        (lambda: seal(approve(), b"another key"), "forged"),
-        (lambda: seal(approve(), b""), "forged"),
+        (lambda: seal_message(approve(), b"another key"), "forged"),
+        (lambda: seal_message(approve(), b""), "forged"),
         (lambda: [b"m", msgspec.json.encode(approve()), b"s", b""], "forged"),
         (lambda: [b"m", msgspec.json.encode(approve())], "not a message"),
         (list, "not a message"),
         (lambda: [b"m"], "not a message"),
-        (lambda: seal(approve(run="other"), KEY), "another run"),
-        (lambda: seal(lasting(-SKEW - 1), KEY), "expired"),
-        (lambda: seal(lasting(LIFE + SKEW + 60), KEY), "expired"),
+        (lambda: seal_message(approve(run="other"), KEY), "another run"),
+        (lambda: seal_message(lasting(-SKEW - 1), KEY), "expired"),
+        (lambda: seal_message(lasting(LIFE + SKEW + 60), KEY), "expired"),
         (lambda: [b"m", b"x" * (2 << 20), b"s", b"0"], "too large"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_forged_foreign_expired_or_malformed_message_does_not_count(fields, wh
 
 def test_a_message_altered_in_any_field_does_not_count():
     sent = approve(allow=False)
-    _, data, _, signature = seal(sent, KEY)
+    _, data, _, signature = seal_message(sent, KEY)
     for name in sent.__struct_fields__:
         old = getattr(sent, name)
         new = {str: "x", bool: not old, float: old + 1 if isinstance(old, float) else 0}.get(
@@ -99,7 +99,7 @@ def test_a_message_altered_in_any_field_does_not_count():
 def test_the_hash_of_a_question_is_of_all_that_it_shows():
     call = ev.Call(seq=1, call_id="c", name="touch", args={"name": "a"})
     asked = ev.Approval(seq=2, call_id="c", args={"name": "a"}, extra={"preview": "touches a"})
-    right = question([call, asked], "c")
+    right = question_hash([call, asked], "c")
     others = [
         [asked],
         [msgspec.structs.replace(call, name="other"), asked],
@@ -108,11 +108,11 @@ def test_the_hash_of_a_question_is_of_all_that_it_shows():
         [call, msgspec.structs.replace(asked, extra={"preview": "touches nothing"})],
         [call, asked, msgspec.structs.replace(asked, args={"name": "c"})],
     ]
-    hashes = [question(events, "c") for events in others]
+    hashes = [question_hash(events, "c") for events in others]
     assert len({right, *hashes, ""}) == len(others) + 2
     decided = msgspec.structs.replace(asked, stage="decided", args={})
-    assert question([ASKED, call, asked, decided, ev.Call(call_id="d")], "c") == right
-    assert question([call, asked], "other") == ""
+    assert question_hash([ASKED, call, asked, decided, ev.Call(call_id="d")], "c") == right
+    assert question_hash([call, asked], "other") == ""
 
 
 def test_the_key_is_the_configured_one_or_the_users_and_never_short(monkeypatch, tmp_path):
@@ -250,20 +250,24 @@ def test_forged_altered_expired_and_replayed_messages_approve_nothing_and_are_lo
 
     async def attack(attached, event):
         name, call = attached.run.id, event.call_id
-        right = question(kernel._hub.channel(name).stored(), call)
+        right = question_hash(kernel._hub.channel(name).stored(), call)
         back = place.key("inbox", "mine")
         good = {"call": call, "asked": right, "allow": True, "back": back}
-        denial = message("approve", name, **{**good, "allow": False})
-        _, data, _, signature = seal(denial, key)
-        late = msgspec.structs.replace(message("approve", name, **good), expires=time.time() - 99)
+        denial = new_message("approve", name, **{**good, "allow": False})
+        _, data, _, signature = seal_message(denial, key)
+        late = msgspec.structs.replace(
+            new_message("approve", name, **good), expires=time.time() - 99
+        )
         attacks = [
-            seal(message("approve", name, **good), b"a guessed key"),
+            seal_message(new_message("approve", name, **good), b"a guessed key"),
             [b"m", data.replace(b'"done":false', b'"done":true'), b"s", signature],
-            seal(late, key),
-            seal(message("approve", "another", **good), key),
-            seal(message("approve", name, **{**good, "asked": question([ASKED], "c")}), key),
-            seal(message("approve", name, **{**good, "asked": ""}), key),
-            seal(message("approve", name, **{**good, "back": "runs"}), key),
+            seal_message(late, key),
+            seal_message(new_message("approve", "another", **good), key),
+            seal_message(
+                new_message("approve", name, **{**good, "asked": question_hash([ASKED], "c")}), key
+            ),
+            seal_message(new_message("approve", name, **{**good, "asked": ""}), key),
+            seal_message(new_message("approve", name, **{**good, "back": "runs"}), key),
             [b"e", b"garbage"],
         ]
         for fields in attacks:
@@ -382,4 +386,4 @@ def test_without_the_extra_the_install_line_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(UsageError, match=r"pip install 'jupyter-agent-nb\[redis\]'"):
-        RedisHub(place_of("redis://127.0.0.1"), key=KEY)
+        RedisHub(parse_address("redis://127.0.0.1"), key=KEY)

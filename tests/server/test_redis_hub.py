@@ -22,9 +22,15 @@ from agent_nb.external.connect import Backoff
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
-from agent_nb.server.redis.entries import encoded, entry_of, fields, parts, stream_id
+from agent_nb.server.redis.entries import (
+    encode_bounded,
+    encode_entry,
+    entry_of,
+    split_id,
+    stream_id,
+)
 from agent_nb.server.redis.hub import RedisHub, hub_at
-from agent_nb.server.redis.place import place_of
+from agent_nb.server.redis.place import parse_address
 from agent_nb.server.redis.publisher import Limits
 
 pytestmark = pytest.mark.extra
@@ -38,7 +44,7 @@ def hubs():
     made = []
 
     def make(url, **options):
-        made.append(RedisHub(place_of(url), key=KEY, **options))
+        made.append(RedisHub(parse_address(url), key=KEY, **options))
         return made[-1]
 
     yield make
@@ -106,11 +112,11 @@ def published(events):
 @given(st.lists(EVENTS, max_size=30))
 def test_ids_in_a_stream_increase_strictly_and_entries_come_back_equal(events):
     entries = published(events)
-    ids = [parts(stream_id(e)) for e in entries]
+    ids = [split_id(stream_id(e)) for e in entries]
     assert all(a < b for a, b in itertools.pairwise(ids))
     assert all(n == 0 for e, (_, n) in zip(entries, ids, strict=True) if e.event.type != "delta")
     for entry in entries:
-        back = entry_of(stream_id(entry).encode(), fields(entry), "r")
+        back = entry_of(stream_id(entry).encode(), encode_entry(entry), "r")
         assert (back.id, encode_event(back.event)) == (entry.id, encode_event(entry.event))
 
 
@@ -118,7 +124,7 @@ def test_ids_in_a_stream_increase_strictly_and_entries_come_back_equal(events):
 @given(events=st.lists(EVENTS, max_size=30))
 def test_any_run_that_goes_through_redis_is_read_as_it_was_written(events, redis_server):
     url = redis_server.url
-    kernel, server = (RedisHub(place_of(url), key=KEY, epoch=7) for _ in range(2))
+    kernel, server = (RedisHub(parse_address(url), key=KEY, epoch=7) for _ in range(2))
     try:
         log = EventLog("r")
         kernel.attach(log)
@@ -170,12 +176,12 @@ def test_an_entry_cannot_claim_another_run_or_number():
     ],
 )
 def test_an_event_beyond_the_limit_is_published_smaller_under_its_number(event):
-    data = encoded(event, 4000)
+    data = encode_bounded(event, 4000)
     assert len(data) <= 4000
-    assert encoded(event, 4000) == data
+    assert encode_bounded(event, 4000) == data
     back = entry_of(b"1-0", [b"e", data], "")
     assert (back.event.seq, back.event.type in (event.type, "error")) == (1, True)
-    assert encoded(event) == encode_event(event)
+    assert encode_bounded(event) == encode_event(event)
 
 
 # Several servers.
@@ -412,7 +418,7 @@ def test_a_key_that_is_no_stream_keeps_nothing_else_from_being_read(hubs, redis_
 def test_a_redis_that_is_not_there_is_an_error_that_names_it_without_secrets(free_port):
     need_redis()
     with pytest.raises(UsageError, match="redis-server") as caught:
-        RedisHub(place_of(f"redis://ada:s3cret-word@127.0.0.1:{free_port}/0"), key=KEY)
+        RedisHub(parse_address(f"redis://ada:s3cret-word@127.0.0.1:{free_port}/0"), key=KEY)
     assert f"127.0.0.1:{free_port}" in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert "ada" not in str(caught.value)
@@ -656,7 +662,7 @@ def test_a_redis_without_memory_keeps_no_run_waiting_and_gets_the_events_later(r
 
 def test_stopping_a_hub_publishes_what_is_left(redis_server):
     url = redis_server.url
-    kernel, server = (RedisHub(place_of(url), key=KEY) for _ in "ab")
+    kernel, server = (RedisHub(parse_address(url), key=KEY) for _ in "ab")
     log = EventLog("r")
     kernel.attach(log)
     write(log, 500)

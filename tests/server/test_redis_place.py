@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
-from agent_nb.server.redis.place import configured, place_of
+from agent_nb.server.redis.place import configured_address, parse_address
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from agent_nb.server.redis.place import configured, place_of
     ],
 )
 def test_an_address_is_shown_without_user_and_password(url, shown):
-    place = place_of(url)
+    place = parse_address(url)
     assert place.shown == shown
     assert repr(place) == str(place) == f"Place({shown})"
 
@@ -26,10 +26,10 @@ def test_an_address_is_shown_without_user_and_password(url, shown):
 @pytest.mark.parametrize("host", ["redis.example.org", "10.0.0.5", "0.0.0.0", "[fe80::1]"])
 def test_off_loopback_tls_is_required(host):
     with pytest.raises(UsageError, match="rediss://") as caught:
-        place_of(f"redis://ada:s3cret-word@{host}:6379/0")
+        parse_address(f"redis://ada:s3cret-word@{host}:6379/0")
     assert "s3cret" not in str(caught.value)
     assert "ada" not in str(caught.value)
-    assert place_of(f"rediss://{host}").scheme == "rediss"
+    assert parse_address(f"rediss://{host}").scheme == "rediss"
 
 
 @pytest.mark.parametrize(
@@ -47,26 +47,26 @@ def test_off_loopback_tls_is_required(host):
 )
 def test_a_wrong_address_is_refused_without_its_secrets(url):
     with pytest.raises(UsageError) as caught:
-        place_of(url)
+        parse_address(url)
     assert "s3cret" not in str(caught.value)
     assert "ada" not in str(caught.value)
 
 
 def test_a_password_is_hidden_from_every_run_and_scrubbed_from_errors():
-    place = place_of("redis://ada:s3cret%2Fword@127.0.0.1")
+    place = parse_address("redis://ada:s3cret%2Fword@127.0.0.1")
     assert place.password == "s3cret/word"
     assert "s3cret/word" in keys.collect_secrets().values()
     assert place.scrub("WRONGPASS ada s3cret/word") == "WRONGPASS … …"
 
 
 def test_the_address_of_the_environment_counts_unless_one_is_given(monkeypatch):
-    assert configured(None) == ""
+    assert configured_address(None) == ""
     monkeypatch.setenv("AGENT_NB_HUB", "redis://127.0.0.1")
-    assert configured(None) == "redis://127.0.0.1"
-    assert configured("") == ""
-    assert configured("unix:///x") == "unix:///x"
+    assert configured_address(None) == "redis://127.0.0.1"
+    assert configured_address("") == ""
+    assert configured_address("unix:///x") == "unix:///x"
 
 
 def test_keys_of_two_prefixes_are_apart():
-    assert place_of("redis://localhost").key("runs") == "agent_nb:runs"
-    assert place_of("redis://localhost?prefix=team").key("run", "r") == "team:run:r"
+    assert parse_address("redis://localhost").key("runs") == "agent_nb:runs"
+    assert parse_address("redis://localhost?prefix=team").key("run", "r") == "team:run:r"

@@ -4,7 +4,7 @@ import ipywidgets as w
 import pytest
 
 from agent_nb import events as e
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.painters import WidgetPainter
 from agent_nb.view.state.fold import RunView
 
@@ -47,7 +47,7 @@ def buttons(painter):
 
 
 def test_the_page_shows_the_whole_code_escaped_and_one_click_selects_it(begun):
-    page = bundle(offered(begun, CODE))
+    page = make_bundle(offered(begun, CODE))
     assert "user-select:all" in page["text/html"]
     assert "<script>" not in page["text/html"]
     assert "<b>town" not in page["text/html"]
@@ -56,7 +56,7 @@ def test_the_page_shows_the_whole_code_escaped_and_one_click_selects_it(begun):
 
 
 def test_a_refused_offer_is_an_ordinary_failed_call(begun):
-    page = bundle(offered(begun, " ", status="error"))["text/html"]
+    page = make_bundle(offered(begun, " ", status="error"))["text/html"]
     assert "A cell for you" not in page
     assert "✕" in page
 
@@ -103,4 +103,4 @@ def test_a_view_that_cannot_insert_has_no_button(begun):
 def test_a_forged_offer_is_drawn(begun, args):
     begun.tool("k", "add_cell", args, content={"odd": 1})
     begun(e.End(status="ok"))
-    assert bundle(begun.seen)["text/plain"]
+    assert make_bundle(begun.seen)["text/plain"]

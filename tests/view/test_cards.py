@@ -13,13 +13,13 @@ from helpers.pictures import attached, png
 from agent_nb import events as e
 from agent_nb.host import plugins
 from agent_nb.view import nodes, theme, values
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import phase
 from agent_nb.view.draw import html
 from agent_nb.view.draw.text import draw
-from agent_nb.view.format import clock, count, duration, gist, money
+from agent_nb.view.format import clock, format_count, format_duration, format_money, gist
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.state.fold import RunView
 
@@ -35,7 +35,7 @@ def long_run(kind: Any) -> list[e.Event]:
 
 @pytest.mark.parametrize("kind", [e.Respond, e.Think])
 def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_the_size_left_out(kind):
-    page_ = bundle(long_run(kind))["text/html"]
+    page_ = make_bundle(long_run(kind))["text/html"]
     assert "Paragraph 0 of" in page_
     assert "Paragraph 59999 of" in page_
     assert re.search(r"… 1,\d{3},\d{3} characters left out here", page_)
@@ -51,7 +51,7 @@ def test_the_live_view_of_a_very_long_text_has_all_of_it():
     [(0.0123, "12 ms"), (1.84, "1.8 s"), (14.2, "14 s"), (59.7, "1 min"), (125, "2 min 5 s")],
 )
 def test_durations(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_durations(seconds, text):
     ],
 )
 def test_counts(n, text):
-    assert count(n) == text
+    assert format_count(n) == text
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_counts(n, text):
     ],
 )
 def test_prices(cost, text):
-    assert money(cost) == text
+    assert format_money(cost) == text
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_an_open_question_shows_all_of_what_it_asks_about(begun):
     long = "line\n" * 50 + "rm -rf /"
     begun.call("k", "python", {"code": long})
     begun(e.Approval(call_id="k", stage="requested", args={"code": long}))
-    drawn = html.draw(page(RunView().extend(begun.log), Context(live=True, can_click=True)))
+    drawn = html.draw_html(page(RunView().extend(begun.log), Context(live=True, can_click=True)))
     assert drawn.count("line\n") == 50
     assert "rm -rf /" in drawn
 
@@ -273,7 +273,7 @@ def test_without_clicks_an_open_question_says_where_to_answer(begun):
 
 
 def test_parallel_calls_show_when_they_ran(rich):
-    drawn = html.draw(page(RunView().extend(rich.log)))
+    drawn = html.draw_html(page(RunView().extend(rich.log)))
     assert drawn.count("ran from") == 2 * 3  # label and title of three lanes
 
 
@@ -295,7 +295,7 @@ def test_a_message_about_wrong_arguments_keeps_its_lines(begun):
     words = "The arguments of 'f' are not valid:\n- a: is missing\n- b: is not a parameter"
     begun.tool("k", "f", {"b": 1}, status="error", content=words)
     assert "- a: is missing\n" in said(begun.log)
-    shown = bundle(begun.log)
+    shown = make_bundle(begun.log)
     assert "- a: is missing\n- b: is not a parameter" in shown["text/html"]
     assert "- a: is missing\n" in shown["text/markdown"]
 
@@ -362,7 +362,7 @@ def test_every_kind_of_card_has_its_file():
     ],
 )
 def test_a_result_is_shown_in_its_richest_safe_form(content, display, kind):
-    made = values.nodes(content, display)
+    made = values.value_nodes(content, display)
     assert (type(made[0]) if made else None) is kind
 
 
@@ -444,13 +444,13 @@ def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
 
 
 def test_the_static_page_passes_a_sanitiser(rich, hazards):
-    assert hazards(bundle(rich.log)["text/html"]) == []
+    assert hazards(make_bundle(rich.log)["text/html"]) == []
 
 
 def test_the_static_page_is_readable_without_styles(rich):
     import re
 
-    text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", bundle(rich.log)["text/html"]))
+    text = re.sub(r"<[^>]+>", "", re.sub(r' style="[^"]*"', "", make_bundle(rich.log)["text/html"]))
     for expected in (
         "✓ done",
         "Thought for",
@@ -464,7 +464,7 @@ def test_the_static_page_is_readable_without_styles(rich):
 def test_a_page_of_fifty_calls_is_small(begun):
     for i in range(50):
         begun.tool(f"k{i}", "read", {"file": f"{i}.txt"}, content="x" * 200)
-    assert len(bundle(begun.log)["text/html"]) < 120_000
+    assert len(make_bundle(begun.log)["text/html"]) < 120_000
 
 
 def luminance(rgb: tuple[float, float, float]) -> float:
@@ -555,7 +555,7 @@ def test_a_call_does_not_repeat_what_its_line_says(begun):
     assert text.count("2 lines written") == 1
     assert text.count("42") == 1
     assert "one\n" in text
-    assert html.draw(page(RunView().extend(begun.log))).count("<details") == 1
+    assert html.draw_html(page(RunView().extend(begun.log))).count("<details") == 1
 
 
 def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
@@ -565,7 +565,7 @@ def test_arguments_that_the_line_has_no_room_for_are_in_the_fold(begun):
         {"file": "a.csv", "title": "all the prices of last year", "sheet": "the first of them"},
         content="x" * 60,
     )
-    assert "<details" in html.draw(page(RunView().extend(begun.log)))
+    assert "<details" in html.draw_html(page(RunView().extend(begun.log)))
 
 
 def test_a_footer_omits_a_pace_that_cannot_be_measured(begun):
@@ -575,7 +575,7 @@ def test_a_footer_omits_a_pace_that_cannot_be_measured(begun):
 
 
 def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich):
-    made = html.draw(page(RunView().extend(rich.log)))
+    made = html.draw_html(page(RunView().extend(rich.log)))
     bare = re.sub(' (?:style|class|role|aria-[a-z]+)="[^"]*"', "", made)
     assert "<b>✓ done</b>" in bare
     assert "<b><code>scan</code></b>" in bare
@@ -585,7 +585,7 @@ def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich
 
 
 def test_rows_that_do_not_open_are_aligned_with_those_that_do(rich):
-    made = html.draw(page(RunView().extend(rich.log)))
+    made = html.draw_html(page(RunView().extend(rich.log)))
     assert f'<summary style="{theme.SUMMARY}">' in made
     assert f'style="{theme.STEP_LINE};' in made
 
@@ -594,7 +594,7 @@ def test_markdown_is_a_list_of_steps_with_their_bodies_inside(begun):
     begun.think("Look first.", "t")
     begun.tool("k", "snake_case", {"a": 1}, content="one\n```\ntwo")
     begun.answer("Done.", "r")
-    text = bundle(begun.log)["text/markdown"]
+    text = make_bundle(begun.log)["text/markdown"]
     assert "- Thought" in text
     assert (
         "\n- ƒ `snake_case` `a=1` — 3 lines **✓** 500 ms\n\n  ````\n  one\n  ```\n  two\n  ````\n\nDone."
@@ -649,7 +649,7 @@ def shown_call(*pictures: bytes, content: Any = "", output: str = "") -> list[e.
 def test_the_pictures_of_a_call_stand_open_below_its_line_once():
     said = "one\n[figure 1: 70×30 pixels]\ntwo\n"
     html_, text = (
-        bundle(shown_call(png(70, 30), content=said, output=said))[kind]
+        make_bundle(shown_call(png(70, 30), content=said, output=said))[kind]
         for kind in ("text/html", "text/plain")
     )
     folded = re.sub("<details.*?</details>", "", html_, flags=re.DOTALL)
@@ -664,7 +664,7 @@ def test_the_pictures_of_a_call_stand_open_below_its_line_once():
 def test_a_failed_call_shows_the_pictures_it_had_drawn():
     *begun, result = shown_call(png(7, 3))
     failed = msgspec.structs.replace(result, status="error", content="KeyError: 1")
-    assert "[picture 7×3]" in bundle([*begun, failed])["text/plain"]
+    assert "[picture 7×3]" in make_bundle([*begun, failed])["text/plain"]
 
 
 def test_of_many_pictures_the_first_are_open_and_the_others_folded():
@@ -692,5 +692,5 @@ def test_what_is_no_picture_is_words(attachment):
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan, 1e308, -1e308, 10**400])
 def test_whatever_a_record_says_it_took_has_words_of_bounded_length(seconds):
-    assert len(duration(seconds)) < 40
+    assert len(format_duration(seconds)) < 40
     assert len(clock(seconds)) < 40

@@ -11,12 +11,12 @@ from markdown_it import MarkdownIt
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view import nodes, theme
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.draw import html
 from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.visible import output, prose, visible
+from agent_nb.view.visible import show_hidden, show_output, show_prose
 
 
 def test_the_corpus_is_large(hostile):
@@ -25,7 +25,8 @@ def test_the_corpus_is_large(hostile):
 
 def test_no_hostile_text_survives_in_the_html(hostile, hostile_run, hazards):
     found = {
-        text: hazards(bundle(hostile_run(text), thoughts="show")["text/html"]) for text in hostile
+        text: hazards(make_bundle(hostile_run(text), thoughts="show")["text/html"])
+        for text in hostile
     }
     assert {text: h for text, h in found.items() if h} == {}
 
@@ -49,7 +50,7 @@ def test_markdown_is_harmless_even_with_raw_html_enabled(hostile, hostile_run):
     page = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     page.validateLink = lambda url: True
     for text in hostile:
-        made = page.render(bundle(hostile_run(text))["text/markdown"])
+        made = page.render(make_bundle(hostile_run(text))["text/markdown"])
         tags = set(re.findall(r"<\s*/?\s*([a-zA-Z!?][a-zA-Z0-9]*)", made))
         allowed = "p h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong s a img table thead tbody tr th td hr br"
         assert tags <= set(allowed.split()), (text, tags)
@@ -63,21 +64,21 @@ def test_markdown_is_harmless_even_with_raw_html_enabled(hostile, hostile_run):
 
 def test_plain_text_has_no_control_characters(hostile, hostile_run):
     for text in hostile:
-        made = bundle(hostile_run(text))["text/plain"]
+        made = make_bundle(hostile_run(text))["text/plain"]
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", made), text
 
 
 def test_hidden_characters_of_names_and_arguments_are_written_out():
-    assert visible("rm \u202e txt") == "rm ⟨U+202E⟩ txt"
-    assert visible("a\u200bb") == "a⟨U+200B⟩b"
+    assert show_hidden("rm \u202e txt") == "rm ⟨U+202E⟩ txt"
+    assert show_hidden("a\u200bb") == "a⟨U+200B⟩b"
 
 
 def test_prose_keeps_direction_marks_but_not_overrides():
-    assert prose("a\u202eb\u200f\x01") == "ab\u200f�"
+    assert show_prose("a\u202eb\u200f\x01") == "ab\u200f�"
 
 
 def test_terminal_output_loses_its_escapes_and_shows_overwritten_lines_as_left():
-    assert output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
+    assert show_output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_key_that_the_sanitiser_puts_together_is_not_shown(between, key, monke
     monkeypatch.setenv("MY_API_KEY", key)
     middle = key.index("-", 4) if between.startswith("&") and "-" in key else len(key) // 2
     cut = key[:middle] + between + key[middle + between.startswith("&") :]
-    drawn = html.draw(nodes.Html(cut.replace('"', "&quot;").replace(" & ", " &amp; ")))
+    drawn = html.draw_html(nodes.Html(cut.replace('"', "&quot;").replace(" & ", " &amp; ")))
     assert key not in unescape(drawn)
 
 
@@ -123,11 +124,11 @@ def test_a_recorded_number_may_have_any_size():
     log = EventLog()
     log.append(e.State(kind="context", payload=context))
     log.append(e.Progress(call_id="a", data=done, fraction=0.5))
-    assert "1000000000M tokens" in bundle(log)["text/plain"]
+    assert "1000000000M tokens" in make_bundle(log)["text/plain"]
 
 
 def test_half_a_character_in_a_record_does_not_keep_a_page_from_being_saved(hostile_run):
-    for form in bundle(hostile_run("half \ud800"), thoughts="show").values():
+    for form in make_bundle(hostile_run("half \ud800"), thoughts="show").values():
         assert form.encode()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.display import WIDGET
 from agent_nb.view.live import LiveView, choose_view, open_view
 
@@ -38,7 +38,7 @@ def replayed(view: LiveView, seen: list[e.Event], log: EventLog) -> None:
     for event in seen:
         if type(event) is not e.Delta:
             log.append(event)
-    view.close(bundle(log), {"agent_nb": {"run": log.run}})
+    view.close(make_bundle(log), {"agent_nb": {"run": log.run}})
 
 
 @pytest.mark.parametrize("kind", ["widgets", "html"])
@@ -49,7 +49,7 @@ def test_a_closed_view_is_the_static_bundle_in_the_same_display(front, rich, kin
     assert len({display for _, _, display, _ in front.sent}) == 1
     assert front.sent[0][3] is False
     data, metadata, _, update = front.sent[-1]
-    assert (data, metadata, update) == (bundle(log), {"agent_nb": {"run": log.run}}, True)
+    assert (data, metadata, update) == (make_bundle(log), {"agent_nb": {"run": log.run}}, True)
     assert WIDGET not in data
 
 
@@ -94,7 +94,7 @@ def test_a_page_says_what_to_do_if_its_kernel_is_gone(front, kind, journal, said
     assert "running" not in page["text/html"]
     log.append(e.RunStart(model="m"))
     log.append(e.End(status="ok"))
-    view.close(bundle(log))
+    view.close(make_bundle(log))
     assert said not in front.sent[-1][0]["text/plain"]
 
 
@@ -116,7 +116,7 @@ def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich)
     log = EventLog()
     replayed(open_view(log, kind="html", publish=front, seen=False), rich.seen, log)
     assert [update for *_, update in front.sent] == [False, True]
-    assert front.sent[-1][0] == bundle(log)
+    assert front.sent[-1][0] == make_bundle(log)
 
 
 def test_closing_twice_swaps_once(front):
@@ -133,7 +133,7 @@ def test_the_static_bundle_is_published_even_if_painting_failed(front, monkeypat
     monkeypatch.setattr(view._painter, "paint", lambda *_: 1 / 0)
     replayed(view, rich.seen, log)
     assert isinstance(view.fault, ZeroDivisionError)
-    assert front.sent[-1][0] == bundle(log)
+    assert front.sent[-1][0] == make_bundle(log)
     assert log.faults == []
 
 
@@ -149,7 +149,7 @@ def test_text_streams_the_whole_run_and_publishes_nothing(front, rich):
 def test_the_header_shows_the_badge(rich):
     assert (
         "replayed from 21 Nov"
-        in bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
+        in make_bundle(rich.log, badge="replayed from 21 Nov")["text/plain"].split("\n")[0]
     )
 
 

@@ -191,12 +191,12 @@ def test_a_sample_is_shown_whole(tape):
     planned(tape)
     rows = [{"place": n, "said": "word " * 12, "answered": "a sentence " * 5} for n in range(12)]
     tape(e.State(kind="map", payload={"total": 200, "done": 200, "ok": 200, "sample": rows}))
-    assert "max-height" not in html.draw(page(folded(tape.seen)))
+    assert "max-height" not in html.draw_html(page(folded(tape.seen)))
 
 
 def test_the_records_of_the_rows_are_not_drawn():
     tape = map_run()
-    assert "row1" not in html.draw(page(folded(tape.log)))
+    assert "row1" not in html.draw_html(page(folded(tape.log)))
 
 
 def test_a_live_count_after_the_end_changes_nothing():
@@ -227,7 +227,7 @@ def test_what_has_not_the_form_of_a_map_is_a_state_like_any_other(tape, payload)
     view = folded(tape.log)
     assert card(view).done
     assert [c.kind for c in view.cards] == ["user", "map", "state"]
-    assert html.draw(page(view))
+    assert html.draw_html(page(view))
 
 
 @pytest.mark.parametrize("words", ["", "{", "[]", '{"total": null}', "\ud800", "[" * 100_000])
@@ -247,7 +247,7 @@ def test_hostile_rows_are_escaped_and_bounded(hostile, hazards, tape):
     ]
     counts = {"total": 10**12, "done": 3, "ok": 1, "failures": dict.fromkeys(hostile, 1)}
     tape(e.State(kind="map", payload={**counts, "last": lines, "sample": lines}))
-    drawn = html.draw(page(folded(tape.log)))
+    drawn = html.draw_html(page(folded(tape.log)))
     assert hazards(drawn) == []
     assert len(drawn) < 30_000
 

@@ -132,7 +132,7 @@ def test_formulas_of_a_text_keep_their_places():
 
 def test_without_formulas_a_text_keeps_its_tex_for_the_front_end():
     assert "$a_1$" in render("Let $a_1$ be")
-    assert "<math" not in html.draw(Prose("Let $a_1$ be"))
+    assert "<math" not in html.draw_html(Prose("Let $a_1$ be"))
 
 
 def test_the_author_of_a_text_cannot_forge_the_mark_of_a_formula():
@@ -145,10 +145,10 @@ def test_the_author_of_a_text_cannot_forge_the_mark_of_a_formula():
 def test_a_standalone_page_has_the_formulas_of_grown_texts_typeset():
     grown = Text()
     grown.append("It is $x^2$.")
-    with html.typeset():
-        assert "<msup>" in html.draw(Prose(grown))
-        assert "<msup>" in html.draw(Prose("It is $x^2$."))
-    assert "$x^2$" in html.draw(Prose(grown))
+    with html.typeset_formulas():
+        assert "<msup>" in html.draw_html(Prose(grown))
+        assert "<msup>" in html.draw_html(Prose("It is $x^2$."))
+    assert "$x^2$" in html.draw_html(Prose(grown))
 
 
 @pytest.mark.parametrize(
@@ -163,15 +163,15 @@ def test_a_standalone_page_has_the_formulas_of_grown_texts_typeset():
     ],
 )
 def test_tex_in_a_value_is_typeset(tex, tag):
-    (node,) = values.nodes("", {"text/latex": tex, "text/plain": "words"})
-    with html.typeset():
-        made = html.draw(node)
+    (node,) = values.value_nodes("", {"text/latex": tex, "text/plain": "words"})
+    with html.typeset_formulas():
+        made = html.draw_html(node)
     assert tag in made
     assert "$" not in Elements(made).text
 
 
 @pytest.mark.parametrize("tex", ["", "$", "$$", "no math at all", 5, None])
 def test_a_value_that_is_not_one_formula_is_shown_as_text(tex):
-    made = "".join(html.draw(node) for node in values.nodes("x", {"text/latex": tex}))
+    made = "".join(html.draw_html(node) for node in values.value_nodes("x", {"text/latex": tex}))
     assert made
     assert tex != "no math at all" or Elements(made).text.strip() == tex

@@ -6,7 +6,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.view import layout
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.draw import html, markdown, text
 from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.state.fold import RunView
@@ -188,7 +188,7 @@ def test_strange_numbers_are_harmless(value):
         loom("got_expand", node_id="n", nodes_added=value),
         loom("got_node_complete", id=value, result_summary=value),
     ]
-    assert bundle(events)["text/html"]
+    assert make_bundle(events)["text/html"]
 
 
 def test_extensions_of_other_protocols_are_not_plans():
@@ -200,7 +200,9 @@ def test_extensions_of_other_protocols_are_not_plans():
 
 
 def test_the_chosen_branch_is_named_in_words_with_its_score():
-    text = bundle([EXPAND, loom("tot_evaluate", chosen=1, scores=[0.2, 0.9, 0.5])])["text/plain"]
+    text = make_bundle([EXPAND, loom("tot_evaluate", chosen=1, scores=[0.2, 0.9, 0.5])])[
+        "text/plain"
+    ]
     assert "● b   chosen  0.90" in text
     assert "3 candidates · depth 1" in text
 
@@ -211,7 +213,7 @@ def test_branches_are_nested_lists_in_html_and_lines_in_text():
         loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
         loom("tot_expand", candidates=["a1", "a2"]),
     ]
-    made = bundle(events)
+    made = make_bundle(events)
     assert "├─ ○ a1" in made["text/plain"]
     assert "└─ ○ a2" in made["text/plain"]
     assert "└─ ○ a2" in made["text/markdown"]
@@ -224,23 +226,23 @@ def test_a_branch_that_was_given_up_shows_the_reason():
         loom("tot_evaluate", chosen=0, scores=[1, 0, 0]),
         loom("tot_backtrack", reason="no way", to_depth=0),
     ]
-    assert "↩ a  no way   given up" in bundle(events)["text/plain"]
+    assert "↩ a  no way   given up" in make_bundle(events)["text/plain"]
 
 
 def test_a_node_that_still_runs_at_the_end_has_no_result():
     going = [loom("got_node_start", id="n")]
-    assert "n   running" in bundle(going)["text/plain"]
-    assert "n   no result" in bundle([*going, e.End()])["text/plain"]
+    assert "n   running" in make_bundle(going)["text/plain"]
+    assert "n   no result" in make_bundle([*going, e.End()])["text/plain"]
 
 
 def test_a_large_plan_is_cut_and_says_so():
-    text = bundle([loom("tot_expand", candidates=[f"c{i}" for i in range(500)])])["text/html"]
+    text = make_bundle([loom("tot_expand", candidates=[f"c{i}" for i in range(500)])])["text/html"]
     assert "… 300 more" in text
 
 
 def test_a_long_candidate_opens_to_its_full_text():
     long = "word " * 100 + "END"
-    made = bundle([loom("tot_expand", candidates=[long])])
+    made = make_bundle([loom("tot_expand", candidates=[long])])
     assert "END" in made["text/html"]
     assert "END" not in made["text/plain"]
 
@@ -256,12 +258,12 @@ def test_hostile_texts_stay_texts(hostile, hazards):
             e.State(kind=word, payload={word: word}),
             e.State(kind=word, payload={word: [word], "step": word}),
         ]
-        assert hazards(bundle(events)["text/html"]) == []
+        assert hazards(make_bundle(events)["text/html"]) == []
 
 
 def test_every_form_draws_the_tree_node():
     node = layout.page(RunView().extend([EXPAND]))
-    assert all("b" in draw(node) for draw in (html.draw, markdown.draw, text.draw))
+    assert all("b" in draw(node) for draw in (html.draw_html, markdown.draw, text.draw))
 
 
 def test_a_terminal_prints_a_plan_once_when_it_is_complete():
@@ -307,7 +309,7 @@ def test_a_snapshot_shows_what_changed_since_the_last_of_its_kind():
         e.State(kind="values", payload={"n": 1, "same": 0}),
         e.State(kind="values", payload={"n": 2, "same": 0}),
     ]
-    text = bundle(events)["text/markdown"]
+    text = make_bundle(events)["text/markdown"]
     assert "- n: 1\n  + n: 2" in text
     assert "same: " not in text.split("```diff")[1].split("```")[0]
 
@@ -317,7 +319,7 @@ def test_a_checkpoint_is_compared_by_its_state_not_by_its_id():
         e.State(kind="checkpoint", payload={"checkpoint_id": i, "step": i, "state": {"n": 1}})
         for i in (1, 2)
     ]
-    text = bundle(events)["text/plain"]
+    text = make_bundle(events)["text/plain"]
     assert "checkpoint · step 2 · checkpoint_id 2   unchanged" in text
 
 
@@ -326,7 +328,7 @@ def test_the_first_of_a_kind_is_compared_with_the_latest_of_any():
         e.State(kind="values", payload={"n": 1}),
         e.State(kind="checkpoint", payload={"step": 1, "state": {"n": 2}}),
     ]
-    assert "+ n: 2" in bundle(events)["text/markdown"]
+    assert "+ n: 2" in make_bundle(events)["text/markdown"]
 
 
 def test_a_successful_empty_node_has_no_card():
@@ -334,20 +336,20 @@ def test_a_successful_empty_node_has_no_card():
         e.Node(name="think", span="s", phase="enter"),
         e.Node(name="think", span="s", phase="exit", result="ok"),
     ]
-    assert "think" not in bundle(node)["text/plain"]
+    assert "think" not in make_bundle(node)["text/plain"]
     failed = [node[0], e.Node(name="think", span="s", phase="exit", result="error: lost")]
-    assert "think" in bundle(failed)["text/plain"]
+    assert "think" in make_bundle(failed)["text/plain"]
 
 
 def test_a_single_snapshot_is_one_line_with_its_identifying_fields():
     status = e.State(kind="status", payload={"status": {"state": "working"}})
-    assert bundle([status])["text/plain"].splitlines()[2] == "⟳ status · working"
+    assert make_bundle([status])["text/plain"].splitlines()[2] == "⟳ status · working"
 
 
 def test_an_error_of_one_line_is_its_message_not_a_traceback():
     failed = e.Result(
         call_id="c", name="read", status="error", content="", display={"text/plain": "no such file"}
     )
-    made = bundle([e.Call(call_id="c", name="read"), failed])["text/plain"]
+    made = make_bundle([e.Call(call_id="c", name="read"), failed])["text/plain"]
     assert "no such file" in made
     assert "Traceback" not in made

@@ -14,7 +14,7 @@ import pytest
 
 from agent_nb import events as e
 from agent_nb.view import nodes
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.cards import base
 from agent_nb.view.cards.base import Context
 from agent_nb.view.draw.terminal import TextPainter
@@ -128,7 +128,7 @@ def test_all_shapes_stay_in_the_output_when_the_call_has_ended(begun):
     running(begun)
     reports(begun, {"page": 1}, {"subtype": "stdout_chunk", "content": "said\n"})
     begun(e.Result(call_id="k", content="x"), e.End())
-    for form in bundle(begun.log).values():
+    for form in make_bundle(begun.log).values():
         assert "said" in form
         assert "page" in form
 
@@ -157,7 +157,7 @@ def test_hostile_data_is_shown_as_text(begun, hazards):
         begun, {"<script>": "<img src=x onerror=alert(1)>\u202e"}, {"percent": 5, "<b>": "\x1b[2J"}
     )
     begun(e.Result(call_id="k", content="x"))
-    assert hazards(bundle(begun.log)["text/html"]) == []
+    assert hazards(make_bundle(begun.log)["text/html"]) == []
 
 
 # A card of another package.
@@ -212,7 +212,7 @@ def test_an_installed_card_draws_no_other_tool_and_no_result(installed, begun):
     reports(begun, {"epoch": 3})
     assert output(begun) == '{"epoch": 3}'
     begun(e.Result(call_id="k", content="result of it"), e.End())
-    assert "result of it" in bundle(begun.log)["text/plain"]
+    assert "result of it" in make_bundle(begun.log)["text/plain"]
 
 
 def test_a_failing_installed_card_is_named_in_its_place(installed, begun):
@@ -283,14 +283,14 @@ def test_the_diff_stays_in_the_card_after_the_decision(decision, begun):
         ),
         e.End(),
     )
-    for form in bundle(begun.log).values():
+    for form in make_bundle(begun.log).values():
         assert "-y = 2" in re.sub(r"<[^>]+>", "", form)
 
 
 def test_the_diff_is_dropped_if_other_arguments_were_approved(begun):
     decided(begun, args={"file": "a.py", "content": "z = 9\n"})
     begun(e.Result(call_id="k", name="write", content="x"), e.End())
-    text = bundle(begun.log)["text/plain"]
+    text = make_bundle(begun.log)["text/plain"]
     assert "-y = 2" not in text
     assert "z = 9" in text
 
@@ -355,7 +355,7 @@ def test_a_result_that_begins_with_the_output_does_not_repeat_it(begun):
     )
     assert printed(begun).count("half way") == 1
     assert "    45\n" in printed(begun)
-    assert bundle(begun.log)["text/plain"].count("half way") == 1
+    assert make_bundle(begun.log)["text/plain"].count("half way") == 1
 
 
 def test_output_before_a_failure_stays(begun):
@@ -366,7 +366,7 @@ def test_output_before_a_failure_stays(begun):
         e.Result(call_id="k", status="error", content=f"half way\n{trace}"),
         e.End(),
     )
-    for text in (printed(begun), bundle(begun.log)["text/plain"]):
+    for text in (printed(begun), make_bundle(begun.log)["text/plain"]):
         assert text.count("half way") == 1
         assert "ValueError: no" in text
 
@@ -375,7 +375,7 @@ def test_output_before_a_failure_stays(begun):
 
 
 def test_the_header_breaks_and_is_not_cut(begun):
-    html = bundle(begun.log)["text/html"]
+    html = make_bundle(begun.log)["text/html"]
     header = html[: html.index(">openai/gpt-5.1")].rpartition("<div")[2]
     assert "overflow-wrap:break-word" in header
     assert "ellipsis" not in header

@@ -98,7 +98,7 @@ def test_a_typed_text_that_is_not_json_is_shown_as_it_is(broken):
 
 def test_short_cells_stay_on_one_line_and_longer_texts_wrap():
     words = "Please ring the bell at the back door."
-    drawn = "".join(map(html.draw, of([{"day": "2026-01-01", "n": -3, "note": words}])))
+    drawn = "".join(map(html.draw_html, of([{"day": "2026-01-01", "n": -3, "note": words}])))
     style = {cell: css for css, cell in re.findall(r'<t[dh][^>]*style="([^"]*)">([^<]*)<', drawn)}
     assert all("white-space:nowrap" in style[cell] for cell in ("day", "2026-01-01", "-3"))
     assert "nowrap" not in style[words]

@@ -144,7 +144,7 @@ def test_a_stop_says_who_stopped_the_run(detail, words):
 def test_the_source_of_a_named_model_is_a_tooltip():
     view = RunView().extend([e.RunStart(model="a/b", settings={"source": "from AGENT_NB_MODEL"})])
     assert "AGENT_NB_MODEL" not in draw(page(view))
-    assert 'title="from AGENT_NB_MODEL"' in html.draw(page(view))
+    assert 'title="from AGENT_NB_MODEL"' in html.draw_html(page(view))
 
 
 def test_the_header_explains_a_model_that_the_user_did_not_name():
@@ -174,7 +174,7 @@ def test_a_drift_is_shown_line_by_line_in_two_columns():
     view = RunView().extend(
         [e.RunStart(), e.Extension(namespace="agent_nb", name="drift", payload=payload)]
     )
-    text, web = draw(page(view)), html.draw(page(view))
+    text, web = draw(page(view)), html.draw_html(page(view))
     assert re.search(r"^ *recorded +now$", text, re.MULTILINE)
     assert re.search(r"^ *≠ +b = 1 +b = 2$", text, re.MULTILINE)
     assert re.search(r"<td[^>]*pre-wrap[^>]*>  b = 1</td><td[^>]*pre-wrap[^>]*>  b = 2</td>", web)

@@ -22,7 +22,7 @@ from ...agent.stream import Stream
 from ...events import Event
 from ...record.journal import Journal
 from ...record.record import METADATA_KEY, RECORD_MIME
-from ...view.bundle import bundle
+from ...view.bundle import make_bundle
 from ...view.live import LiveView, open_view
 from ...view.renderer import Source
 from ...view.views import Views
@@ -144,7 +144,7 @@ class Display:
     def _page(self, log: Sequence[Event], badge: str) -> dict[str, Any]:
         if self.kind == "text":
             return {}
-        return dict(bundle(log, thoughts=self.options.thoughts, badge=badge))
+        return dict(make_bundle(log, thoughts=self.options.thoughts, badge=badge))
 
 
 def show_unrecorded(played: Played) -> None:

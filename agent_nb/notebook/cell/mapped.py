@@ -28,7 +28,7 @@ from ...record.record import Record, events_of
 from ...record.run_inputs import RunInputs
 from ...record.signing import covers_record, is_intact, names_signer, user_key
 from ...rows.agent import Agent
-from ...view.format import clip
+from ...view.format import clip_text
 from ..options import LATEST, Options
 from .failed_cell import Question
 from .rerun import Choice, recording_advice
@@ -181,7 +181,7 @@ def lacking(lost: Sequence[Row], stream: MapStream) -> str:
     listed = f"{', '.join(head)} and {last}" if head else last
     has = "row has" if len(lost) == 1 else "rows have"
     named = f"row {listed}" if len(lost) == 1 else f"rows {listed}"
-    example = f"row {first.position} asks “{clip(first.prompt, LONGEST)}”"
+    example = f"row {first.position} asks “{clip_text(first.prompt, LONGEST)}”"
     return f"{len(lost):,} of {total:,} {has} no record: {named} ({example}).{file}"
 
 

@@ -22,7 +22,7 @@ from ...agent.run import Run
 from ...errors import UsageError
 from ...events import Event
 from ...events.log import EventLog
-from ...view.bundle import bundle
+from ...view.bundle import make_bundle
 from ..identity import Cells
 from .approvals import ButtonApprovals, run_actions
 from .awaited_run import view_options
@@ -52,7 +52,7 @@ def display_run(run: Run, view: str = "auto") -> None:
         context = contextvars.copy_context()
         _at_end(run.log, lambda: context.run(display.close, run.log))
     elif display.kind == "text":
-        sys.stdout.write(bundle(run.log)["text/plain"] + "\n")
+        sys.stdout.write(make_bundle(run.log)["text/plain"] + "\n")
     else:
         display.close(run.log)
 

@@ -34,7 +34,7 @@ from ...record.run_inputs import RunInputs
 from ...record.signing import is_intact
 from ...rows.agent import Agent
 from ...rows.map.known_rows.recorded import count_failed_rows
-from ...view.format import clip, plural
+from ...view.format import clip_text, count_noun
 from ..files.library import File
 from ..identity import Cell
 from ..options import Options
@@ -95,7 +95,7 @@ def list_standings(
         if whole is not None and turn and not is_map(turn):
             logs[str(whole.get("conversation", "main"))].append(turn)
         recorded = read_start_time(records[0]) if records else 0.0
-        standings.append(Standing(cell.id, clip(cell.body, LONGEST), state, why, recorded))
+        standings.append(Standing(cell.id, clip_text(cell.body, LONGEST), state, why, recorded))
     return standings
 
 
@@ -138,7 +138,7 @@ def _state(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str
         tape = Tape.of(matched.record, checked=True)
         differs = list_changes(compare_variables(tape, agent.tools, namespace).used)
         lost = count_failed_rows(tape.events)
-        again = f"{plural(lost, 'row')} failed and will be asked again" if lost else ""
+        again = f"{count_noun(lost, 'row')} failed and will be asked again" if lost else ""
         return ("stale", differs) if differs else (matched.status, again)
     changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
     return matched.status, "; ".join(filter(None, (changed, matched.problem)))

@@ -19,7 +19,7 @@ from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...events.mapped import is_map
 from ...models.keys import collect_secrets
-from ...view.format import money
+from ...view.format import format_money
 from ...wire.redact import redact_value
 from ..notices import print_warning
 
@@ -120,7 +120,7 @@ def summary_line(numbers: dict[str, Any]) -> str:
         str(numbers.get("model", "")),
         *_work(numbers),
         f"{tokens[0]} → {tokens[1]} tokens",
-        money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
+        format_money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
         f"{numbers.get('seconds', 0)} s",
         str(numbers.get("error", "")),
     )

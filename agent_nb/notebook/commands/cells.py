@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...view.format import clip, plural
+from ...view.format import clip_text, count_noun
 from ..cell.offered_cells import Offer, insert_offer, list_offers
 from ..identity import current_request
 from .output import show_parts
@@ -26,21 +26,26 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
         return
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
     if not 0 < number <= len(offered):
-        known = f"It offered {plural(len(offered), 'cell')}: %agent cell lists them."
+        known = f"It offered {count_noun(len(offered), 'cell')}: %agent cell lists them."
         raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {known}")
     insert_offer(session.shell, offered[number - 1], replace=_alone(session))
 
 
 def _rows(offers: list[Offer]) -> list[tuple[str, ...]]:
     rows = [
-        (str(n), clip(o.why, 100), clip(o.code.strip().partition("\n")[0], 80), _lines(o.code))
+        (
+            str(n),
+            clip_text(o.why, 100),
+            clip_text(o.code.strip().partition("\n")[0], 80),
+            _lines(o.code),
+        )
         for n, o in enumerate(offers, 1)
     ]
     return [("cell", "why", "code", ""), *rows]
 
 
 def _lines(code: str) -> str:
-    return plural(len(code.strip().splitlines()), "line")
+    return count_noun(len(code.strip().splitlines()), "line")
 
 
 def _alone(session: Session) -> bool:

@@ -53,7 +53,7 @@ def show_parts(session: Session, *parts: str | Rows) -> None:
     if getattr(session.shell, "kernel", None) is None:
         print_text(text)
         return
-    from ...view.draw.html import draw
+    from ...view.draw.html import draw_html
     from ...view.nodes import Node, Page, Row, Section, T, Table
     from ..cell.publish import publish_display
 
@@ -67,4 +67,4 @@ def show_parts(session: Session, *parts: str | Rows) -> None:
         "Agents of this notebook",
         tuple(Section(str(i), node(part)) for i, part in enumerate(parts)),
     )
-    publish_display({"text/html": draw(page), "text/plain": text}, {}, {}, False)
+    publish_display({"text/html": draw_html(page), "text/plain": text}, {}, {}, False)

@@ -8,7 +8,7 @@ from ...errors import UsageError
 from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import METADATA_KEY, RECORD_MIME
-from ...view.format import clip, plural
+from ...view.format import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
 from .output import Rows, agent_of, print_text, show_parts
 from .permissions import describe_allowed
@@ -70,20 +70,20 @@ def _turns(session: Session) -> Rows:
             id_ = run.log[0].run if len(run.log) else "?"
             limit = limit_in(run.reason) if run.status == "limit" else ""
             status = f"{AT}{limit}" if limit else run.status
-            rows.append((conversation.name, str(number), id_, status, clip(run.prompt, 60)))
+            rows.append((conversation.name, str(number), id_, status, clip_text(run.prompt, 60)))
     return rows if len(rows) > 1 else []
 
 
 def _lost(session: Session) -> str:
     lost = _offered(session)
     here = len([f for f in lost.here if f.status == "lost"])
-    remark = f"{plural(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
+    remark = f"{count_noun(here, 'run')} of this notebook {'was' if here == 1 else 'were'} lost: %agent recover"
     others = len([f for f in lost.others if f.status == "lost"])
     return "; ".join([remark] * bool(here) + [_elsewhere(others)] * bool(others))
 
 
 def _elsewhere(count: int) -> str:
-    return f"{plural(count, 'run')} of other notebooks {'was' if count == 1 else 'were'} lost: %agent recover others"
+    return f"{count_noun(count, 'run')} of other notebooks {'was' if count == 1 else 'were'} lost: %agent recover others"
 
 
 def _offered(session: Session, *, unsaved: bool = False) -> Lost:
@@ -106,7 +106,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     them back; `others`: those of other notebooks
     """
     from ...agent.run import Run
-    from ...view.bundle import bundle
+    from ...view.bundle import make_bundle
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run
     from ..files.recovery import choose_journals, journal_rows
@@ -130,7 +130,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
         session.keep(cell, run, "_agent")
-        data = {**bundle(log, badge=f"recovered, ended {one.status}"), RECORD_MIME: record}
+        data = {**make_bundle(log, badge=f"recovered, ended {one.status}"), RECORD_MIME: record}
         publish_display(data, {METADATA_KEY: summarize_run(run)}, {}, False)
 
 
@@ -182,8 +182,8 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     drop_journals(ids)
     # rows of records that others made stay: their store may serve other notebooks
     rows, faults = map_stores.forget_maps(own, (run for run in runs if run.id not in known))
-    stored = f" with {plural(rows, 'stored row')}" if rows else ""
-    count = f"{plural(len(ids), 'run')} forgotten{stored}"
+    stored = f" with {count_noun(rows, 'stored row')}" if rows else ""
+    count = f"{count_noun(len(ids), 'run')} forgotten{stored}"
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
     publish_display(

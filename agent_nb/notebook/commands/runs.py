@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError, unknown_name
-from ...view.format import plural
+from ...view.format import count_noun
 from ..transform import await_or_run
 from .output import print_text
 
@@ -72,7 +72,7 @@ def reset_conversations(session: Session, arguments: list[str]) -> None:
     if name is not None and name not in known:
         raise UsageError(unknown_name("conversation", name, known))
     count = session.conversations.reset(name)
-    print_text(f"{plural(count, 'turn')} forgotten. The runs stay in the notebook.")
+    print_text(f"{count_noun(count, 'turn')} forgotten. The runs stay in the notebook.")
 
 
 def the_run(session: Session, arguments: list[str]) -> Run:

@@ -16,7 +16,7 @@ from ...errors import AgentError, UsageError
 from ...host.paths import tilde
 from ...host.trust import allowed
 from ...tools.variable_facts import count_tokens
-from ...view.format import plural
+from ...view.format import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
 from .output import agent_of, print_text, show_parts
@@ -72,7 +72,7 @@ def _offered(session: Session, provider: str) -> None:
         return
     offered = _on_thread(lambda: list_models(provider))
     session.offered[provider] = offered[:MOST]
-    more = f"\n… and {plural(len(offered) - MOST, 'more model')}" if len(offered) > MOST else ""
+    more = f"\n… and {count_noun(len(offered) - MOST, 'more model')}" if len(offered) > MOST else ""
     print_text(
         "\n".join(f"{provider}/{name}" for name in offered[:MOST]) + more or "It offers none."
     )

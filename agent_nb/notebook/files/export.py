@@ -9,7 +9,7 @@ from ...codecs.convert import encode
 from ...codecs.losses import Losses
 from ...errors import UsageError, unknown_name
 from ...host import plugins
-from ...view.bundle import bundle
+from ...view.bundle import make_bundle
 from .html_page import render_page
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}
@@ -36,7 +36,7 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
     if name == "html":
         return render_page(runs)
     if name in PAGES:
-        return "\n".join(bundle(run.log)[PAGES[name]] + "\n" for run in runs)
+        return "\n".join(make_bundle(run.log)[PAGES[name]] + "\n" for run in runs)
     if name.partition(":")[0] not in plugins.names("codecs"):
         raise UsageError(unknown_name("form", form, [*PAGES, *plugins.names("codecs")]))
     return "".join(

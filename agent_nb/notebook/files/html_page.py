@@ -33,9 +33,9 @@ from ...record.ipynb import (
 from ...record.outputs import numbers_of
 from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view import values
-from ...view.bundle import bundle
+from ...view.bundle import make_bundle
 from ...view.draw import html
-from ...view.format import plural
+from ...view.format import count_noun
 from ...view.nodes import Image, Node, Page, Row, Section, Stack, T
 from ...wire.json_text import as_dict
 
@@ -59,11 +59,11 @@ def render_page(runs: Sequence[Run]) -> str:
     """Return the page of these runs."""
     room = LARGEST
     parts = []
-    with html.typeset():
+    with html.typeset_formulas():
         for run in runs:
             nodes, room = _bounded(displayed(run), room)
             parts.append(
-                f"{bundle(run.log)['text/html']}\n{html.draw(nodes) if nodes is not None else ''}"
+                f"{make_bundle(run.log)['text/html']}\n{html.draw_html(nodes) if nodes is not None else ''}"
             )
     return PAGE.format(title=escape(_title(runs)), body="".join(parts))
 
@@ -111,7 +111,9 @@ def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | No
         left_out += not drawn
         nodes += drawn
     if left_out:
-        nodes.append(Row((T(f"{plural(left_out, 'more output')} in the notebook", tone="muted"),)))
+        nodes.append(
+            Row((T(f"{count_noun(left_out, 'more output')} in the notebook", tone="muted"),))
+        )
     if not nodes:
         return None, room
     return Page(
@@ -129,6 +131,6 @@ def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
     ):
         # scripts do not run in an <img>
         return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
-    return values.nodes(
+    return values.value_nodes(
         None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
     )

@@ -16,7 +16,7 @@ from ...host.paths import tilde
 from ...record.record import Record, events_of
 from ...rows.map.known_rows import forgetting
 from ...rows.map.known_rows.stored import stores_folder
-from ...view.format import clip, plural
+from ...view.format import clip_text, count_noun
 from .recovery import format_date
 
 MOST = 10  # stores that are listed
@@ -35,7 +35,7 @@ def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
     stores = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
     rows = [
         (
-            clip(" · ".join(kept.prompts), LONGEST) or "?",
+            clip_text(" · ".join(kept.prompts), LONGEST) or "?",
             "cannot be read" if kept.rows is None else f"{kept.rows:,}",
             _size(kept.size),
             format_date(kept.used),
@@ -51,7 +51,7 @@ def stores_remark() -> str:
     if not stores:
         return ""
     total = _size(sum(kept.size for kept in stores))
-    count = plural(len(stores), "store")
+    count = count_noun(len(stores), "store")
     return f"{count} of maps ({total}) in {tilde(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
@@ -61,7 +61,7 @@ def forget_question() -> str:
     rows = sum(kept.rows or 0 for kept in stores)
     if not rows:
         return ""
-    return f"Remove {plural(rows, 'row')} of {plural(len(stores), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
+    return f"Remove {count_noun(rows, 'row')} of {count_noun(len(stores), 'map')}, those of other notebooks too? They are asked, and paid for, again when their maps run."
 
 
 def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, list[str]]:
@@ -85,7 +85,7 @@ def forget_all() -> str:
 
     Raises UsageError if a store cannot be used.
     """
-    return f"{plural(forgetting.forget_all(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+    return f"{count_noun(forgetting.forget_all(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
 
 
 def _size(size: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
 from ...rows.recorded_runs import Runs
-from ...view.visible import output
+from ...view.visible import show_output
 from ...wire.text_limits import fit_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _short(value: Any) -> str:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     if isinstance(seconds, float):
         return f"{seconds:.3f}"
-    return fit_text("" if value is None else " ".join(output(str(value)).split()), WIDEST)
+    return fit_text("" if value is None else " ".join(show_output(str(value)).split()), WIDEST)
 
 
 def write_frame(table: EventFrame, form: str, path: Path | None) -> str:

@@ -85,7 +85,7 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
     if address:
         held = namespace.get(address, address)
         return str(getattr(held, "url", held))
-    urls = [note.url for note in tokens.living()]
+    urls = [note.url for note in tokens.list_running()]
     if len(urls) != 1:
         known = (
             f"Several of yours run here: {', '.join(urls)}."

@@ -21,7 +21,7 @@ from typing import Any
 
 from ...agent.replay_check import Change, Checked
 from ...record.packing import digest_value
-from ...view.format import plural
+from ...view.format import count_noun
 from .intervals import exact_mean
 from .scores import Candidate, Score
 
@@ -80,12 +80,14 @@ def _scores(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return "" if same else f"some of its {new['count']:,} scores"
     before, now = _listed(old.get("scores")), new["scores"]
     if len(before) != len(now):
-        return f"it has {plural(len(now), 'score')}, not {len(before)}"
+        return f"it has {count_noun(len(now), 'score')}, not {len(before)}"
     other = _unequal(before, now)
     if not other:
         return ""
     was, score = (_word(side[other[0]]) for side in (before, now))
-    return f"{plural(len(other), 'score')} of {len(now)}{_named(new, other[:1])} ({was} → {score})"
+    return (
+        f"{count_noun(len(other), 'score')} of {len(now)}{_named(new, other[:1])} ({was} → {score})"
+    )
 
 
 def _unequal(old: Sequence[Any], new: Sequence[Any]) -> list[int]:

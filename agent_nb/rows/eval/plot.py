@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtra
-from ...view.format import clip
+from ...view.format import clip_text
 from .compared import Compared
 from .evaluated import Evaluated
 from .intervals import Interval
@@ -122,7 +122,7 @@ def _counts(of: Compared) -> str:
 
 def _plain(name: str) -> str:
     """Return a name as it is written; Matplotlib reads formulas between dollar signs."""
-    return clip(name, 40).replace("$", r"\$")
+    return clip_text(name, 40).replace("$", r"\$")
 
 
 def _titled(ax: Axes, title: str, below: str) -> None:

@@ -12,8 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...models.keys import collect_secrets
-from ...view.bundle import forms
-from ...view.format import clip, count, failure, join, money, plural
+from ...view.bundle import page_forms
+from ...view.format import (
+    clip_text,
+    count_noun,
+    describe_failure,
+    format_count,
+    format_money,
+    join_parts,
+)
 from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
 from ...wire.redact import Redaction
 from .compared import Compared
@@ -47,16 +54,16 @@ def format_interval(interval: Interval | None, *, signed: bool = False) -> str:
 
 def evaluation_line(of: Evaluated) -> str:
     """Return an evaluation in one line of text."""
-    name = f"{clip(of.name, 60)}: " if of.name else ""
+    name = f"{clip_text(of.name, 60)}: " if of.name else ""
     interval = f" ({format_interval(of.interval)})" if of.interval else ""
-    return join(f"{name}{format_score(of.mean)}{interval}", of.words, *unscored(of))
+    return join_parts(f"{name}{format_score(of.mean)}{interval}", of.words, *unscored(of))
 
 
 def compared_line(of: Compared) -> str:
     """Return a comparison in one line of text."""
     interval = f" ({format_interval(of.interval, signed=True)})" if of.interval else ""
-    name = f"{clip(of.names[1], 60)} − {clip(of.names[0], 60)}"
-    return join(
+    name = f"{clip_text(of.names[1], 60)} − {clip_text(of.names[0], 60)}"
+    return join_parts(
         f"{name}: {format_score(of.difference, signed=True)}{interval}", of.words, changes(of)
     )
 
@@ -65,12 +72,12 @@ def unscored(of: Evaluated) -> list[str]:
     """Return what has no score, and how it counts."""
     remarks = []
     if kinds := of.failures:
-        named = ", ".join(f"{n:,} {failure(kind)}" for kind, n in kinds.items())
-        remarks.append(f"{plural(sum(kinds.values()), 'answer')} without a score ({named})")
+        named = ", ".join(f"{n:,} {describe_failure(kind)}" for kind, n in kinds.items())
+        remarks.append(f"{count_noun(sum(kinds.values()), 'answer')} without a score ({named})")
     if of.failed_as is not None and kinds:
         remarks.append(f"each counts as {of.failed_as:g}")
     elif of.failed:
-        remarks.append(f"{plural(of.failed, 'row')} left out")
+        remarks.append(f"{count_noun(of.failed, 'row')} left out")
     return remarks
 
 
@@ -93,10 +100,10 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
     hide = Redaction(collect_secrets())
     low = lowest(of)
     failed = [r for r in of.scored if r.error]
-    steady = f"the repeats differ in {plural(of.unsteady, 'row')}" if of.repeats > 1 else ""
+    steady = f"the repeats differ in {count_noun(of.unsteady, 'row')}" if of.repeats > 1 else ""
     parts: list[Node] = [
         _head(format_score(of.mean), of.interval, of.name),
-        _muted(join(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
+        _muted(join_parts(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
         *(_muted(word, "bad") for word in unscored(of)),
         _muted(_spent(of)),
     ]
@@ -104,7 +111,7 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
         parts.append(_fold("Rows with the lowest scores", _rows_table(hide, of, low)))
     if failed:
         parts.append(_fold("Answers without a score", _faults_table(hide, failed)))
-    return forms(_page("evaluation", parts))
+    return page_forms(_page("evaluation", parts))
 
 
 def of_comparison(of: Compared) -> dict[str, str]:
@@ -127,7 +134,7 @@ def of_comparison(of: Compared) -> dict[str, str]:
         pairs = [p for p in of.pairs if p.change == change]
         if pairs:
             parts.append(_fold(f"{title} ({len(pairs):,})", _pairs_table(hide, of, pairs)))
-    return forms(_page("comparison", parts))
+    return page_forms(_page("comparison", parts))
 
 
 def _page(label: str, parts: Sequence[Node]) -> Page:
@@ -138,7 +145,7 @@ def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = F
     level = f"{interval.level * 100:g} % interval " if interval else "no interval"
     return Row(
         (
-            T(f"{clip(name, 80)}  " if name else "", tone="muted"),
+            T(f"{clip_text(name, 80)}  " if name else "", tone="muted"),
             T(figure, bold=True),
             T(f"  {level}", tone="muted"),
             T(format_interval(interval, signed=signed) if interval else ""),
@@ -158,28 +165,28 @@ def _fold(title: str, node: Node) -> Fold:
 def _spent(of: Evaluated) -> str:
     both = of.answering + of.judging
     judge = f"of which the judge {_amount(of.judging)}" if of.judging.tokens else ""
-    return join(
-        plural(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""),
+    return join_parts(
+        count_noun(of.rows, "row") + (f" × {of.repeats}" if of.repeats > 1 else ""),
         _amount(both),
         judge,
     )
 
 
 def _amount(spent: Spent) -> str:
-    cost = money(spent.cost) if spent.cost is not None else ""
-    return ", ".join(filter(None, (f"{count(spent.tokens)} tokens", cost)))
+    cost = format_money(spent.cost) if spent.cost is not None else ""
+    return ", ".join(filter(None, (f"{format_count(spent.tokens)} tokens", cost)))
 
 
 def _sides(of: Compared) -> Table:
     """Return both sides and their difference as a table."""
     rows = [
         (
-            clip(name, 60),
+            clip_text(name, 60),
             format_score(side.mean),
             format_interval(side.interval),
             f"{side.rows - side.failed:,}",
             f"{spent.tokens:,}",
-            NONE if spent.cost is None else money(spent.cost),
+            NONE if spent.cost is None else format_money(spent.cost),
         )
         for name, side, spent in zip(of.names, (of.a, of.b), of.spent, strict=True)
     ]
@@ -196,7 +203,7 @@ def _sides(of: Compared) -> Table:
 
 
 def _signed_money(dollars: float) -> str:
-    return f"{'−' if dollars < 0 else '+'}{money(abs(dollars))}"
+    return f"{'−' if dollars < 0 else '+'}{format_money(abs(dollars))}"
 
 
 def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Table:
@@ -218,7 +225,7 @@ def _rows_table(hide: Redaction, of: Evaluated, rows: Sequence[ScoredRow]) -> Ta
 
 def _pairs_table(hide: Redaction, of: Compared, pairs: Sequence[Pair]) -> Table:
     names = [*of.a.data.unique][:COLUMNS]
-    a, b = (clip(name, 30) for name in of.names)
+    a, b = (clip_text(name, 30) for name in of.names)
     columns = ("row", *names, f"answer {a}", f"answer {b}", f"score {a}", f"score {b}")
     largest = sorted(pairs, key=lambda pair: -abs(pair.difference or 0))
     cells = [
@@ -255,7 +262,7 @@ def _why(row: ScoredRow) -> str:
 def _table(
     columns: Sequence[str], cells: Sequence[tuple[str, ...]], rows: int, figures: Iterable[int]
 ) -> Table:
-    left = f"{plural(rows - len(cells), 'more row')}: the frame has them all"
+    left = f"{count_noun(rows - len(cells), 'more row')}: the frame has them all"
     note = left if rows > len(cells) else ""
     return Table(tuple(columns), tuple(cells), note, figures=tuple(figures))
 
@@ -267,4 +274,4 @@ def _values(hide: Redaction, values: Mapping[Any, Any], names: Sequence[str]) ->
 def _cell(hide: Redaction, value: Any, limit: int = CELL) -> str:
     if value is None or value == "":
         return NONE
-    return clip(hide.value(value if isinstance(value, str) else str(value)), limit)
+    return clip_text(hide.value(value if isinstance(value, str) else str(value)), limit)

@@ -41,7 +41,7 @@ from ...events import Event
 from ...events.log import EventLog
 from ...record.inner_records import read_inner_records
 from ...record.record import Record
-from ...view.format import plural
+from ...view.format import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
@@ -114,7 +114,7 @@ class MapStream(Stream):
         return self._wait().__await__()
 
     def __repr__(self) -> str:
-        done = f"{self.results.done:,} of {plural(len(self.results), 'row')} done"
+        done = f"{self.results.done:,} of {count_noun(len(self.results), 'row')} done"
         state = "not started; await it" if self._task is None else self.run.status
         return f"<Map {self.log.run}: {state}, {done}>"
 

@@ -26,7 +26,7 @@ REFUSAL = (
 )
 
 
-def protocol(settings: Settings) -> type[H11Protocol]:
+def make_protocol(settings: Settings) -> type[H11Protocol]:
     """Return uvicorn's protocol with these limits."""
 
     class Limited(H11Protocol):

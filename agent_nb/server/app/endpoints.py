@@ -203,10 +203,10 @@ class Endpoints:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
 
 
-async def _found(asked: Awaitable[T]) -> T:
+async def _found(lookup: Awaitable[T]) -> T:
     """Return what the hub has; what it cannot say becomes a 404 or, for now, a 503."""
     try:
-        return await asked
+        return await lookup
     except UsageError as fault:
         raise HTTPException(404, str(fault)) from fault
     except HubAway as fault:

@@ -24,7 +24,7 @@ from ...models.offline import SERVED
 from ..access import Access
 from ..hub import Hub
 from .build import create_app
-from .connections import protocol
+from .connections import make_protocol
 from .endpoints import Start
 from .settings import Settings
 
@@ -101,7 +101,7 @@ class Server:
             timeout_graceful_shutdown=int(settings.grace) + 5,
             server_header=False,
             ws="none",
-            http=protocol(settings),
+            http=make_protocol(settings),
         )
         self._server = _Uvicorn(config, self.hub, closing, settings.grace)
         self._thread: threading.Thread | None = None

@@ -19,7 +19,7 @@ from typing import Any
 from ...errors import AgentError, HubAway, UsageError
 from ..channel import Channel
 from .link import LOG, Command, Link, Refusal
-from .messages import Gate, Message, Refused, message, question, seal
+from .messages import Gate, Message, Refused, new_message, question_hash, seal_message
 from .mirror import Mirror
 from .reader import KEPT, Reader
 
@@ -71,12 +71,12 @@ class Control:
                 known.pop(run, None)
             await self._link.ask("UNLINK", self._key(run))
 
-    def _open(self, run: str, given: list[bytes]) -> None:
+    def _open(self, run: str, fields: list[bytes]) -> None:
         if run not in self._attended:
             return
         channel, gate = self._attended[run]
         try:
-            found = gate.open(given or [])
+            found = gate.open(fields or [])
             if not found.back.startswith(self._link.place.key("inbox", "")):
                 raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:
@@ -95,10 +95,10 @@ class Control:
         if count <= SAID:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
-    async def _obey(self, channel: Channel, found: Message) -> None:
+    async def _obey(self, channel: Channel, request: Message) -> None:
         done, words = True, ""
         try:
-            done = await _act(channel, found)
+            done = await _act(channel, request)
         except Refused as why:
             done, words = False, str(why)
             self._refuse(channel.run, words)
@@ -106,18 +106,18 @@ class Control:
             done, words = False, str(fault)
         except Exception as fault:  # of the run's own function; the sender learns of it
             done, words = False, f"{type(fault).__name__} in the kernel of the run"
-            LOG.exception("%s of run %s", found.kind, channel.run)
-        reply = message("said", channel.run, nonce=found.nonce, done=done, words=words[:2000])
-        fields = seal(reply, self.key)
+            LOG.exception("%s of run %s", request.kind, channel.run)
+        reply = new_message("said", channel.run, nonce=request.nonce, done=done, words=words[:2000])
+        fields = seal_message(reply, self.key)
         with suppress(HubAway):  # the sender gives up by itself
-            added: Command = ("XADD", found.back, "MAXLEN", "~", 1000, "*", *fields)
-            await self._link.pipe([added, ("EXPIRE", found.back, KEPT)])
+            added: Command = ("XADD", request.back, "MAXLEN", "~", 1000, "*", *fields)
+            await self._link.pipe([added, ("EXPIRE", request.back, KEPT)])
 
     # The server's end.
 
     async def cancel(self, mirror: Mirror) -> None:
         """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
-        await self._ask(message("cancel", mirror.run, back=self._reader.inbox))
+        await self._ask(new_message("cancel", mirror.run, back=self._reader.inbox))
 
     async def approve(
         self,
@@ -131,21 +131,21 @@ class Control:
     ) -> bool:
         """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
         answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
-        asked = question(mirror.stored(), call_id)
+        asked = question_hash(mirror.stored(), call_id)
         back = self._reader.inbox
-        said = message("approve", mirror.run, call=call_id, asked=asked, back=back, **answer)
+        said = new_message("approve", mirror.run, call=call_id, asked=asked, back=back, **answer)
         return await self._ask(said)
 
     async def listen(self, run: str, *, here: bool) -> None:
         """Tell the kernel of a run that this server has readers of it, or none. Raises HubAway."""
         if self.key:
             kind = "listening" if here else "gone"
-            await self._send(message(kind, run, back=self._reader.inbox))
+            await self._send(new_message(kind, run, back=self._reader.inbox))
 
-    async def _ask(self, said: Message) -> bool:
-        waiting = self._waiting[said.nonce] = asyncio.get_running_loop().create_future()
+    async def _ask(self, request: Message) -> bool:
+        waiting = self._waiting[request.nonce] = asyncio.get_running_loop().create_future()
         try:
-            await self._send(said)
+            await self._send(request)
             async with asyncio.timeout(PATIENCE):
                 reply = await waiting
         except TimeoutError:
@@ -153,14 +153,14 @@ class Control:
                 "The kernel of this run does not answer. It has ended, or its AGENT_NB_HUB_KEY is another one."
             ) from None
         finally:
-            self._waiting.pop(said.nonce, None)
+            self._waiting.pop(request.nonce, None)
         if reply.words:
             raise UsageError(reply.words)
         return bool(reply.done)
 
-    async def _send(self, said: Message) -> None:
-        key = self._key(said.run)
-        added: Command = ("XADD", key, "MAXLEN", "~", 1000, "*", *seal(said, self.key))
+    async def _send(self, message: Message) -> None:
+        key = self._key(message.run)
+        added: Command = ("XADD", key, "MAXLEN", "~", 1000, "*", *seal_message(message, self.key))
         reply, _ = await self._link.pipe([added, ("EXPIRE", key, _UNREAD)])
         if isinstance(reply, Refusal):
             raise UsageError(f"The hub's store refuses the message: {reply.text}")
@@ -181,20 +181,20 @@ class Control:
         return self._link.place.key("run", run, "control")
 
 
-async def _act(channel: Channel, found: Message) -> bool:
+async def _act(channel: Channel, request: Message) -> bool:
     """Do what a message asks; return whether there was something to do.
 
     Raises UsageError, and Refused if the sender saw another question.
     """
-    if found.kind == "cancel" and channel.cancel is not None and not channel.ended:
+    if request.kind == "cancel" and channel.cancel is not None and not channel.ended:
         result = channel.cancel()
         if inspect.isawaitable(result):
             await result
         return True
-    if found.kind == "approve" and channel.approve is not None:
-        if found.asked != question(channel.stored(), found.call):
+    if request.kind == "approve" and channel.approve is not None:
+        if request.asked != question_hash(channel.stored(), request.call):
             raise Refused("what it answers is not the question that is open")
-        answer = {"args": found.args, "scope": found.scope, "reason": found.reason}
-        said: Any = channel.approve(found.call, allow=found.allow, **answer)
+        answer = {"args": request.args, "scope": request.scope, "reason": request.reason}
+        said: Any = channel.approve(request.call, allow=request.allow, **answer)
         return bool(await said if inspect.isawaitable(said) else said)
     raise UsageError("This run is over, or it cannot be controlled from here.")

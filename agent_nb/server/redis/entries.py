@@ -41,24 +41,24 @@ def stream_id(entry: Entry) -> str:
     return f"{entry.seq}-{entry.n}"
 
 
-def parts(number: bytes | str) -> tuple[int, int]:
+def split_id(number: bytes | str) -> tuple[int, int]:
     """Return (seq, n) of an id that Redis gave."""
     text = number.decode() if isinstance(number, bytes) else number
     seq, _, n = text.partition("-")
     return int(seq), int(n)
 
 
-def fields(entry: Entry, largest: int = LARGEST) -> list[bytes]:
+def encode_entry(entry: Entry, largest: int = LARGEST) -> list[bytes]:
     """Return the fields of an entry: the event as JSON and, for a delta, the epoch."""
-    data = encoded(entry.event, largest)
+    data = encode_bounded(entry.event, largest)
     return [b"e", data, b"p", str(entry.epoch).encode()] if entry.n else [b"e", data]
 
 
-def entry_of(number: bytes, given: list[bytes], run: str) -> Entry | None:
+def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
     """Return the entry that Redis holds under an id, None if it cannot be read."""
     try:
-        seq, n = parts(number)
-        held = dict(zip(given[::2], given[1::2], strict=True))
+        seq, n = split_id(number)
+        held = dict(zip(values[::2], values[1::2], strict=True))
         if len(held[b"e"]) > 4 * LARGEST:
             return None
         event = decode_event(held[b"e"])
@@ -73,7 +73,7 @@ def entry_of(number: bytes, given: list[bytes], run: str) -> Entry | None:
     return Entry(event, seq, epoch=epoch if n else 0, n=n)
 
 
-def encoded(event: Event, largest: int = LARGEST) -> bytes:
+def encode_bounded(event: Event, largest: int = LARGEST) -> bytes:
     """Return the JSON of an event, of at most `largest` bytes."""
     data = encode_event(event)
     if len(data) <= largest:

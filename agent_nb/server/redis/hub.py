@@ -32,7 +32,7 @@ from .index import Index
 from .link import LOG, Link, Refusal
 from .messages import hub_key
 from .mirrors import Mirrors
-from .place import Place, configured, place_of
+from .place import RedisAddress, configured_address, parse_address
 from .publisher import Limits, Publisher
 from .reader import Reader
 
@@ -51,7 +51,7 @@ class RedisHub(Hub):
 
     def __init__(
         self,
-        place: Place,
+        address: RedisAddress,
         *,
         keep: int = KEEP,
         runs: int = RUNS,
@@ -60,10 +60,10 @@ class RedisHub(Hub):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(keep=keep, runs=runs, epoch=epoch)
-        self.place, self.where = place, place.shown
+        self.place, self.where = address, address.shown
         limits = limits or Limits()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._link = Link(place)
+        self._link = Link(address)
         self._reader = Reader(self._link)
         self._index = Index(self._link)
         self._control = Control(self._link, self._reader, key)
@@ -145,10 +145,10 @@ class RedisHub(Hub):
         if not super().listeners(subscription.run):
             self._listen(subscription.run, here=False)
 
-    def _listening(self, found: Subscription) -> Subscription:
-        subscription = super()._listening(found)
-        if not found.closed:
-            self._listen(found.run, here=True)
+    def _listening(self, listener: Subscription) -> Subscription:
+        subscription = super()._listening(listener)
+        if not listener.closed:
+            self._listen(listener.run, here=True)
         return subscription
 
     def _listen(self, run: str, *, here: bool) -> None:
@@ -254,7 +254,7 @@ def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:
 
     Raises UsageError, MissingExtra.
     """
-    place = place_of(url) if (url := configured(store)) else None
+    place = parse_address(url) if (url := configured_address(store)) else None
     if place is None or find_barring_setting():
         return Hub(keep=keep)
     return RedisHub(place, keep=keep, key=hub_key())

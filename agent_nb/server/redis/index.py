@@ -35,15 +35,15 @@ class Index:
         self._link = link
         self._key = link.place.key
 
-    def about(self, run: str, about: Published, kept: int) -> list[Command]:
+    def about(self, run: str, about: Published, seconds: int) -> list[Command]:
         """Return the commands that write down what is known of a run."""
         said = ("SET", self._key("run", run, "info"), msgspec.json.encode(about))
-        return [said, *self.alive(run, kept)]
+        return [said, *self.alive(run, seconds)]
 
-    def alive(self, run: str, kept: int) -> list[Command]:
+    def alive(self, run: str, seconds: int) -> list[Command]:
         """Return the commands that say that the publisher of a run is there."""
         beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
-        return [beat, ("EXPIRE", self._key("run", run, "info"), kept)]
+        return [beat, ("EXPIRE", self._key("run", run, "info"), seconds)]
 
     def gone(self, run: str) -> Command:
         """Return the command that says that the publisher of a run is gone."""
@@ -118,10 +118,10 @@ def _read(data: Any) -> Published | None:
         return None
 
 
-def _now(found: Published, beat: Any) -> Published:
-    info: Info = found.info
+def _now(published: Published, beat: Any) -> Published:
+    info: Info = published.info
     if info.status != "running" or beat == 1:
-        return found
+        return published
     return msgspec.structs.replace(
-        found, info=msgspec.structs.replace(info, status=AWAY, controls=())
+        published, info=msgspec.structs.replace(info, status=AWAY, controls=())
     )

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ...errors import HubAway, MissingExtra
-from .place import Place
+from .place import RedisAddress
 
 LOG = logging.getLogger("agent_nb.hub")
 FIRST, MOST = 0.05, 5.0  # s
@@ -39,8 +39,8 @@ class Refusal(msgspec.Struct, frozen=True):
 class Link:
     """The connections to one Redis, for one event loop."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, address: RedisAddress) -> None:
+        self.place = address
         self.away = ""
         self._quiet_until = 0.0
         self._met = False  # Redis has answered once; before, the error says what is wrong

@@ -26,7 +26,7 @@ from ...errors import UsageError
 from ...events import Approval, Call, Event
 from ...models import keys
 from ...record.signing import user_key
-from .entries import encoded
+from .entries import encode_bounded
 
 VARIABLE = "AGENT_NB_HUB_KEY"
 SHORTEST = 16  # characters
@@ -74,7 +74,7 @@ def hub_key() -> bytes:
     return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
 
 
-def seal(message: Message, key: bytes) -> list[bytes]:
+def seal_message(message: Message, key: bytes) -> list[bytes]:
     """Return the fields of a message in a stream."""
     data = msgspec.json.encode(message)
     return [b"m", data, b"s", _signature(data, key)]
@@ -87,10 +87,10 @@ class Gate:
         self._run, self._key = run, key
         self._seen: dict[str, float] = {}
 
-    def open(self, given: list[bytes]) -> Message:
+    def open(self, fields: list[bytes]) -> Message:
         """Return the message in the fields of a stream's entry. Raises Refused."""
         try:
-            held = dict(zip(given[::2], given[1::2], strict=True))
+            held = dict(zip(fields[::2], fields[1::2], strict=True))
             data, signature = held[b"m"], held[b"s"]
         except (ValueError, KeyError):
             raise Refused("it is not a message") from None
@@ -114,13 +114,13 @@ class Gate:
         return message
 
 
-def message(kind: Any, run: str, **values: Any) -> Message:
+def new_message(kind: Any, run: str, **values: Any) -> Message:
     """Return a new message, which counts from now."""
     nonce = values.pop("nonce", "") or secrets.token_urlsafe(18)
     return Message(kind=kind, run=run, nonce=nonce, expires=time.time() + LIFE, **values)
 
 
-def question(events: Iterable[Event], call_id: str) -> str:
+def question_hash(events: Iterable[Event], call_id: str) -> str:
     """Return the hash of what the newest question about a call shows: the call, its arguments and
     the preview. "" if there is none.
     """
@@ -132,7 +132,7 @@ def question(events: Iterable[Event], call_id: str) -> str:
             asked = event
     if asked is None:
         return ""
-    shown = b"\n".join(encoded(event) for event in (call, asked) if event is not None)
+    shown = b"\n".join(encode_bounded(event) for event in (call, asked) if event is not None)
     return hashlib.sha256(shown).hexdigest()
 
 

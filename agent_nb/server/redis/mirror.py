@@ -80,12 +80,14 @@ class Mirror(Channel):
             return msgspec.structs.replace(about, **changes, status=self.status, controls=())
         return msgspec.structs.replace(about, **changes)
 
-    def _before(self, place: Position, first: Entry, limit: int) -> tuple[list[Entry], Gap | None]:
-        if not self._kept or self._kept[-1].seq <= place[0]:
-            return super()._before(place, first, limit)
+    def _before(
+        self, position: Position, first: Entry, limit: int
+    ) -> tuple[list[Entry], Gap | None]:
+        if not self._kept or self._kept[-1].seq <= position[0]:
+            return super()._before(position, first, limit)
         begin = self._kept[0].seq
-        start = max(place[0] + 1 - begin, 0)
+        start = max(position[0] + 1 - begin, 0)
         older = [e for e in self._kept[start : start + limit] if e.position < first.position]
-        missed = begin - 1 - place[0]
-        gap = Gap(self.run, "evicted", str(place[0]), missed) if missed > 0 else None
+        missed = begin - 1 - position[0]
+        gap = Gap(self.run, "evicted", str(position[0]), missed) if missed > 0 else None
         return older or self._entries[:limit], gap

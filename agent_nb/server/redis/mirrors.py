@@ -19,7 +19,7 @@ from typing import Any
 from ...errors import HubAway, UsageError
 from ..channel import Shared
 from .control import Control
-from .entries import entry_of, parts
+from .entries import entry_of, split_id
 from .index import AWAY, Index
 from .link import Link, Refusal
 from .mirror import Mirror, Published
@@ -113,7 +113,7 @@ class Mirrors:
         """Read what Redis has after what the mirror has; the reader may bring it again."""
         key, after, full = self._stream(mirror.run), mirror.cursor, True
         while full:
-            seq, n = parts(after)
+            seq, n = split_id(after)
             page = await self._link.ask("XRANGE", key, f"{seq}-{n + 1}", "+", "COUNT", PAGE)
             if isinstance(page, Refusal):
                 raise UsageError(f"The run {mirror.run[:100]!r} cannot be read: {page.text}")

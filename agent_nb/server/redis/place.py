@@ -27,7 +27,7 @@ PREFIX = "agent_nb"
 _SCHEMES = ("redis", "rediss", "unix")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
     """A database of one Redis. `path`: of a Unix socket. `files`: of TLS, by option."""
 
     scheme: str
@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return ":".join((self.prefix, *parts))
 
 
-def place_of(url: str) -> Place:
+def parse_address(url: str) -> RedisAddress:
     """Return where `url` points. Raises UsageError, without the secrets of the URL."""
     try:
         parts = urlsplit(url)
@@ -86,7 +86,7 @@ def place_of(url: str) -> Place:
     password = unquote(parts.password or "")
     if password:
         keys.hide_secret(password)
-    return Place(
+    return RedisAddress(
         scheme=scheme,
         host=host,
         port=port,
@@ -108,6 +108,6 @@ def _options(query: str) -> dict[str, str]:
     return options
 
 
-def configured(store: str | None) -> str:
+def configured_address(store: str | None) -> str:
     """Return the address given, else that of the environment (AGENT_NB_HUB), else ""."""
     return store if store is not None else os.environ.get(VARIABLE, "")

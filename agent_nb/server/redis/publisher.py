@@ -24,7 +24,7 @@ import msgspec
 from ...errors import HubAway
 from ...events.position import START
 from ..channel import Channel, Entry, Shared
-from .entries import LARGEST, fields, parts, stream_id
+from .entries import LARGEST, encode_entry, split_id, stream_id
 from .index import Index
 from .link import FIRST, LOG, MOST, Command, Link, Refusal
 from .mirror import Published
@@ -227,7 +227,7 @@ class Publisher:
             await self._index.add(out.channel.run, self._limits.runs)
             out.listed = True
 
-    def _batch(self, out: Outgoing, found: list[Entry]) -> tuple[list[Entry], list[Command]]:
+    def _batch(self, out: Outgoing, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
         """Return the next entries, and commands that read whether the last one is there and add
         them. A stream that is gone is not begun in its middle: then nothing is added.
         """
@@ -236,13 +236,13 @@ class Publisher:
         most = ("MAXLEN", "~", self._limits.entries)
         commands: list[Command] = []
         size = 0
-        for entry in found:
-            given = fields(entry, self._limits.largest)
+        for entry in entries:
+            given = encode_entry(entry, self._limits.largest)
             size += len(given[1])
             if commands and size > BYTES:
                 break
             commands.append(("XADD", key, *more, *most, stream_id(entry), *given))
-        return found[: len(commands)], [
+        return entries[: len(commands)], [
             ("XREVRANGE", key, "+", f"{seq}-{n}", "COUNT", 1),
             *commands,
         ]
@@ -253,7 +253,7 @@ class Publisher:
         stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
         held = await self._link.pipe([("XRANGE", key, stream_id(e), stream_id(e)) for e in stored])
         for entry, there in zip(stored, held, strict=True):
-            given = fields(entry, self._limits.largest)
+            given = encode_entry(entry, self._limits.largest)
             gone = there == []
             if not gone and not (isinstance(there, list) and there[0][1] == given):
                 said = next((r.text for r in replies if isinstance(r, Refusal)), "")
@@ -269,7 +269,7 @@ class Publisher:
         """Return whether Redis has entries that the run has not come to yet."""
         top = await self._link.ask("XREVRANGE", self._key(out.channel.run), "+", "-", "COUNT", 1)
         seq, _, n = out.channel.newest
-        return isinstance(top, list) and bool(top) and parts(top[0][0]) > (seq, n)
+        return isinstance(top, list) and bool(top) and split_id(top[0][0]) > (seq, n)
 
     async def _delete(self, out: Outgoing, keep: int) -> None:
         key = self._key(out.channel.run)
@@ -290,7 +290,7 @@ class Publisher:
             except HubAway:
                 continue
             for out, top in zip(runs, tops, strict=True):
-                out.back_to(parts(top[0][0]) if isinstance(top, list) and top else (0, 0))
+                out.back_to(split_id(top[0][0]) if isinstance(top, list) and top else (0, 0))
                 out.listed = False
                 self._due.add(out.channel.run)
             self._news.set()

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from .. import values
-from ..format import clip
+from ..format import clip_text
 from ..nodes import Button, Buttons, Code, Diff, Editor, Json, Node, Pre, Row, Stack, T
 from ..state.cards import CallCard
 from .base import Context
@@ -39,7 +39,7 @@ def _warning(state: CallCard) -> tuple[Node, ...]:
     """Return what the user should know before answering; a question of others has its words."""
     words = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
     return (
-        (Row((T(clip(words, 200), tone="wait", bold=True),), wrap=True),)
+        (Row((T(clip_text(words, 200), tone="wait", bold=True),), wrap=True),)
         if isinstance(words, str) and words
         else ()
     )

@@ -34,7 +34,7 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import plugins
-from ..format import plural
+from ..format import count_noun
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
 from ..state.text import Text
@@ -90,9 +90,7 @@ def prose(
         whole[-half:].partition("\n\n")[2] or whole[-half:],
     )
     size = len(whole) - len(head) - len(tail)
-    left_out = (
-        f"… {plural(size, 'character')} left out here; the run and its record have the whole text."
-    )
+    left_out = f"… {count_noun(size, 'character')} left out here; the run and its record have the whole text."
     return (
         Prose(Text(head), dim=dim, key=key),
         Row((T(left_out, tone="wait"),)),

@@ -11,7 +11,16 @@ from typing import Any
 
 from ...wire.picture_size import without_captions
 from .. import values
-from ..format import arguments, chip, clip, duration, icon, join, plural, short
+from ..format import (
+    chip,
+    clip_text,
+    count_noun,
+    format_arguments,
+    format_duration,
+    icon,
+    join_parts,
+    short,
+)
 from ..nodes import Bar, Code, Diff, Fold, Json, Lane, Node, Pre, Row, Stack, T, Tone
 from ..progress_words import progress_words
 from ..state.cards import CallCard
@@ -40,11 +49,11 @@ def card(state: CallCard, context: Context) -> Node:
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    said = arguments(state.known)
+    said = format_arguments(state.known)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
-        *((T(f" · {clip(state.server, 40)}", tone="muted"),) if state.server else ()),
+        *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
     return (*name, *((T("  "), T(said, tone="muted", mono=True)) if said else ()))
 
@@ -74,7 +83,7 @@ def _given(state: CallCard) -> tuple[Node, ...]:
     )
     lines = sum(n.text.rstrip().count("\n") + 1 for n in long)
     title = ("Changes" if diff else "Code" if code else "Arguments") + (
-        f" — {plural(lines, 'line')}" if lines else ""
+        f" — {count_noun(lines, 'line')}" if lines else ""
     )
     return (
         (Fold((Row((T(title, tone="muted"),)),), given, accordion=True, title=title),)
@@ -100,14 +109,14 @@ def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     if state.status == "finished":
         return chip(
             state.early or "ok",
-            duration(max(0.0, state.ended - state.started)) if state.started else "",
+            format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
     ran = (
         context.now - state.started
         if context.now is not None and state.started and state.status == "running"
         else 0
     )
-    return chip(state.status, duration(math.floor(ran)) if ran >= 1 else "")
+    return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
 
 
 def _closed(state: CallCard, context: Context) -> Node:
@@ -117,7 +126,7 @@ def _closed(state: CallCard, context: Context) -> Node:
         if state.status == "ok"
         else ""
     )
-    took = duration(state.duration) if state.duration else ""
+    took = format_duration(state.duration) if state.duration else ""
     right = (*((T(about, tone="muted"), T("   ")) if about else ()), *chip(state.status, took))
     result = _result(state, context)
     shown = () if about and said(result) == about else result
@@ -151,7 +160,7 @@ def said(result: tuple[Node, ...]) -> str:
 
 
 def _title(state: CallCard, about: str) -> str:
-    return join(f"{state.name}({arguments(state.args, 80)})", state.status, about)
+    return join_parts(f"{state.name}({format_arguments(state.args, 80)})", state.status, about)
 
 
 def _lane(state: CallCard) -> tuple[Node, ...]:
@@ -160,9 +169,7 @@ def _lane(state: CallCard) -> tuple[Node, ...]:
         return ()
     whole = batch.ended - batch.started
     start, end = state.started - batch.started, max(state.started, state.ended) - batch.started
-    label = (
-        f"ran from {duration(max(0.0, start))} to {duration(max(0.0, end))} of {duration(whole)}"
-    )
+    label = f"ran from {format_duration(max(0.0, start))} to {format_duration(max(0.0, end))} of {format_duration(whole)}"
     tone: Tone = "bad" if state.status in FAILED else "run"
     return (Lane(max(0.0, start / whole), min(1.0, (end - start) / whole), tone, label),)
 
@@ -178,7 +185,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
         raw = values.bounded(str(state.raw), 4000).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
     whole = all(len(short(v, 60)) <= 36 and "…" not in short(v, 60) for v in state.args.values())
-    if whole and len(arguments(state.args)) + len(about) <= ONE_LINE:
+    if whole and len(format_arguments(state.args)) + len(about) <= ONE_LINE:
         return ()
     return written_arguments(state.name, state.args)
 
@@ -215,7 +222,7 @@ def _output(state: CallCard) -> tuple[Node, ...]:
     if lines <= FEW:
         return (Pre(text),)
     fold = Fold(
-        (Row((T("Output", tone="muted"), T(f" — {plural(lines, 'line')}", tone="muted"))),),
+        (Row((T("Output", tone="muted"), T(f" — {count_noun(lines, 'line')}", tone="muted"))),),
         (Pre(text),),
         title="Output",
     )
@@ -260,7 +267,7 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
         return (mine,)
     if state.status == "ok":
         said = _words(state, state.content) if isinstance(state.content, str) else state.content
-        return values.nodes(said, state.display)
+        return values.value_nodes(said, state.display)
     return _failure(state)
 
 
@@ -279,7 +286,7 @@ def _failure(state: CallCard) -> tuple[Node, ...]:
     message = said or state.error or trace.rpartition("\n")[2]
     first, _, rest = bounded(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
-    shown: list[Node] = [Row((T(clip(first, 2000), tone=tone),), wrap=True)] if first else []
+    shown: list[Node] = [Row((T(clip_text(first, 2000), tone=tone),), wrap=True)] if first else []
     shown += [Pre(rest)] if rest.strip() else []
     more: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
     extra = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()

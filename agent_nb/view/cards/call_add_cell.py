@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ..format import clip, icon
+from ..format import clip_text, icon
 from ..nodes import Button, Buttons, Code, Node, Row, Stack, T
 from ..state.cards import CallCard
 from ..values import bounded
@@ -29,7 +29,7 @@ def card(state: CallCard, context: Context) -> Node | None:
     code, why = state.args.get("code"), state.args.get("why", "")
     if state.status != "ok" or not isinstance(code, str) or not code.strip():
         return None
-    words = clip(" ".join(why.split()), 500) if isinstance(why, str) else ""
+    words = clip_text(" ".join(why.split()), 500) if isinstance(why, str) else ""
     head = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T("A cell for you", bold=True),
@@ -47,7 +47,7 @@ def _below(state: CallCard, code: str, context: Context) -> tuple[Node, ...]:
     """Return the button, or how to get the cell where a press does not count."""
     if not (context.live and context.inserting and context.can_click):
         later = (state.display or {}).get("text/plain")
-        return (Row((T(clip(later, 80), tone="muted"),)),) if isinstance(later, str) else ()
+        return (Row((T(clip_text(later, 80), tone="muted"),)),) if isinstance(later, str) else ()
     button = Button("insert", INSERT, {"call_id": state.call_id, "code": code}, hint=HINT)
     chosen = context.chosen == button.key
     return (Buttons((structs.replace(button, label=CHOSEN) if chosen else button,)),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..format import count, join, plural
+from ..format import count_noun, format_count, join_parts
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import NoteCard
 from ..values import bounded
@@ -20,16 +20,16 @@ def card(state: NoteCard, context: Context) -> Node | None:
     text = said.get("text")
     if not isinstance(text, str) or not text:
         return None
-    words = f"context: {join(*_sizes(said)).replace(' · ', ', ')}"
+    words = f"context: {join_parts(*_sizes(said)).replace(' · ', ', ')}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(words, tone="muted"))
     body = (Pre(bounded(text, LONGEST)),)
     return Fold((Row(left),), body, accordion=True, title=words)
 
 
-def _sizes(said: dict[str, Any]) -> list[str]:
-    variables, cells, tokens = (said.get(name) for name in ("variables", "cells", "tokens"))
+def _sizes(payload: dict[str, Any]) -> list[str]:
+    variables, cells, tokens = (payload.get(name) for name in ("variables", "cells", "tokens"))
     return [
-        plural(len(variables), "variable") if isinstance(variables, dict) and variables else "",
-        plural(cells, "cell") if type(cells) is int and cells > 0 else "",
-        f"{count(tokens)} tokens" if type(tokens) is int else "",
+        count_noun(len(variables), "variable") if isinstance(variables, dict) and variables else "",
+        count_noun(cells, "cell") if type(cells) is int and cells > 0 else "",
+        f"{format_count(tokens)} tokens" if type(tokens) is int else "",
     ]

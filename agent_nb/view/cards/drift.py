@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...record.sides import align_lines
-from ..format import clip
+from ..format import clip_text
 from ..nodes import Box, Node, Row, Stack, T, Table
 from ..state.cards import NoteCard
 from ..values import bounded
@@ -21,8 +21,8 @@ def card(state: NoteCard, context: Context) -> Node:
 
 def _said(payload: Any) -> Node:
     found = payload if isinstance(payload, dict) else {}
-    name = clip(str(found.get("name") or "a tool"), 60)
-    how = clip(str(found.get("how") or ""), 200)
+    name = clip_text(str(found.get("name") or "a tool"), 60)
+    how = clip_text(str(found.get("how") or ""), 200)
     rest = (
         f" returned something else than in the record{f': {how}' if how else ''};"
         " from here on the model was asked again."

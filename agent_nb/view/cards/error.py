@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..format import clip
+from ..format import clip_text
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
 from ..state.cards import ErrorCard
 from ..values import bounded
@@ -71,7 +71,9 @@ def card(state: ErrorCard, context: Context) -> Node:
         title, tone, after = REFUSED
     mark = "✕" if tone == "bad" else "!"
     first, _, rest = bounded(state.message.strip(), 4000).partition("\n")
-    head = Row((T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip(first, 2000)}")), wrap=True)
+    head = Row(
+        (T(f"{mark} {title}", tone=tone, bold=True), T(f"  {clip_text(first, 2000)}")), wrap=True
+    )
     more = (Pre(rest),) if rest.strip() else ()
     next_line = (Row((T(after, tone="muted"),)),) if after else ()
     whose = "Model's text" if state.code in WRITTEN else "Server's reply"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..format import count, duration, join, plural
+from ..format import count_noun, format_count, format_duration, join_parts
 from ..nodes import Node, Row, T
 from ..state.fold import RunView
 from .base import Context
@@ -16,7 +16,7 @@ def card(state: RunView, context: Context) -> Node | None:
         return None
     total = state.usage.total
     first = (
-        f"first token {duration(total.ttft)}"
+        f"first token {format_duration(total.ttft)}"
         if total.ttft is not None and total.ttft >= MEASURED
         else ""
     )
@@ -25,12 +25,14 @@ def card(state: RunView, context: Context) -> Node | None:
         if total.output and total.duration and total.duration >= PACED
         else ""
     )
-    cached = f"{count(total.cached)} cached" if total.cached else ""
-    written = f"{count(total.cache_written)} written to the cache" if total.cache_written else ""
-    reasoning = f"{count(total.reasoning)} reasoning" if total.reasoning else ""
-    about = join(
+    cached = f"{format_count(total.cached)} cached" if total.cached else ""
+    written = (
+        f"{format_count(total.cache_written)} written to the cache" if total.cache_written else ""
+    )
+    reasoning = f"{format_count(total.reasoning)} reasoning" if total.reasoning else ""
+    about = join_parts(
         f"run {state.run[:12]}" if state.run else "",
-        plural(state.events, "event"),
+        count_noun(state.events, "event"),
         first,
         pace,
         cached,

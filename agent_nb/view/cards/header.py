@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ...events.interruption import AT
-from ..format import clip, clock, count, duration, join, money, plural
+from ..format import (
+    clip_text,
+    clock,
+    count_noun,
+    format_count,
+    format_duration,
+    format_money,
+    join_parts,
+)
 from ..nodes import Button, Node, Row, T, Tone
 from ..state.cards import CallCard, ThinkCard
 from ..state.fold import RunView
@@ -59,14 +67,14 @@ def phase(state: RunView) -> tuple[str, Tone]:
         return (
             f"running {running[0].name}"
             if len(running) == 1
-            else f"running {plural(len(running), 'tool')}"
+            else f"running {count_noun(len(running), 'tool')}"
         ), "run"
     if state.doing:
         return state.doing, "run"
     # the order matters: a map hides the retries of its rows, a retry the thought that broke off
     if (mapped := state.maps.card) is not None:
         asking = mapped.counts.asking
-        return f"asking {plural(asking, 'row')}" if asking else "asking rows", "run"
+        return f"asking {count_noun(asking, 'row')}" if asking else "asking rows", "run"
     if state.retrying is not None:
         return "waiting to try again", "run"
     last = state.cards[-1] if state.cards else None
@@ -82,12 +90,12 @@ def phase(state: RunView) -> tuple[str, Tone]:
 def _who(state: RunView) -> tuple[T, ...]:
     source = str(state.settings.get("source") or "").removeprefix("given")
     named = not source.startswith(CHOSEN)  # users who named the model need not read where
-    instead = f"instead of {clip(state.instead_of, 80)}" if state.instead_of else ""
-    about = join(instead, "" if named else source, _turns(state), state.badge, state.left_out)
+    instead = f"instead of {clip_text(state.instead_of, 80)}" if state.instead_of else ""
+    about = join_parts(instead, "" if named else source, _turns(state), state.badge, state.left_out)
     model = (T(state.model, mono=True, hint=source if named else ""),) if state.model else ()
-    warned = (T(f"  {clip(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
+    warned = (T(f"  {clip_text(state.foreign, 100)}", tone="wait"),) if state.foreign else ()
     asked_anew = state.changed and not state.badge  # a replay of that run was not asked anew
-    why = clip(f"asked anew: {state.changed}", 120)
+    why = clip_text(f"asked anew: {state.changed}", 120)
     changed = (T(f"  {why}", tone="wait"),) if asked_anew else ()
     return (*model, *warned, *changed, *((T(f"  {about}", tone="muted"),) if about else ()))
 
@@ -96,9 +104,9 @@ def _turns(state: RunView) -> str:
     limits = state.settings.get("limits")
     most = limits.get("turns") if isinstance(limits, dict) else None
     if state.status not in {"", "running"}:
-        turns = plural(state.turn, "turn") if state.turn > 1 else ""
-        forced = clip(state.forced, 40) if state.status != "limit" else ""
-        return join(turns, f"had to answer at the limit of {forced}" if forced else "")
+        turns = count_noun(state.turn, "turn") if state.turn > 1 else ""
+        forced = clip_text(state.forced, 40) if state.status != "limit" else ""
+        return join_parts(turns, f"had to answer at the limit of {forced}" if forced else "")
     return f"turn {state.turn} of {most}" if state.turn and most else ""
 
 
@@ -111,21 +119,21 @@ def _figures(state: RunView, context: Context) -> str:
     time = (
         clock(spent)
         if running and not context.still
-        else duration(spent)
+        else format_duration(spent)
         if state.started and not running
         else ""
     )
     total, about = state.usage.total, "≈ " if state.usage.estimated else ""
     fresh = rounded(state.usage.streamed // LETTERS_PER_TOKEN)
-    read = f"{about}{count(total.input)} in" if total.input else ""
+    read = f"{about}{format_count(total.input)} in" if total.input else ""
     wrote = (
-        f"{'≈ ' if fresh and not about else about}{count(total.output + fresh)} out"
+        f"{'≈ ' if fresh and not about else about}{format_count(total.output + fresh)} out"
         if total.output or fresh
         else ""
     )
     least = "≥ " if state.usage.unpriced else about
-    cost = f"{least}{money(total.cost)}" if total.cost else ""
-    return join(time, read, wrote, cost)
+    cost = f"{least}{format_money(total.cost)}" if total.cost else ""
+    return join_parts(time, read, wrote, cost)
 
 
 def rounded(tokens: int) -> int:

@@ -9,7 +9,16 @@ Rules
 
 from __future__ import annotations
 
-from ..format import MINUTE, clip, count, duration, failure, join, money, plural
+from ..format import (
+    MINUTE,
+    clip_text,
+    count_noun,
+    describe_failure,
+    format_count,
+    format_duration,
+    format_money,
+    join_parts,
+)
 from ..nodes import Bar, Fold, Node, Row, Stack, T, Table
 from ..state.map import STOPPED, Counts, Line, MapCard, MapPlan
 from .base import Context
@@ -55,7 +64,7 @@ def plan(state: MapCard, *, guess: bool = True) -> Row:
     found = state.plan.found if state.plan is not None else 0
     known = f"{found:,} answered already" if found else ""
     cost = estimate(state.plan) if state.plan is not None and guess else ""
-    about = join(known, cost, _how(state.plan))
+    about = join_parts(known, cost, _how(state.plan))
     return Row((T(_size(state), bold=True), T(f"  {about}", tone="muted")), wrap=True)
 
 
@@ -63,7 +72,7 @@ def outcome(state: MapCard) -> Row:
     """Return what became of the rows, in one line."""
     counts = state.counts
     left = counts.total - counts.done
-    rows = plural(counts.total, "row")
+    rows = count_noun(counts.total, "row")
     each = _size(state)
     said = f"{rows} answered" if each == rows else f"{counts.total:,} answered ({each})"
     words: list[T] = [T(f"{counts.ok:,} of {said}", bold=True)]
@@ -71,8 +80,8 @@ def outcome(state: MapCard) -> Row:
     words += [T(f"  {counts.stopped:,} stopped", tone="wait")] if counts.stopped else []
     words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
     known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
-    tokens = f"{count(counts.tokens)} tokens" if counts.tokens else ""
-    about = join(known, tokens, _sum(counts.cost) if counts.cost else "")
+    tokens = f"{format_count(counts.tokens)} tokens" if counts.tokens else ""
+    about = join_parts(known, tokens, _sum(counts.cost) if counts.cost else "")
     return Row((*words, T(f"  {about}", tone="muted")), wrap=True)
 
 
@@ -81,8 +90,8 @@ def estimate(known: MapPlan) -> str:
     guess = known.estimate
     if guess is None or not (guess.input or guess.written):
         return ""
-    tokens = f"about {count(guess.input)} tokens in, {count(guess.written)} out"
-    return join(tokens, f"about {_sum(guess.cost)}" if guess.cost is not None else "")
+    tokens = f"about {format_count(guess.input)} tokens in, {format_count(guess.written)} out"
+    return join_parts(tokens, f"about {_sum(guess.cost)}" if guess.cost is not None else "")
 
 
 def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
@@ -93,10 +102,10 @@ def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
     left = counts.left if counts.left is not None and counts.left < DAY else None
     cost = "" if counts.cost is None else _sum(counts.cost)
     whole = "" if counts.forecast is None else f"of about {_sum(counts.forecast)}"
-    return join(
+    return join_parts(
         rows,
         _speed(counts.rate) if counts.rate else "",
-        f"{duration(max(1, round(left)))} left" if left else "",
+        f"{format_duration(max(1, round(left)))} left" if left else "",
         f"{cost} {whole}".strip() if counts.cost else "",
     )
 
@@ -104,23 +113,23 @@ def pace(state: MapCard, counts: Counts, *, over: bool) -> str:
 def _size(state: MapCard) -> str:
     repeats = state.plan.repeats if state.plan is not None else 1
     if state.plan is None or repeats <= 1:
-        return plural(state.counts.total, "row")
-    return f"{plural(state.plan.rows, 'row')} × {repeats:,}"
+        return count_noun(state.counts.total, "row")
+    return f"{count_noun(state.plan.rows, 'row')} × {repeats:,}"
 
 
 def _asked(state: MapCard) -> str:
     """Return how often the map asks: its rows, or all answers if it repeats them."""
     repeats = state.plan.repeats if state.plan is not None else 1
-    return plural(state.counts.total, "row" if repeats <= 1 else "answer")
+    return count_noun(state.counts.total, "row" if repeats <= 1 else "answer")
 
 
 def _how(known: MapPlan | None) -> str:
     if known is None:
         return ""
-    return join(
+    return join_parts(
         f"{known.concurrency:,} at once" if known.concurrency else "",
         f"{known.rpm:,} requests a minute" if known.rpm else "",
-        f"on {clip(known.where, 40)}" if known.where else "",
+        f"on {clip_text(known.where, 40)}" if known.where else "",
     )
 
 
@@ -144,8 +153,8 @@ def _details(state: MapCard) -> tuple[Node, ...]:
     if known is None:
         return ()
     lines = {
-        "columns": clip(", ".join(known.columns), NAMES),
-        "estimate": join(estimate(known), clip(known.estimate.basis, NAMES))
+        "columns": clip_text(", ".join(known.columns), NAMES),
+        "estimate": join_parts(estimate(known), clip_text(known.estimate.basis, NAMES))
         if known.estimate is not None
         else "",
         "asked": _how(known),
@@ -163,13 +172,13 @@ def _too_small(state: MapCard) -> tuple[Node, ...]:
     words = state.counts.limit
     if words is None:
         words = guess.limit if guess is not None else ""
-    return (Row((T(clip(words, NAMES), tone="wait"),), wrap=True),) if words else ()
+    return (Row((T(clip_text(words, NAMES), tone="wait"),), wrap=True),) if words else ()
 
 
 def _sum(dollars: float) -> str:
     """Return a sum; one below a cent in cents, because zeros after a point are hard to read."""
     if not 0 < dollars < CENT:
-        return money(dollars)
+        return format_money(dollars)
     cents = dollars / CENT
     return f"{cents:.2g} cents" if cents >= LEAST else f"less than {LEAST} cents"
 
@@ -179,9 +188,9 @@ def _failures(counts: Counts) -> tuple[Node, ...]:
     found = [(kind, number) for kind, number in counts.failures.items() if kind != STOPPED]
     if not found:
         return ()
-    named = [f"{number:,} {failure(kind)}" for kind, number in found[:KINDS]]
+    named = [f"{number:,} {describe_failure(kind)}" for kind, number in found[:KINDS]]
     rest = len(found) - KINDS
-    words = join(*named, f"{rest:,} more kinds" if rest > 0 else "")
+    words = join_parts(*named, f"{rest:,} more kinds" if rest > 0 else "")
     left = (T("✕ ", tone="bad", label="Failed:"), T(words, tone="bad"))
     return (Row(left, wrap=True),)
 
@@ -196,21 +205,21 @@ def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
     return Table(columns, tuple(_row(line, same) for line in shown), note, figures=(0, 4))
 
 
-def _shared(said: list[str]) -> int:
+def _shared(prompts: list[str]) -> int:
     """Return how many characters all prompts begin with alike, in whole words.
 
     What a template says of every row would leave no room for what differs.
     """
-    least, most = min(said), max(said)  # every other prompt is between them
+    least, most = min(prompts), max(prompts)  # every other prompt is between them
     pairs = enumerate(zip(least, most, strict=False))
     alike = next((n for n, (one, other) in pairs if one != other), len(least))
     words = least.rfind(" ", 0, alike) + 1
-    return words if len(said) >= FEW and words >= WORTH else 0
+    return words if len(prompts) >= FEW and words >= WORTH else 0
 
 
 def _row(line: Line, same: int) -> tuple[str, ...]:
-    mark, word = STATUS.get(line.status, ("○", clip(line.status, 20)))
-    said = clip(("…" if same else "") + line.said[same:], WORDS)
-    answered = clip(line.answered, WORDS)
-    time = duration(line.seconds) if line.seconds else ""
+    mark, word = STATUS.get(line.status, ("○", clip_text(line.status, 20)))
+    said = clip_text(("…" if same else "") + line.said[same:], WORDS)
+    answered = clip_text(line.answered, WORDS)
+    time = format_duration(line.seconds) if line.seconds else ""
     return (f"{line.place:,}", said, answered, f"{mark} {word}", time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..format import clip
+from ..format import clip_text
 from ..nodes import Fold, Node, Pre, Row, Stack, T
 from ..state.cards import NoteCard
 from ..values import bounded
@@ -17,13 +17,13 @@ def card(state: NoteCard, context: Context) -> Node:
     return rows[0] if len(rows) == 1 else Stack(rows)
 
 
-def _row(said: dict[str, Any]) -> Node:
-    model, why = (clip(str(said.get(name) or ""), 300) for name in ("model", "why"))
+def _row(payload: dict[str, Any]) -> Node:
+    model, why = (clip_text(str(payload.get(name) or ""), 300) for name in ("model", "why"))
     left = (
         T("⇢ ", tone="wait", label="Another model"),
         T("going on with ", tone="wait"),
         T(model, mono=True),
         T(f"  {why.rstrip('.')}", tone="muted"),
     )
-    raw = bounded(str(said.get("raw") or ""), 4000)
+    raw = bounded(str(payload.get("raw") or ""), 4000)
     return Fold((Row(left),), (Pre(raw),), title=f"going on with {model}") if raw else Row(left)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..format import chip, duration, plural
+from ..format import chip, count_noun, format_duration
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
 from ..state.cards import CardList, NodeCard
 from .base import Context, shown
@@ -24,12 +24,12 @@ def card(state: NodeCard, context: Context) -> Node | None:
     )
     if status == "ok" and not state.inside.cards:
         return None
-    took = duration(state.seconds) if state.done and state.seconds else ""
+    took = format_duration(state.seconds) if state.done and state.seconds else ""
     left = (
         T("◇ ", tone="muted", mono=True, label="Node"),
         T(state.name or "node", bold=True, mono=True),
     )
-    said = state.result if status == "error" else plural(state.inside.events, "event")
+    said = state.result if status == "error" else count_noun(state.inside.events, "event")
     row = Row((*left, T(f"  {said}", tone="muted")), chip(status, took))
     inside = steps(state.inside, context)
     if not state.done and context.live:

@@ -5,7 +5,7 @@ The branch on the path is bold and its line coloured; a branch that was given up
 
 from __future__ import annotations
 
-from ..format import clip, duration, join, plural
+from ..format import clip_text, count_noun, format_duration, join_parts
 from ..nodes import Branch, Fold, Node, Prose, Row, T, Tone, Tree
 from ..state.plans import PlanCard, Thought
 from ..values import bounded
@@ -38,14 +38,14 @@ def card(state: PlanCard, context: Context) -> Node:
     remarks = tuple(Row((T(f"↩ {r}", tone="wait"),), wrap=True) for r in state.remarks[:SHOWN])
     head = Row((T(f"{title}", bold=True), T(f"  {about}", tone="muted")), right)
     return Fold(
-        (head,), (Tree(branches, title), *rest, *remarks), open=True, title=join(title, about)
+        (head,), (Tree(branches, title), *rest, *remarks), open=True, title=join_parts(title, about)
     )
 
 
 def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...]]:
     count = _size(state.root)
-    back = plural(state.backtracks, "backtrack") if state.backtracks else ""
-    about = join(plural(count, "candidate"), f"depth {len(state.chosen)}", back)
+    back = count_noun(state.backtracks, "backtrack") if state.backtracks else ""
+    about = join_parts(count_noun(count, "candidate"), f"depth {len(state.chosen)}", back)
     best = state.chosen[-1] if state.chosen else None
     score = (
         f"score {drawn.figure(best.score)}" if best is not None and best.score is not None else ""
@@ -56,14 +56,14 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
 def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     standing = [t.status for t in state.nodes.values()]
     nodes = max(state.asked[0], len(standing))
-    counts = join(
-        plural(nodes, "node"),
-        plural(state.asked[1], "edge") if state.asked[1] else "",
-        plural(state.expanded, "expansion") if state.expanded else "",
+    counts = join_parts(
+        count_noun(nodes, "node"),
+        count_noun(state.asked[1], "edge") if state.asked[1] else "",
+        count_noun(state.expanded, "expansion") if state.expanded else "",
     )
     done, running, failed = (standing.count(s) for s in ("ok", "running", "error"))
     going = f"{running} {'without result' if state.over else 'running'}" if running else ""
-    words = join(f"{done} done", going, f"{failed} failed" if failed else "")
+    words = join_parts(f"{done} done", going, f"{failed} failed" if failed else "")
     tone: Tone = (
         "bad"
         if failed
@@ -100,7 +100,7 @@ class _Drawing:
         ]
         on_path = id(thought) in self._path
         text: Tone = "muted" if tone == "muted" else ""
-        said = T(clip(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
+        said = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
         left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
         below = tuple(
             self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.room()
@@ -127,15 +127,15 @@ class _Drawing:
         )
 
     def _right(self, thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
-        tries = plural(thought.tries, "try") if thought.tries > 1 else ""
-        words = join(word, tries, duration(thought.seconds) if thought.seconds else "")
+        tries = count_noun(thought.tries, "try") if thought.tries > 1 else ""
+        words = join_parts(word, tries, format_duration(thought.seconds) if thought.seconds else "")
         return (T(words, tone=tone),) if words else ()
 
 
 def _note(thought: Thought) -> tuple[T, ...]:
     tones: dict[str, Tone] = {"error": "bad", "left": "wait"}
     return (
-        (T(f"  {clip(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
+        (T(f"  {clip_text(thought.note, LINE)}", tone=tones.get(thought.status, "muted")),)
         if thought.note
         else ()
     )
@@ -150,7 +150,7 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
     """Return a line for nodes that were added and have not started."""
     return (
-        (Branch(Row((T(f"○ {plural(thought.room, 'node')} added", tone="muted"),))),)
+        (Branch(Row((T(f"○ {count_noun(thought.room, 'node')} added", tone="muted"),))),)
         if thought.room
         else ()
     )

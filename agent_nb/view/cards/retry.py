@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..format import MINUTE, clip, duration, plural
+from ..format import MINUTE, clip_text, count_noun, format_duration
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import RetryCard
 from ..values import bounded
@@ -19,13 +19,15 @@ def card(state: RetryCard, context: Context) -> Node:
             else 0.0
         )
         return row(why, len(state.failures) + 1, rest)
-    tries = f"waited {duration(state.waited)}, {plural(state.tries, 'try')}"
+    tries = f"waited {format_duration(state.waited)}, {count_noun(state.tries, 'try')}"
     over = Row(
-        (T("↻ ", tone="muted", label="Retry"), T(clip(why, 300), tone="muted")),
+        (T("↻ ", tone="muted", label="Retry"), T(clip_text(why, 300), tone="muted")),
         (T(tries, tone="muted"),),
     )
     return (
-        Fold((over,), (Pre(bounded(state.raw, 4000)),), title=clip(why, 100)) if state.raw else over
+        Fold((over,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
+        if state.raw
+        else over
     )
 
 
@@ -33,9 +35,9 @@ def row(why: str, number: int, rest: float) -> Row:
     """Return the row of try `number`, which starts in `rest` seconds (0 or less: now)."""
     seconds = max(1, round(rest))
     when = (
-        f"trying again in {duration(seconds) if seconds >= MINUTE else f'{seconds} s'}"
+        f"trying again in {format_duration(seconds) if seconds >= MINUTE else f'{seconds} s'}"
         if rest > 0
         else "trying again"
     )
-    left = (T("↻ ", tone="wait", label="Retry"), T(clip(why, 300), tone="wait", bold=True))
+    left = (T("↻ ", tone="wait", label="Retry"), T(clip_text(why, 300), tone="wait", bold=True))
     return Row(left, (T(f"{when} · try {number}", tone="muted"),))

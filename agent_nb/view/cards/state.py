@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..format import clip, join, plural
+from ..format import clip_text, count_noun, join_parts
 from ..nodes import Diff, Fold, Json, Node, Row, T
 from ..state.cards import NoteCard
 from ..state.json_diff import MISSING, Change, changes
@@ -29,8 +29,8 @@ def card(state: NoteCard, context: Context) -> Node:
         ((title, payload), before) = pairs[0]
         return _snapshot(title, payload, before, alone=True)
     names = list(dict.fromkeys(_named(title, payload) for title, payload in state.items[:SHOWN]))
-    said = plural(len(state.items), "state event")
-    left = (T(f"⟳ {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
+    said = count_noun(len(state.items), "state event")
+    left = (T(f"⟳ {said}", tone="muted"), T(f"  {clip_text(', '.join(names), 100)}", tone="muted"))
     body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
     return Fold((Row(left),), (*body, *_more(state)), title=f"{said}: {', '.join(names)}")
 
@@ -43,14 +43,14 @@ def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> 
     whole, name = Json(payload), _named(title, payload)
     note = payload.get("note") if isinstance(payload, dict) and len(payload) == 1 else None
     if alone and isinstance(note, str):
-        return Row((T(f"⟳ {name}  {clip(note, LONGEST)}", tone="muted"),), wrap=True)
+        return Row((T(f"⟳ {name}  {clip_text(note, LONGEST)}", tone="muted"),), wrap=True)
     left = (T(f"⟳ {name}", tone="muted"),) if alone else (T(name),)
     if before is MISSING:
         return Fold((Row(left),), (whole,), title=name)
     found = changes(inner(before), inner(payload))
     listed = (Diff("\n".join(_line(c) for c in found[:LINES])),) if found else ()
     more = (
-        (Row((T(f"… {plural(len(found) - LINES, 'more change')}", tone="muted"),)),)
+        (Row((T(f"… {count_noun(len(found) - LINES, 'more change')}", tone="muted"),)),)
         if len(found) > LINES
         else ()
     )
@@ -76,19 +76,19 @@ def _named(title: str, payload: Any) -> str:
     fields = payload if isinstance(payload, dict) else {}
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
-        return clip(join(title, status["state"]), 100)
+        return clip_text(join_parts(title, status["state"]), 100)
     known = [
         f"{k} {fields[k]}"
         for k in TELLING
         if isinstance(fields.get(k), str | int) and not isinstance(fields.get(k), bool)
     ]
-    return clip(join(title, *known), 100)
+    return clip_text(join_parts(title, *known), 100)
 
 
-def _counted(found: list[Change]) -> str:
-    kinds = [c.kind for c in found]
+def _counted(listed: list[Change]) -> str:
+    kinds = [c.kind for c in listed]
     return (
-        join(
+        join_parts(
             *(f"{n} {kind}" for kind in ("changed", "added", "removed") if (n := kinds.count(kind)))
         )
         or "unchanged"
@@ -107,7 +107,7 @@ def _line(change: Change) -> str:
 
 def _value(value: Any) -> str:
     try:
-        return clip(json.dumps(value, ensure_ascii=False, default=str), VALUE)
+        return clip_text(json.dumps(value, ensure_ascii=False, default=str), VALUE)
     except (ValueError, RecursionError):
         return "…"
 
@@ -120,8 +120,11 @@ def _more(state: NoteCard) -> tuple[Node, ...]:
 def notes(state: NoteCard, noun: str, mark: str) -> Node:
     """Return gathered notes as a fold: their number, their names, and each payload."""
     names = list(dict.fromkeys(title for title, _ in state.items))
-    said = plural(len(state.items), f"{noun} event")
-    left = (T(f"{mark} {said}", tone="muted"), T(f"  {clip(', '.join(names), 100)}", tone="muted"))
+    said = count_noun(len(state.items), f"{noun} event")
+    left = (
+        T(f"{mark} {said}", tone="muted"),
+        T(f"  {clip_text(', '.join(names), 100)}", tone="muted"),
+    )
     body = tuple(
         part
         for title, payload in state.items[:SHOWN]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..format import clip, duration, gist
+from ..format import clip_text, format_duration, gist
 from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
 from .base import Context, prose
@@ -39,12 +39,12 @@ def card(state: ThinkCard, context: Context) -> Node | None:
 def _title(state: ThinkCard) -> str:
     if not state.done:
         return "Thinking…"
-    took = f" for {duration(state.seconds)}" if state.seconds >= 0.05 else ""
+    took = f" for {format_duration(state.seconds)}" if state.seconds >= 0.05 else ""
     return f"Thought{took}{' (cut off)' if state.incomplete else ''}"
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:
     words = " · ".join(
-        f"{name}: {clip(str(value), 60)}" for name, value in state.attributes.items()
+        f"{name}: {clip_text(str(value), 60)}" for name, value in state.attributes.items()
     )
     return (Row((T(words, tone="muted"),)),) if words else ()

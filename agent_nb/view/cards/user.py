@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from ..format import clip, plural
+from ..format import clip_text, count_noun
 from ..nodes import Fold, Node, Pre, Row, Stack, T
 from ..state.cards import UserCard
 from ..values import bounded, pictures
@@ -22,14 +22,14 @@ def card(state: UserCard, context: Context) -> Node | None:
     if not lines and not state.attachments:
         return None
     words = list(takewhile(lambda line: not line.lstrip().startswith("```"), lines)) or lines
-    left = (T("❯ ", tone="muted", label="You:"), T(clip(" ".join(words), LINE), tone="muted"))
+    left = (T("❯ ", tone="muted", label="You:"), T(clip_text(" ".join(words), LINE), tone="muted"))
     images = pictures(state.attachments)
     if len(lines) <= 1 and len(state.text) <= LINE and not images:
         return Row(left)
     body = (*((Pre(bounded(state.text)),) if lines else ()), *images)
-    size = "prompt" if len(lines) <= 1 else plural(len(lines), "line")
+    size = "prompt" if len(lines) <= 1 else count_noun(len(lines), "line")
     count = sum(str(a.get("media_type", "")).startswith("image/") for a in state.attachments)
-    shown = f", {plural(count, 'picture')}" if count else ""
+    shown = f", {count_noun(count, 'picture')}" if count else ""
     title = (T(size + shown, tone="muted"),)
-    fold = Fold((Row(left, title),), body, title=clip(state.text, LINE))
+    fold = Fold((Row(left, title),), body, title=clip_text(state.text, LINE))
     return Stack((fold,))

@@ -12,7 +12,7 @@ from typing import Any
 from ...record.sides import CHANGED
 from ...wire.text_limits import cut_end
 from .. import nodes, theme, visible
-from ..format import plural
+from ..format import count_noun
 from .markup import LETTERS, LINES, stop, style, text
 
 DEPTH, ENTRIES = 6, 60  # levels of a JSON value that open, and members shown of each
@@ -45,7 +45,7 @@ def _entry(key: Any, item: Any, depth: int) -> str:
     name = f"<code{style(theme.MONO, theme.syntax('name'))}>{text(str(key))}</code>"
     if not isinstance(item, dict | list) or not item:
         return f"<div>{name} {_leaf(item)}</div>"
-    size = plural(len(item), "field" if isinstance(item, dict) else "item")
+    size = count_noun(len(item), "field" if isinstance(item, dict) else "item")
     about = f"<span{style(theme.ink('muted'))}>{size}</span>"
     if depth <= 0:
         return f"<div>{name} {_leaf(repr(item)[:200])}</div>"
@@ -121,7 +121,7 @@ def _short(node: nodes.Table) -> bool:
 
 def diff(node: nodes.Diff) -> str:
     """Return a diff, its lines coloured."""
-    plain = visible.output(node.text).rstrip("\n")
+    plain = visible.show_output(node.text).rstrip("\n")
     said = "\n".join(_diff_line(line) for line in plain.split("\n"))
     return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre')}{stop(plain)}>{said}</pre>"
 

@@ -36,7 +36,7 @@ _alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
 
 
 @contextmanager
-def typeset() -> Iterator[None]:
+def typeset_formulas() -> Iterator[None]:
     """Draw formulas as MathML in this context."""
     token = _alone.set(True)
     try:
@@ -45,14 +45,14 @@ def typeset() -> Iterator[None]:
         _alone.reset(token)
 
 
-def draw(node: Node) -> str:
+def draw_html(node: Node) -> str:
     """Return the HTML of a node."""
     return DRAW[type(node)](node)
 
 
-def drawn(children: tuple[Node, ...]) -> str:
+def draw_nodes(children: tuple[Node, ...]) -> str:
     """Return the HTML of nodes, one after the other."""
-    return "".join(draw(c) for c in children)
+    return "".join(draw_html(c) for c in children)
 
 
 def _line(node: nodes.Row) -> str:
@@ -80,15 +80,15 @@ def row(node: nodes.Row) -> str:
 def fold(node: nodes.Fold) -> str:
     """Return a line that opens; it keeps its marker, so that it opens without styles too."""
     if not node.body:
-        return "".join(draw(part) for part in node.summary)
+        return "".join(draw_html(part) for part in node.summary)
     lines = "".join(
         f"<span{style(_across(p) or theme.ROW)}>{_line(p)}</span>"
         if isinstance(p, nodes.Row)
-        else draw(p)
+        else draw_html(p)
         for p in node.summary
     )
     summary = f"<summary{style(theme.SUMMARY)}>{lines}</summary>"
-    return f"<details{' open' if node.open else ''}>{summary}<div{style(theme.BODY)}>{drawn(node.body)}</div></details>"
+    return f"<details{' open' if node.open else ''}>{summary}<div{style(theme.BODY)}>{draw_nodes(node.body)}</div></details>"
 
 
 def lane(node: nodes.Lane) -> str:
@@ -107,13 +107,13 @@ def lane(node: nodes.Lane) -> str:
 
 def stack(node: nodes.Stack) -> str:
     """Return nodes one below the other."""
-    return drawn(node.children)
+    return draw_nodes(node.children)
 
 
 def box(node: nodes.Box) -> str:
     """Return nodes on a tinted ground with a coloured left edge."""
     edge = f"border-left:3px solid rgb(128,128,128);border-left-color:{theme.role(node.tone or 'muted')}"
-    return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{drawn(node.children)}</div>'
+    return f'<div role="note"{style(theme.BOX, theme.tint(node.tone), edge)}>{draw_nodes(node.children)}</div>'
 
 
 def panel(node: nodes.Panel) -> str:
@@ -126,26 +126,26 @@ def panel(node: nodes.Panel) -> str:
             hair,
             theme.tint(step.tone, 6) if step.tone else "",
         )
-        rows.append(f"<div{outer}>{draw(step.child)}</div>")
+        rows.append(f"<div{outer}>{draw_html(step.child)}</div>")
     return f"<div{style(theme.PANEL)}>{''.join(rows)}</div>"
 
 
 def section(node: nodes.Section) -> str:
     """Return a part of the page."""
     outer = {"header": theme.HEADER, "footer": theme.FOOTER}.get(node.key, "")
-    return f"<div{style(outer)}>{draw(node.child)}</div>" if outer else draw(node.child)
+    return f"<div{style(outer)}>{draw_html(node.child)}</div>" if outer else draw_html(node.child)
 
 
 def page(node: nodes.Page) -> str:
     """Return a whole view."""
     inner = "".join(section(s) for s in node.sections)
-    return f'<div {IGNORE} role="group" aria-label="{escape(visible.visible(node.label))}"{style(theme.PAGE)}>{inner}</div>'
+    return f'<div {IGNORE} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{inner}</div>'
 
 
 def pre(node: nodes.Pre) -> str:
     """Return preformatted text."""
     wrap = "white-space:pre-wrap;overflow-wrap:break-word" if node.wrap else "white-space:pre"
-    said = visible.output(node.text).rstrip("\n")
+    said = visible.show_output(node.text).rstrip("\n")
     return f"<pre{style(theme.PRE, theme.HEIGHT, wrap, theme.ink(node.tone))}{stop(said, wrap=node.wrap)}>{escape(said)}</pre>"
 
 
@@ -153,7 +153,7 @@ def code(node: nodes.Code) -> str:
     """Return highlighted source code."""
     from ..markdown.highlight import highlight
 
-    said = visible.output(node.text).rstrip("\n")
+    said = visible.show_output(node.text).rstrip("\n")
     select = theme.WHOLE if node.whole else ""
     return f"<pre{style(theme.PRE, theme.HEIGHT, 'white-space:pre', select)}{stop(said)}>{highlight(said, node.language)}</pre>"
 
@@ -196,7 +196,9 @@ def branch(node: nodes.Branch) -> str:
     said = f"<span{style(theme.ROW)}>{left}{f' <span{style(theme.RIGHT)}>{GAP}{right}</span>' if right else ''}</span>"
     if node.detail:
         summary = f"<summary{style(theme.SUMMARY)}>{said}</summary>"
-        said = f"<details>{summary}<div{style(theme.BODY)}>{drawn(node.detail)}</div></details>"
+        said = (
+            f"<details>{summary}<div{style(theme.BODY)}>{draw_nodes(node.detail)}</div></details>"
+        )
     edge = f"border-left-color:{theme.role(node.tone)}" if node.strong and node.tone else ""
     below = (
         f"<ul{style(theme.BRANCHES, edge)}>{''.join(branch(b) for b in node.branches)}</ul>"
@@ -221,7 +223,7 @@ def _figure(node: nodes.Branch) -> str:
 def image(node: nodes.Image) -> str:
     """Return an image from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
-    return f'<div><img alt="{escape(visible.visible(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
+    return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{node.media_type};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:
@@ -234,7 +236,7 @@ def html(node: nodes.Html) -> str:
     from ..markdown.sanitize import clean
 
     inner = redact_text(clean(node.html), collect_secrets()) or (
-        f"<pre>{escape(visible.output(node.text))}</pre>" if node.text else ""
+        f"<pre>{escape(visible.show_output(node.text))}</pre>" if node.text else ""
     )
     return f'<div{style("overflow:auto", "max-height:30em", "margin:4px 0", theme.SMALL_TEXT)} tabindex="0">{inner}</div>'
 
@@ -251,7 +253,7 @@ DRAW: dict[type[Node], Callable[[Any], str]] = {
     nodes.Fold: fold,
     nodes.Stack: stack,
     nodes.Box: box,
-    nodes.Step: lambda node: draw(node.child),
+    nodes.Step: lambda node: draw_html(node.child),
     nodes.Panel: panel,
     nodes.Section: section,
     nodes.Page: page,

@@ -57,7 +57,7 @@ def literal(text: str) -> str:
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
     return (
-        _SPECIAL.sub(r"\\\g<0>", visible.visible(text))
+        _SPECIAL.sub(r"\\\g<0>", visible.show_hidden(text))
         .replace("&", "&amp;")
         .replace("<", "&lt;")
         .replace("\n", " ")
@@ -66,7 +66,7 @@ def escaped(text: str) -> str:
 
 def span(text: str) -> str:
     """Return a code span."""
-    said = _inert(visible.visible(text).replace("\n", " "))
+    said = _inert(visible.show_hidden(text).replace("\n", " "))
     runs = [len(run) for run in re.findall(r"`+", said)]
     ticks = "`" * (max(runs, default=0) + 1)
     pad = " " if said.startswith("`") or said.endswith("`") else ""
@@ -80,7 +80,7 @@ def _inert(code: str) -> str:
 
 def fence(text: str, language: str = "") -> str:
     """Return a code block."""
-    said = visible.output(text).rstrip("\n")
+    said = visible.show_output(text).rstrip("\n")
     ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", said)), default=0) + 1)
     return f"{ticks}{re.sub(r'[^a-z0-9+-]', '', language.lower())}\n{said}\n{ticks}"
 
@@ -127,10 +127,10 @@ def panel(node: nodes.Panel) -> list[str]:
     return ["\n".join(items)] if items else []
 
 
-def item(found: list[str]) -> str:
+def item(parts: list[str]) -> str:
     """Return blocks as one list item."""
     return "- " + "\n".join(
-        f"  {line}" if line else "" for line in "\n\n".join(found).split("\n")
+        f"  {line}" if line else "" for line in "\n\n".join(parts).split("\n")
     ).removeprefix("  ")
 
 
@@ -161,7 +161,7 @@ def prose(node: nodes.Prose) -> list[str]:
     """Return an answer as the model wrote it, disarmed."""
     from ..markdown.split import lines_of, parse
 
-    source = visible.prose(str(node.text).replace("\r", ""))
+    source = visible.show_prose(str(node.text).replace("\r", ""))
     found, references = parse(source, {})
     lines = lines_of(source)
     out = []

@@ -16,7 +16,7 @@ LINES, LETTERS = 12, theme.SCROLLS  # a text of at most this size fits without s
 
 def text(value: str) -> str:
     """Return a text for the page, escaped, with hidden characters made visible."""
-    return escape(visible.visible(value))
+    return escape(visible.show_hidden(value))
 
 
 def style(*parts: str) -> str:
@@ -51,11 +51,11 @@ def run(node: nodes.T) -> str:
     return f"<{tag}{css}>{said}</{tag}>" if css or tag != "span" else said
 
 
-def stop(said: str, *, wrap: bool = False) -> str:
+def stop(label: str, *, wrap: bool = False) -> str:
     """Return the tabindex of a text that scrolls, or "" for one that fits.
 
     With it, the keyboard reaches the end of the text.
     """
-    lines = said.split("\n")
+    lines = label.split("\n")
     tall = sum(1 + (len(line) // LETTERS if wrap else 0) for line in lines) > LINES
     return ' tabindex="0"' if tall or (not wrap and max(map(len, lines)) > LETTERS) else ""

@@ -21,7 +21,7 @@ from ..cards import map as map_card
 from ..cards import retry
 from ..cards.base import Context, Thoughts, draw
 from ..cards.call import called_with, outcome
-from ..format import arguments, chip, duration, icon
+from ..format import chip, format_arguments, format_duration, icon
 from ..layout import page
 from ..nodes import Fold, Page
 from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
@@ -132,7 +132,7 @@ class TextPainter:
             return
         self._once(
             "call",
-            f"{icon(card.name)} {visible.visible(card.name)}  {visible.visible(arguments(card.args))}".rstrip(),
+            f"{icon(card.name)} {visible.show_hidden(card.name)}  {visible.show_hidden(format_arguments(card.args))}".rstrip(),
         )
         if card.asked is not None:
             self._once("ask", f"{INDENT}? waiting for an answer")
@@ -146,13 +146,14 @@ class TextPainter:
         for mark in card.marks[self._marks :]:
             self._output(card, mark.at)
             self._line(
-                f"{INDENT}{mark.fraction * 100:.0f} %  {visible.visible(mark.message)}".rstrip()
+                f"{INDENT}{mark.fraction * 100:.0f} %  {visible.show_hidden(mark.message)}".rstrip()
             )
         self._marks = len(card.marks)
         self._output(card, len(card.output))
         if card.done:
             chipped = "".join(
-                t.text for t in chip(card.status, duration(card.duration) if card.duration else "")
+                t.text
+                for t in chip(card.status, format_duration(card.duration) if card.duration else "")
             )
             body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
             self._once("result", "\n".join([*body, INDENT + chipped]))
@@ -161,7 +162,7 @@ class TextPainter:
         """Print the new output of a call, up to its first `end` characters."""
         if end > self._letters:
             self._grow(
-                visible.output(
+                visible.show_output(
                     card.output.last(len(card.output) - self._letters)[: end - self._letters]
                 ),
                 INDENT,
@@ -181,7 +182,7 @@ class TextPainter:
             self._letters = 0
         self._text = text
         if len(text) > self._letters:
-            self._grow(visible.prose(text.tail(len(text) - self._letters)), indent)
+            self._grow(visible.show_prose(text.tail(len(text) - self._letters)), indent)
             self._letters = len(text)
         if done:
             self._fresh()
@@ -190,16 +191,16 @@ class TextPainter:
         for line in new.splitlines(keepends=True):
             self._out(line if self._midline else indent + line)
 
-    def _once(self, what: str, said: str, kind: str = "step") -> None:
+    def _once(self, what: str, line: str, kind: str = "step") -> None:
         if what not in self._said:
             self._said.add(what)
-            self._line(said, kind)
+            self._line(line, kind)
 
-    def _line(self, said: str, kind: str = "step") -> None:
-        if said:
+    def _line(self, line: str, kind: str = "step") -> None:
+        if line:
             self._turn(kind)
             self._fresh()
-            self._out(said + "\n")
+            self._out(line + "\n")
 
     def _turn(self, kind: str) -> None:
         """Print an empty line between the steps, the answers and the end."""
@@ -212,9 +213,9 @@ class TextPainter:
         if self._midline:
             self._out("\n")
 
-    def _out(self, said: str) -> None:
-        self._write(said)
-        self._midline = not said.endswith("\n")
+    def _out(self, line: str) -> None:
+        self._write(line)
+        self._midline = not line.endswith("\n")
 
     def _end(self, view: RunView) -> None:
         self._ended = True

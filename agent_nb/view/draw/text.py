@@ -10,7 +10,7 @@ import json
 
 from ...wire.picture_size import size_words
 from .. import nodes, visible
-from ..format import plural
+from ..format import count_noun
 from ..nodes import Node
 from .walk import Pieces, each, structure
 
@@ -31,7 +31,7 @@ def lines(node: Node) -> list[str]:
 
 def words(runs: tuple[nodes.T, ...]) -> str:
     """Return runs of text joined."""
-    return visible.visible("".join(t.text for t in runs)).strip()
+    return visible.show_hidden("".join(t.text for t in runs)).strip()
 
 
 def row(node: nodes.Row) -> list[str]:
@@ -58,10 +58,10 @@ def fold(node: nodes.Fold) -> list[str]:
     return [*head, *(INDENT + line for line in capped(body, most))]
 
 
-def capped(found: list[str], most: int) -> list[str]:
+def capped(rows: list[str], most: int) -> list[str]:
     """Return the first `most` lines, and one that counts the rest."""
-    more = [f"… {plural(len(found) - most, 'more line')}"] if len(found) > most else []
-    return [*found[:most], *more]
+    more = [f"… {count_noun(len(rows) - most, 'more line')}"] if len(rows) > most else []
+    return [*rows[:most], *more]
 
 
 def page(node: nodes.Page) -> list[str]:
@@ -74,18 +74,18 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _text(text: str) -> list[str]:
-    return [_short(line) for line in visible.output(text).rstrip("\n").split("\n")]
+    return [_short(line) for line in visible.show_output(text).rstrip("\n").split("\n")]
 
 
 def _short(line: str) -> str:
     more = len(line) - LONGEST
-    return line if more <= 0 else f"{line[:LONGEST]} … {plural(more, 'more character')}"
+    return line if more <= 0 else f"{line[:LONGEST]} … {count_noun(more, 'more character')}"
 
 
 def bar(node: nodes.Bar) -> list[str]:
     """Return a bar of twenty characters and its words."""
     full = round(20 * min(1.0, max(0.0, node.fraction or 0.0)))
-    return [f"[{'█' * full}{'·' * (20 - full)}] {visible.visible(node.label)}"]
+    return [f"[{'█' * full}{'·' * (20 - full)}] {visible.show_hidden(node.label)}"]
 
 
 def json_lines(node: nodes.Json) -> list[str]:
@@ -123,7 +123,7 @@ def branch(node: nodes.Branch) -> list[str]:
 
 def table(node: nodes.Table) -> list[str]:
     """Return a table in columns; the last one has room for a sentence."""
-    rows = [tuple(visible.visible(c) for c in row) for row in (node.columns, *node.rows)]
+    rows = [tuple(visible.show_hidden(c) for c in row) for row in (node.columns, *node.rows)]
     most = [60 if node.sides else 40] * len(node.columns)
     if most and not node.sides:
         most[-1] = 2 * most[-1]
@@ -145,7 +145,7 @@ def _fit(cell: str, width: int) -> str:
 
 def prose(node: nodes.Prose) -> list[str]:
     """Return markdown unchanged: it is readable as text."""
-    return visible.prose(str(node.text)).strip("\n").split("\n")
+    return visible.show_prose(str(node.text)).strip("\n").split("\n")
 
 
 DRAW: dict[type[Node], Pieces] = {

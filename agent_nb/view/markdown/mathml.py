@@ -83,7 +83,7 @@ def formula(source: str) -> str:
     if len(tex) <= LONGEST:
         with suppress(Exception):  # the converter raises anything, RecursionError too
             return _written(_converted(tex, block), 0)
-    return f"<code>{escape(visible.visible(source))}</code>"
+    return f"<code>{escape(visible.show_hidden(source))}</code>"
 
 
 def _inside(source: str) -> tuple[str, bool]:
@@ -117,10 +117,12 @@ def _written(element: Element, depth: int) -> str:
         else {k: v for k, v in element.attrib.items() if _allowed(tag, k, v)}
     )
     said = "".join(
-        f' {name}="{escape(visible.visible(value))}"' for name, value in attributes.items()
+        f' {name}="{escape(visible.show_hidden(value))}"' for name, value in attributes.items()
     )
     inside = "".join(_written(child, depth + 1) for child in element)
-    return f"<{tag}{said}>{escape(visible.visible(unescape(element.text or '')))}{inside}</{tag}>"
+    return (
+        f"<{tag}{said}>{escape(visible.show_hidden(unescape(element.text or '')))}{inside}</{tag}>"
+    )
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

@@ -78,7 +78,7 @@ _LINK = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
 
 def clean(html: str) -> str:
     """Return foreign HTML with only what may be shown."""
-    made: str = _cleaner().clean(visible.prose(html))
+    made: str = _cleaner().clean(visible.show_prose(html))
     return made
 
 

@@ -138,7 +138,7 @@ class Splitter:
     def _leave(
         self,
         last: list[Block],
-        found: dict[str, Any],
+        references: dict[str, Any],
         source: str,
         lines: list[int],
         out: list[Segment],
@@ -151,7 +151,7 @@ class Splitter:
             if opens:
                 start, self.open = opens[-1]
         gone = max(0, lines[start] - head)
-        self.references.update({k: v for k, v in found.items() if v["map"][1] <= start})
+        self.references.update({k: v for k, v in references.items() if v["map"][1] <= start})
         self.rest = self.rest[gone:]
         return gone > 0
 

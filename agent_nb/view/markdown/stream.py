@@ -47,7 +47,7 @@ class MarkdownStream:
 
     def feed(self, text: str) -> None:
         """Add text; it is rendered on demand."""
-        self._splitter.feed(visible.prose(text))
+        self._splitter.feed(visible.show_prose(text))
 
     def advance(self) -> None:
         """Freeze the finished parts."""

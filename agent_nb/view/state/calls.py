@@ -12,7 +12,7 @@ from ...events import Approval, Call, Delta, Error, Execute, Progress, Result, S
 from ...events.event_json import decode_event
 from ...events.tool_events import Meaning, meaning
 from ...wire.json_text import as_dict, as_list
-from ..format import plural
+from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
 
@@ -44,10 +44,10 @@ class Calls:
         """Return the cards of calls without a result."""
         return [c for c in self._calls.values() if c.open]
 
-    def listed(self, said: dict[str, Any]) -> None:
+    def listed(self, payload: dict[str, Any]) -> None:
         """Take the list of tools of an MCP server: cards name the server."""
-        for tool in as_list(said.get("tools")):
-            self._servers[str(as_dict(tool).get("name"))] = str(said.get("server") or "")
+        for tool in as_list(payload.get("tools")):
+            self._servers[str(as_dict(tool).get("name"))] = str(payload.get("server") or "")
 
     def error(self, event: Error) -> bool:
         """Take an error of a call; return False if it belongs to no call of this view."""
@@ -202,12 +202,12 @@ class Calls:
                     card.version += 1
 
 
-def _moved(card: CallCard, fraction: float, said: Meaning, now: float) -> None:
+def _moved(card: CallCard, fraction: float, progress: Meaning, now: float) -> None:
     """Move the bar of a call to `fraction`; `said` holds what its data says beside it."""
     fraction = max(0.0, min(1.0, fraction))
     if PARTS > int(fraction * PARTS) > int((card.fraction or 0.0) * PARTS):
         card.marks.append(Mark(len(card.output), fraction, card.message))
-    card.fraction, card.latest, card.beside = fraction, now, said
+    card.fraction, card.latest, card.beside = fraction, now, progress
     card.first = card.first or (fraction, now)
 
 
@@ -218,5 +218,5 @@ def line_of(data: Any, *, fresh: bool) -> str:
     """
     text = json.dumps(data, ensure_ascii=False, default=str)
     more = len(text) - LINE
-    said = text if more <= 0 else f"{text[:LINE]}… {plural(more, 'more character')}"
+    said = text if more <= 0 else f"{text[:LINE]}… {count_noun(more, 'more character')}"
     return f"{'' if fresh else chr(10)}{said}\n"

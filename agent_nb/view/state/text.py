@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..format import plural
+from ..format import count_noun
 
 T = TypeVar("T")
 
@@ -152,7 +152,7 @@ class Output:
     def __str__(self) -> str:
         if not self.omitted:
             return self.head + self.tail
-        left_out = plural(self.omitted, "character")
+        left_out = count_noun(self.omitted, "character")
         return f"{self.head}\n… {left_out} left out here; the log has them …\n{self.tail}"
 
     def last(self, limit: int) -> str:

@@ -90,7 +90,7 @@ class Board(Several):
 
     def gone(self, node: Node) -> None:
         """Set the node that replaces the header when the kernel is gone."""
-        self.kit.set(self._gone, "value", html.draw(node))
+        self.kit.set(self._gone, "value", html.draw_html(node))
 
     def beat(self, now: float | None) -> None:
         """Show once a second that the kernel lives.

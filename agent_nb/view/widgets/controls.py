@@ -69,7 +69,7 @@ class Head(Slot):
 
     def update(self, node: Any) -> None:
         """Show the row; its HTML is compared, since the node is new with every event."""
-        value = html.draw(node)
+        value = html.draw_html(node)
         if not self.widgets:
             self._end = self.kit.html(value)
             self._buttons.update(nodes.Buttons(node.buttons))
@@ -98,6 +98,8 @@ class Editor(Slot):
             self.widgets = [area, self._note]
             self.kit.editors[node.call_id] = area
         said = (
-            html.draw(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True)) if node.note else ""
+            html.draw_html(nodes.Row((nodes.T(node.note, tone="bad"),), wrap=True))
+            if node.note
+            else ""
         )
         self.kit.set(self._note, "value", said)

@@ -53,7 +53,7 @@ class Still(Slot):
         if self.widgets and self._nodes == node:
             return
         self._nodes = node
-        value = f"<div {html.NO_MATH}>{html.drawn(node)}</div>"
+        value = f"<div {html.NO_MATH}>{html.draw_nodes(node)}</div>"
         if self.widgets:
             self.kit.set(self.widgets[0], "value", value)
         else:
