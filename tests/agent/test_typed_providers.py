@@ -97,7 +97,7 @@ def test_a_schema_without_a_strict_form_is_a_hint_or_a_final_tool():
     assert run.output == {"a": 1}
 
 
-def test_a_server_that_refuses_the_schema_is_asked_with_a_tool_and_not_again():
+def test_a_server_that_refuses_the_schema_is_asked_once_more_with_a_tool():
     with Compatible(json.dumps({"value": 3})) as server:
         model = server.model
 

@@ -78,7 +78,7 @@ def test_a_missing_file_says_what_a_text_begins_with():
         decode("nowhere.ndjson", "cogency")
 
 
-def test_one_object_over_several_lines_is_read_as_an_example_from_a_document():
+def test_one_object_over_several_lines_is_an_example_from_a_document():
     example = '{\n  "type": "tool_progress",\n  "toolName": "sh",\n  "data": "x"\n}'
     assert kinds(decode(example, "agent-event")) == ["call", "progress"]
 

@@ -205,9 +205,7 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(
 @example(text='<execute>[{"name": "f", "args": {"x": "a </execute> b', cuts=[30])
 @example(text=f"<thinking a='<execute>[{CALL}]\\", cuts=[])
 @EASY
-def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(
-    load_dialect, name, text, cuts
-):
+def test_a_cut_does_not_depend_on_chunking_and_makes_no_half_call(load_dialect, name, text, cuts):
     def read(chunks):
         parser, parts = load_dialect(name).parser(), []
         for chunk in chunks:

@@ -389,7 +389,7 @@ def cells(html):
     return [re.findall(r"<td>(.*?)</td>", row) for row in html.split("<tr")[2:]]
 
 
-def test_a_notebook_shows_empty_cells_whole_counts_and_lines_that_do_not_wrap(log):
+def test_a_notebook_shows_empty_cells_whole_counts_and_unwrapped_lines(log):
     html = to_frame(log)._repr_html_()
     assert ".agent-nb-frame td, .agent-nb-frame th { white-space: nowrap; }" in html
     assert 'class="dataframe agent-nb-frame agent-nb-left-2-3-4-6-12-13-14-15-16"' in html

@@ -156,7 +156,7 @@ def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one(rig, t
     assert wait(main, 100) > runs * 1.2
 
 
-def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(rig, token):
+def test_a_run_is_followed_through_a_proxy_that_breaks_connections(rig, token):
     server = rig()
 
     async def one(seed):

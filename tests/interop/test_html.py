@@ -84,9 +84,7 @@ def test_our_part_refers_to_nothing_elsewhere(cards):
         ]
 
 
-def test_thoughts_answers_prompts_and_calls_of_every_shown_run_are_on_the_page(
-    cards, example, original
-):
+def test_thoughts_answers_prompts_and_calls_of_every_run_are_on_the_page(cards, example, original):
     shown = [words(card.get_text(" ")) for card in cards]
     newest = {run.cell: run for run in runs(original(example))}
     assert newest

@@ -104,7 +104,7 @@ def test_saving_again_and_again_loses_no_record(notebook):
     assert sorted(r["id"] for listed in runs.values() for r in listed) == sorted(before)
 
 
-def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(notebook, tmp_path):
+def test_a_kernel_finds_the_records_of_a_stripped_file_and_says_so(notebook, tmp_path):
     insert(notebook, "%agent status")
     nb = load(notebook)
     save(

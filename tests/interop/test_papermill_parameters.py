@@ -77,7 +77,7 @@ def outputs(path):
     ]
 
 
-def test_a_run_with_parameters_is_recorded_replayed_packed_and_its_own_test(
+def test_a_run_with_parameters_is_recorded_replayed_and_its_own_test(
     notebook, papermill, tool, tmp_path
 ):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")
@@ -101,7 +101,7 @@ def test_other_values_do_not_replay_and_the_message_says_what_changed(notebook, 
     assert "stale (prompt changed)" in done.stdout
 
 
-def test_other_values_run_live_where_that_is_allowed_and_both_runs_are_kept(
+def test_other_values_run_live_where_allowed_and_both_runs_are_kept(
     notebook, papermill, tool, tmp_path
 ):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")

@@ -184,7 +184,7 @@ def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
 
 
 @pytest.mark.kernel
-def test_records_of_foreign_runs_are_not_signed_and_belong_to_no_conversation(notebook):
+def test_records_of_foreign_runs_are_unsigned_and_in_no_conversation(notebook):
     path = notebook("%%agent --from run.ndjson")
     main(["run", "--inplace", str(path)])
     (record,) = records(outputs(path, 0)[0])["cell0"]

@@ -169,7 +169,7 @@ def test_setting_up_keeps_lines_of_any_encoding(repository):
         ("", "repos: [{repo: x, hooks: [{id: black}]}]", ""),
     ],
 )
-def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(
+def test_a_filter_that_renumbers_cells_is_named_by_setup_and_doctor(
     repository, capsys, monkeypatch, clean, hooks, said
 ):
     if clean:

@@ -224,7 +224,7 @@ def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     assert len(shown.splitlines()) <= 40
 
 
-def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass(
+def test_branches_that_reran_cells_of_two_conversations_merge_and_pass(
     repository, recorded, ours, theirs, capsys
 ):
     repository.branch(with_cell("four", theirs, recorded), with_cell("two", ours, recorded))
@@ -259,7 +259,7 @@ def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, 
     assert repository.path.read_bytes() == before
 
 
-def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_rerun(
+def test_a_merge_in_one_conversation_succeeds_and_names_cells_to_rerun(
     repository, recorded, ours, theirs, capsys
 ):
     repository.branch(with_cell("one", theirs, recorded), with_cell("two", ours, recorded))
@@ -299,7 +299,7 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     )
 
 
-def test_where_commits_hold_no_records_a_live_rerun_keeps_them_in_the_file_alone(
+def test_where_commits_hold_no_records_a_live_rerun_is_in_the_file_alone(
     recorded, ours, tmp_path, capsys
 ):
     repository = Repository(tmp_path, recorded, "--strip")

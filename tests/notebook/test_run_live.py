@@ -177,7 +177,7 @@ def buttons(front):
     ]
 
 
-def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(front):
+def test_a_replay_leaves_a_static_page_with_its_record_and_a_button(front):
     replayed(front, ["one", "two"])
     assert "one" in front.last["data"]["text/plain"]
     assert "replayed, recorded" in front.last["data"]["text/html"]

@@ -120,7 +120,7 @@ class TestTesting:
         assert "signed with SHA256:" in said
         assert "which is not the key of a signer" in said
 
-    def test_it_passes_where_the_signer_is_in_the_users_list_and_removal_revokes_at_once(
+    def test_it_passes_where_the_signer_is_listed_and_removal_revokes_at_once(
         self, notebook, capsys
     ):
         assert main(["trust", "add", "ann", public(ANN)]) == 0
@@ -368,7 +368,7 @@ class TestSigning:
         assert len(said) < 6000
         assert "1 argument is not shown in full." in asked[0]
 
-    def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(
+    def test_calls_of_built_in_tools_that_look_are_left_out_unless_redefined(
         self,
     ):
         from agent_nb.notebook.files.review import harmless

@@ -44,7 +44,7 @@ def test_an_example_holds_no_path_of_the_machine(path):
     )
 
 
-def test_the_quickstart_was_made_by_the_embedded_model_and_has_every_kind_of_event():
+def test_the_quickstart_was_made_by_the_embedded_model_with_every_event():
     (path,) = [p for p in NOTEBOOKS if p.stem == "quickstart"]
     recorded = list(runs(path))
     kinds = {e.type for run in recorded for e in run.log}

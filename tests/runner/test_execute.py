@@ -88,7 +88,7 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
 
 
-def test_an_offered_cell_is_an_event_with_a_card_where_there_is_no_front_end(notebook, capsys):
+def test_an_offered_cell_is_an_event_with_a_card_without_a_front_end(notebook, capsys):
     path = notebook(
         "%%agent -m scripted/script.json -t add_cell\nOffer.",
         "%agent cell 1",
@@ -139,7 +139,7 @@ def test_running_in_place_again_keeps_both_runs(notebook):
     assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
 
 
-def test_a_record_with_half_a_character_is_not_played_and_the_notebook_still_runs(notebook):
+def test_a_record_with_half_a_character_is_not_played_and_all_else_runs(notebook):
     path = notebook(AGENT)
     assert main(["run", "--inplace", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
@@ -178,7 +178,7 @@ threading.Thread(target=stop, daemon=True).start()
 """
 
 
-def test_a_stopped_cell_fails_the_notebook_and_the_cells_after_it_do_not_run(notebook, capsys):
+def test_a_stopped_cell_fails_the_notebook_and_no_later_cell_runs(notebook, capsys):
     path = notebook(STOPPER, AGENT, "after = 1", script=[{"text": "late", "delay": 60}])
     assert main(["run", "--live", str(path)]) == 1
     assert "AgentStopped: stopped (from elsewhere)" in capsys.readouterr().err
@@ -331,9 +331,7 @@ def looking(folder, *names):
     return paths
 
 
-def test_each_kernel_has_its_own_secret_and_the_import_removes_it_from_the_environment(
-    tmp_path, monkeypatch
-):
+def test_each_kernel_has_its_own_secret_which_the_import_takes_away(tmp_path, monkeypatch):
     monkeypatch.setattr(
         launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1]
     )
@@ -377,7 +375,7 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
 
 
 @pytest.mark.parametrize(("deaths", "failed"), [(2, False), (9, True)])
-def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
+def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
     notebook, monkeypatch, capsys, deaths, failed
 ):
     started, plain = [], kernels.launched_by_us

@@ -144,7 +144,7 @@ PAGE = """async token => {
 
 
 @pytest.mark.browser
-def test_a_browsers_event_source_reconnects_where_it_was_and_stops_at_the_end(served, token):
+def test_a_browsers_event_source_reconnects_where_it_was_and_stops(served, token):
     if importlib.util.find_spec("playwright") is None:
         lacking("Playwright is not here")
     from playwright import sync_api as playwright

@@ -222,9 +222,7 @@ def test_two_servers_stream_the_same_bytes_of_one_run(redis_server):
         second.close()
 
 
-def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_less(
-    hubs, redis_server
-):
+def test_a_client_from_another_server_finds_its_place_further_on(hubs, redis_server):
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 2)
@@ -236,7 +234,7 @@ def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_l
     assert server.channel("r").seq == 5
 
 
-def test_runs_of_several_kernels_are_listed_in_the_order_in_which_they_began(hubs, redis_server):
+def test_runs_of_several_kernels_are_listed_in_the_order_of_their_start(hubs, redis_server):
     url = redis_server.url
     kernels, server = [hubs(url) for _ in "ab"], hubs(url)
     for i in range(6):
@@ -250,9 +248,7 @@ def test_runs_of_several_kernels_are_listed_in_the_order_in_which_they_began(hub
     ]
 
 
-def test_the_same_run_from_two_kernels_is_one_and_another_run_with_its_id_is_not_mixed_in(
-    hubs, redis_server, caplog
-):
+def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redis_server, caplog):
     url = redis_server.url
     log = EventLog("r", clock=lambda: 5.0)
     write(log, 3)
@@ -329,7 +325,7 @@ def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, mo
 # Limits.
 
 
-def test_deltas_go_beyond_the_buffer_and_after_the_end_and_everything_expires(
+def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
     hubs, redis_server, monkeypatch
 ):
     monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
@@ -409,7 +405,7 @@ def test_a_key_that_is_no_stream_keeps_nothing_else_from_being_read(hubs, redis_
 # Outages.
 
 
-def test_a_redis_that_is_not_there_is_an_error_that_names_it_without_secrets(free_port):
+def test_a_redis_that_is_not_there_is_an_error_without_secrets(free_port):
     need_redis()
     with pytest.raises(UsageError, match="redis-server") as caught:
         RedisHub(place_of(f"redis://ada:s3cret-word@127.0.0.1:{free_port}/0"), key=KEY)
@@ -496,9 +492,7 @@ def _certificate(folder):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
-def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_once(
-    redis_folder, kills
-):
+def test_kill_9_of_redis_mid_run_loses_no_event_and_repeats_none(redis_folder, kills):
     rng = random.Random(kills)
     redis = redis_folder(aof=True)
     url = redis.url
@@ -621,7 +615,7 @@ def test_where_only_records_are_played_no_redis_is_asked(monkeypatch, free_port)
         hub_at("redis://example.org/0")
 
 
-def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(redis_folder):
+def test_while_redis_is_away_servers_say_so_and_what_they_have_is_read(redis_folder):
     redis = redis_folder()
     rig = Rig(redis.url)
     try:
@@ -639,7 +633,7 @@ def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(red
         rig.close()
 
 
-def test_a_redis_without_memory_keeps_no_run_waiting_and_gets_the_events_later(redis_folder, hubs):
+def test_a_redis_without_memory_holds_up_no_run_and_gets_events_later(redis_folder, hubs):
     redis = redis_folder()
     kernel, server = hubs(redis.url), None
     log = in_progress(kernel, 2)
@@ -668,9 +662,7 @@ def test_stopping_a_hub_publishes_what_is_left(redis_server):
 # Strangers who may write to Redis.
 
 
-def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_that_it_is_published_no_more(
-    hubs, redis_server, caplog
-):
+def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_so(hubs, redis_server, caplog):
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")

@@ -170,9 +170,7 @@ def finished(http, run):
 
 
 @pytest.mark.parametrize("edited", ["a", "secret"])
-def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_counts(
-    serve, tmp_path, edited
-):
+def test_arguments_edited_over_http_are_judged_and_only_a_denial_counts(serve, tmp_path, edited):
     (tmp_path / "p.yaml").write_text(
         "rules: [{deny: touch, args: {name: 'secret*'}, reason: never}, {ask: touch}]"
     )
@@ -467,7 +465,7 @@ asyncio.run(main())
 """
 
 
-def test_a_script_that_needs_another_dialect_is_refused_before_the_server_starts(serve, tmp_path):
+def test_a_script_that_needs_another_dialect_is_refused_before_the_start(serve, tmp_path):
     (tmp_path / "native.yaml").write_text("turns: [{calls: [{name: touch, args: {name: a}}]}]")
     server = serve("--model", "scripted/native.yaml", "--tools", "tools.py")
     code, said = server.failed()

@@ -76,7 +76,7 @@ def test_prose_keeps_direction_marks_but_not_overrides():
     assert prose("a\u202eb\u200f\x01") == "ab\u200f�"
 
 
-def test_terminal_output_loses_its_escapes_and_shows_overwritten_lines_as_left():
+def test_terminal_output_loses_escapes_and_shows_lines_as_left():
     assert output("\x1b[31mred\x1b[0m\n10%\r55%\r100%\r\n") == "red\n100%\n"
 
 
@@ -126,7 +126,7 @@ def test_a_recorded_number_may_have_any_size():
     assert "1000000000M tokens" in bundle(log)["text/plain"]
 
 
-def test_half_a_character_in_a_record_does_not_keep_a_page_from_being_saved(hostile_run):
+def test_half_a_character_in_a_record_does_not_stop_a_save(hostile_run):
     for form in bundle(hostile_run("half \ud800"), thoughts="show").values():
         assert form.encode()
 

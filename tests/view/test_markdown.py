@@ -298,7 +298,7 @@ def test_no_formula_is_ever_half_raw_while_the_text_grows():
         assert not re.search(r"\\|\^|_|\$(?!5|6|HOME)|[\[\]]", text), (FORMULAS[:end][-30:], text)
 
 
-def test_a_finished_formula_is_left_to_the_front_end_and_is_code_until_then():
+def test_a_finished_formula_is_left_to_the_front_end_until_then_code():
     stream = MarkdownStream()
     stream.feed("Let $x^2$ be.\n\n$$\ny_1\n$$\n\nMore")
     stream.advance()

@@ -55,7 +55,7 @@ def test_a_moved_cell_and_an_opened_page_are_shown_again_by_the_front_end(seen):
     assert reloaded.shown_again
 
 
-def test_a_page_that_was_displayed_anew_is_not_shown_again_by_the_front_end(seen):
+def test_a_page_that_was_displayed_anew_is_not_shown_again(seen):
     seen.count(0, 10.0)
     assert seen.act(10 + GONE) == "display"
     seen.count(1, 11 + GONE)

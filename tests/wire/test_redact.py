@@ -207,7 +207,7 @@ def test_a_key_beside_media_is_found(text):
     assert "[redacted" in redact_value([text])[0]
 
 
-def test_a_provider_gets_its_own_back_and_a_tool_may_not_call_a_key_a_signature():
+def test_a_provider_gets_its_own_back_and_no_key_passes_as_a_signature():
     redaction = Redaction(ENV)
     value = {"signature": KEYS[0], "text": KEYS[0], "nested": {"encrypted_content": KEYS[0]}}
     assert redaction.payload(value) == {**value, "text": "[redacted API key]"}
@@ -253,7 +253,7 @@ def test_variables_are_known_by_the_last_word_of_their_name():
     }
 
 
-def test_the_password_of_an_address_in_the_environment_is_a_secret_the_address_is_none():
+def test_the_password_of_an_address_is_a_secret_and_the_address_is_none():
     env = {
         "AGENT_NB_HUB": "rediss://ada:long%2Fpass-word@redis.example.org/0",
         "REDIS_URL": "redis://:another-pass-word@localhost",

@@ -184,7 +184,7 @@ def test_if_the_store_fails_the_map_ends_and_shows_what_is_done(tmp_path):
     run(main())
 
 
-def test_a_store_that_cannot_be_opened_is_an_error_before_the_first_request():
+def test_a_store_that_cannot_be_opened_is_an_error_before_any_request():
     async def main():
         def store():
             raise UsageError("The store is newer. Update.")

@@ -132,7 +132,7 @@ def test_the_cost_is_that_of_the_tokens_and_unknown_without_a_price():
     assert "at an unknown price" in unknown.words
 
 
-def test_a_limit_of_the_map_that_is_too_small_is_said_with_the_rows_it_allows():
+def test_a_limit_of_the_map_that_is_too_small_is_said_with_its_rows():
     fits = estimated(["x"] * 10, limits=Limits(tokens=10_000))
     assert fits.limit == ""
     small = estimated(["x"] * 100, limits=Limits(tokens=(fits.input + fits.written) // 2))

@@ -92,9 +92,7 @@ def same(frame):
 @pytest.mark.parametrize(
     ("rows", "kills"), [(400, 2), pytest.param(2_000, KILLS, marks=pytest.mark.long)]
 )
-def test_no_stored_row_is_lost_or_asked_again_however_often_the_map_is_killed(
-    tmp_path, rows, kills
-):
+def test_no_stored_row_is_lost_or_asked_again_however_often_it_is_killed(tmp_path, rows, kills):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     chance = random.Random(23)
     moments = sorted(chance.sample(range(1, rows), kills))  # after so many requests

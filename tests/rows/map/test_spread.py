@@ -158,7 +158,7 @@ def test_stop_ends_the_requests_of_processes_too(server, processes):
 
 
 @pytest.mark.slow
-def test_a_pool_that_breaks_ends_its_rows_with_an_error_and_the_next_one_asks_them(server):
+def test_a_pool_that_breaks_ends_its_rows_and_the_next_one_asks_them(server):
     server.open_.clear()
 
     async def main(pool):

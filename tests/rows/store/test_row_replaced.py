@@ -196,7 +196,7 @@ def test_a_kill_amid_writing_is_undone_by_the_next_one_that_opens(path):
     assert names(path) == [path.name]
 
 
-def test_a_file_that_a_kill_left_half_written_is_read_as_it_was_and_not_changed(path):
+def test_a_file_that_a_kill_left_half_written_is_read_and_not_changed(path):
     store_with(path, "first")
     killed(path, HALF)
     before = {p: p.read_bytes() for p in path.parent.iterdir()}
