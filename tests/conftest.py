@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,23 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", connect)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield folders that are new; `mktemp` would look through those of all tests for each."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, homes: Iterator[Path]) -> Path:
     """Hide keys, proxies and settings of the developer, and give each test a home of its own."""
     for name in list(os.environ):
         private = name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC"))
         if private or name.upper().endswith((*SECRET_WORDS, "_PROXY")):
             monkeypatch.delenv(name)
-    return _moved(monkeypatch, tmp_path_factory.mktemp("home"))
+    home = next(homes)
+    home.mkdir()
+    return _moved(monkeypatch, home)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -95,6 +95,10 @@ RUNNERS = {
 }  # fmt: skip
 
 
+FAST = "nbclient"
+EACH_RUNNER = [
+    pytest.param(name, marks=[] if name == FAST else pytest.mark.long) for name in RUNNERS
+]
 REPLAYING = ("test", "pytest")  # the notebook was recorded before the folder became hostile
 
 
@@ -159,18 +163,18 @@ def test_no_mark_is_the_doing_of_jupyter_itself(executed):
 
 
 @pytest.mark.parametrize("case", [*CASES, "a request"])
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_nothing_of_the_folder_is_executed_obeyed_or_sent(executed, runner, case):
     assert case not in executed(runner, RUNNERS[runner])[0]
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_the_notebook_itself_works_there(executed, runner):
     _, place = executed(runner, RUNNERS[runner])
     assert (place / "last").read_text() == "helpedhelped"
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_the_folder_does_not_choose_the_model(executed, runner):
     _, place = executed(runner, RUNNERS[runner])
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"

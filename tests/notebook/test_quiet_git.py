@@ -175,6 +175,7 @@ def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
         assert repository.git("status", "--short") == ""
 
 
+@pytest.mark.long
 def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     nb = load(repository.path)
     for cell in nb["cells"]:
@@ -187,6 +188,7 @@ def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     assert b"replayed, recorded" in once
 
 
+@pytest.mark.long
 def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(repository):
     nb = load(repository.path)
     before = {cell["id"]: json.dumps(cell, sort_keys=True) for cell in nb["cells"]}
@@ -202,6 +204,7 @@ def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(reposit
     assert repository.path.read_text().startswith('{\n  "cells"')
 
 
+@pytest.mark.long
 def test_what_options_change_of_the_view_of_a_replay_is_written(repository):
     nb = load(repository.path)
     nb["cells"][1]["source"] = ["%%agent -m one --thoughts hide\n", "Say one."]
@@ -211,6 +214,7 @@ def test_what_options_change_of_the_view_of_a_replay_is_written(repository):
     assert "replayed, recorded" not in json.dumps(load(repository.path)["cells"][3]["outputs"])
 
 
+@pytest.mark.long
 def test_a_live_rerun_with_the_same_answers_has_no_lines_in_the_diff(repository):
     repository.run("--live")
     assert repository.git("diff", "--stat") != ""
@@ -224,6 +228,7 @@ def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     assert len(shown.splitlines()) <= 40
 
 
+@pytest.mark.long
 def test_branches_that_reran_cells_of_two_conversations_merge_and_pass(
     repository, recorded, ours, theirs, capsys
 ):
@@ -249,6 +254,7 @@ def test_branches_that_reran_cells_of_two_conversations_merge_and_pass(
     assert changes(repository.git("diff", "HEAD^1")) == ["-    Line 7 of it.", "+    Another line."]
 
 
+@pytest.mark.long
 def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, theirs, capsys):
     repository.branch(theirs.read_text(), ours.read_text())
     repository.git("merge", "-q", "other")
@@ -259,6 +265,7 @@ def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, 
     assert repository.path.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_merge_in_one_conversation_succeeds_and_names_cells_to_rerun(
     repository, recorded, ours, theirs, capsys
 ):
@@ -273,6 +280,7 @@ def test_a_merge_in_one_conversation_succeeds_and_names_cells_to_rerun(
     assert "run --inplace" in said  # asks only these
 
 
+@pytest.mark.long
 def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     repository, recorded, ours, theirs, capsys
 ):
@@ -299,6 +307,7 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     )
 
 
+@pytest.mark.long
 def test_where_commits_hold_no_records_a_live_rerun_is_in_the_file_alone(
     recorded, ours, tmp_path, capsys
 ):

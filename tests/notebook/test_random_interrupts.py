@@ -213,6 +213,7 @@ ENDS = [  # the press met
 ]
 
 
+@pytest.mark.long
 def test_interrupts_at_random_moments_lose_no_reply_and_stop_the_queue(kernel):
     print(f"{CELLS} cells, seed {SEED}")
     dice = random.Random(SEED)

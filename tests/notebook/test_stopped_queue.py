@@ -88,6 +88,7 @@ def queued(kernel, code, press=None):
     return ends, int(kernel.run("print(len(asked))")[1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "code",
     [
@@ -108,6 +109,7 @@ def test_an_interrupt_aborts_what_is_queued_and_asks_no_model_again(ready, code)
     assert asked == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "code",
     [
@@ -215,6 +217,7 @@ model, endless = Model(), Endless()
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("code", "times"),
     [
@@ -307,6 +310,7 @@ patched.start()""")
     assert (asked, int(ready.run("print(len(asked))")[1]), journals(ready) - before) == (0, 0, 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "place",
     ["view.live.LiveView.close", "record.journal.Journal.close", "notebook.session.Session.keep"],
@@ -328,6 +332,7 @@ patched.start()""")
     assert (asked, ready.run("print(_agent.status)")[1]) == (1, "ok\n")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["payload_manager.clear_payload", "history_manager.store_output"])
 def test_a_press_after_the_cell_loses_no_reply_and_stops_the_queue(ready, place):
     manager, name = place.split(".")
@@ -341,6 +346,7 @@ def test_a_press_after_the_cell_loses_no_reply_and_stops_the_queue(ready, place)
     assert asked == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("code", ["%%agent -m model --live\ngo", "await Agent(model)('go')"])
 def test_a_double_click_loses_no_reply_and_no_answer(ready, code):
     ready.run("model = Model(mark, wait)")

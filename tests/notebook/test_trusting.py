@@ -336,6 +336,7 @@ def test_a_replay_that_runs_nothing_again_asks_nothing(kernel):
     assert kernel.finish(kernel.send(cell, cell="asked", stdin=True), seconds=60)[0] == "ok"
 
 
+@pytest.mark.few(1)
 @pytest.mark.kernel
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("command", ["run", "test", "pytest"])

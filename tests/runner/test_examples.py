@@ -14,6 +14,7 @@ NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
 READABLE = {"text/html", "text/plain", "text/markdown"}
 
 
+@pytest.mark.few("scripted")
 @pytest.mark.kernel
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
