@@ -122,6 +122,7 @@ def test_moderate_nesting_is_fine(read):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [16, 4096, 20_000_000])
 def test_a_block_of_ten_megabytes_is_read(load_dialect, size):
     content = "line of code <b>\\n" * 600_000

@@ -158,6 +158,7 @@ def test_a_compression_that_is_not_read_is_refused_at_once_by_name(encoding):
             attempt()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["read", "watch"])
 def test_a_stream_that_expands_comes_in_small_pieces(way):
     """An answer of 64 KB becomes 64 MB: as an address, and as a response that the caller opened."""
@@ -306,6 +307,7 @@ LOOOPY = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_exactly_once(seed, monkeypatch):
     frames = [

@@ -334,6 +334,7 @@ class TestSigning:
         assert "There is nobody to ask" in capsys.readouterr().err
         assert unsigned.read_bytes() == before
 
+    @pytest.mark.long
     def test_signing_again_changes_nothing_and_a_second_person_adds(self, notebook, tmp_path):
         before = notebook.read_bytes()
         assert main(["sign", "--yes", "--key", private(tmp_path), str(notebook)]) == 0
@@ -403,6 +404,7 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", str(tmp_path / "none"), str(unsigned)]) == 2
         assert "ssh-keygen -t ed25519" in capsys.readouterr().err
 
+    @pytest.mark.long
     def test_an_encrypted_key_asks_for_its_passphrase(
         self, unsigned, tmp_path, terminal, monkeypatch, capsys
     ):

@@ -207,11 +207,13 @@ ENDLESS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("line", ENDLESS.values(), ids=ENDLESS)
 def test_a_program_behind_thousands_of_wrappers_is_seen(line) -> None:
     assert judged('{deny: shell, args: {command: "rm *"}}', line) == "deny"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "piece", ["bash -c ", "bash -c '", "env -S '", 'su -c "', "find -exec ", "a<<<"]
 )

@@ -33,6 +33,7 @@ def long_run(kind: Any) -> list[e.Event]:
     return [e.RunStart(), kind(content=text), e.End(status="ok")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [e.Respond, e.Think])
 def test_a_saved_page_of_a_very_long_text_has_head_tail_and_size(kind):
     page_ = bundle(long_run(kind))["text/html"]

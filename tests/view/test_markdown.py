@@ -48,6 +48,7 @@ def streamed(pieces: list[str], *, look: bool = True) -> str:
     return "".join(stream.frozen)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_split_yields_the_whole(name, every_split):
     expected = render(SAMPLES[name])
@@ -120,6 +121,7 @@ LONG = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", LONG)
 def test_long_blocks_are_cut_at_the_same_places_however_they_arrive(name):
     text = LONG[name]
