@@ -191,7 +191,6 @@ class TestReplaying:
         assert "--trust-record" in capsys.readouterr().out
         assert main(["test", "--trust-record", str(notebook)]) == 0
 
-    @pytest.mark.long
     def test_json_for_programs(self, notebook, capsys):
         assert main(["test", "--json", str(notebook)]) == 0
         (report,) = json.loads(capsys.readouterr().out)

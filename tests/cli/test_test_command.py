@@ -185,6 +185,7 @@ class TestAsStrictlyAsItSays:
             'cell 4 (c4) "Run it.": python gave another result when it ran again'
         )
 
+    @pytest.mark.long
     def test_a_tool_may_compare_nothing_and_its_code_is_the_same(self, record, check):
         path = record(
             "import random\n@tool(effect='kernel')\ndef roll() -> float:\n    'Roll.'\n    return random.random()",
@@ -220,7 +221,7 @@ class TestAsStrictlyAsItSays:
         assert check(path) == (0, ["ok, 1 run replayed"])
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
 def test_json_is_valid_whatever_a_kernel_writes_and_whatever_the_locale(write, locale):
     path = write(

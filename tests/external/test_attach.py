@@ -127,6 +127,7 @@ class Proxy:
         return parts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("runs", [30, pytest.param(RUNS, marks=pytest.mark.long)])
 def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one(rig, token, runs):
     server = rig()

@@ -59,6 +59,7 @@ def test_the_examples_replay_every_time(examples, chosen, names, tool):
     assert {name: (examples / name).read_bytes() for name in names} == before
 
 
+@pytest.mark.long
 def test_executing_again_gives_the_same_events_outputs_and_record(
     examples, chosen, tool, seen, original
 ):

@@ -202,6 +202,7 @@ def many(count, soft, hard, *, expected, seconds):
     return asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
 def test_a_thousand_answers_at_once_stay_within_the_limit_of_open_files():
     assert many(1000, 256, 2048, expected=1000, seconds=90) == ["ok"]

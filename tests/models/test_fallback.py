@@ -61,6 +61,7 @@ def changes(run):
     return [e.payload for e in run.log.of("state") if e.kind == "model"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("status", "asked"), [(500, 3), (502, 3), (503, 3), (529, 3), (408, 3), (429, 5)]
 )

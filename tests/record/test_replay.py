@@ -441,6 +441,7 @@ class TestTrust:
         SPACE["gone"].clear()
         return stored
 
+    @pytest.mark.few(10)
     @pytest.mark.parametrize("number", range(30))
     def test_thirty_forged_records_run_nothing_headless(self, number):
         forms = (

@@ -489,8 +489,9 @@ def test_after_the_decision_there_is_nothing_to_press(painter, begun):
     assert labels(painter) == ["■ Stop"]
 
 
-def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards):
-    for hurt in hostile[::4]:
+@pytest.mark.parametrize("step", [20, pytest.param(4, marks=pytest.mark.long)])
+def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards, step):
+    for hurt in hostile[::step]:
         painter = WidgetPainter(acts, "show", lambda: True)
         view = RunView()
         for event in hostile_run(hurt):

@@ -89,6 +89,7 @@ def same(frame):
     return [{k: v for k, v in row.items() if k not in ("_run", "_seconds")} for row in frame]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "kills"), [(400, 2), pytest.param(2_000, KILLS, marks=pytest.mark.long)]
 )

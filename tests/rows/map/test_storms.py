@@ -120,6 +120,7 @@ def test_the_server_never_sees_more_requests_at_once_than_it_takes(weather):
     assert storm.most <= 3
 
 
+@pytest.mark.long
 def test_a_server_that_takes_few_at_once_answers_a_map_that_asks_many(weather):
     storm = Storm(share=0.0, refuse=lambda inside: inside > 4, latency=0.005, wait=10)
     texts = [f"visit {number}" for number in range(200)]
