@@ -226,6 +226,7 @@ script = Scripted(["Hello."])
 """
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_run_of_the_same_notebook_is_in_both_cells_and_its_own_test(notebook, capsys):
     path = notebook(
