@@ -15,20 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# other examples in each run; without it the same ones, so that a red main has a cause in it
-SEARCH = "AGENT_NB_SEARCH" in os.environ
-settings.register_profile(
-    "agent_nb", deadline=None, derandomize=not SEARCH, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
 # hundreds of processes would compile the package again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 pytest_plugins = [
+    "helpers.examples",
     "helpers.marks",
     "helpers.shells",
     "helpers.agent_cells",

@@ -91,7 +91,7 @@ def expect(recipe, code, lines):
     assert (code, lines) == (0, [f"ok, {runs}"])
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "environment"), list(_chosen()))
 def test_an_unchanged_notebook_passes(recorded, copied, check, enter, name, environment):
     place = ENVIRONMENTS[environment]

@@ -97,6 +97,7 @@ def test_run_again_nothing_is_asked(own):
     assert json.loads(recorded(own))["cell2"] == json.loads(before)["cell2"]
 
 
+@pytest.mark.long
 def test_only_changed_rows_are_asked(own):
     edit(own, '"three"', '"three", "four"')
     assert main(["run", "--inplace", str(own)]) == 0

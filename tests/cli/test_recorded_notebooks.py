@@ -159,6 +159,7 @@ class TestReplaying:
         assert "drift" not in "".join(told)
         assert main(["test", str(notebook)]) == 0
 
+    @pytest.mark.long
     @pytest.mark.few(1)
     @pytest.mark.parametrize("started", [9e9, 1.5e9, "9e9", 4e9, True])
     def test_a_forged_record_beside_the_users_changes_nothing(self, notebook, capsys, started):
@@ -354,6 +355,7 @@ class TestFunctionsOfTheNotebook:
         assert main(["run", "--inplace", str(functions)]) == 0
         assert json.dumps(load(functions)["metadata"]["agent_nb"]) == record
 
+    @pytest.mark.long
     def test_with_other_data_it_fails_and_says_what_to_do(self, functions, capsys):
         edit(functions, 1, "base = 40", "base = 41")
         assert main(["test", str(functions)]) == 1

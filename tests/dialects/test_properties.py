@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,9 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 CUTS = st.lists(st.integers(0, 400), max_size=10)
 EASY = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=count_examples(120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 XML = r"</?(?:think|respond)>|<end ?/?>|<results>\s*(?:</results>|\Z)"

@@ -5,6 +5,7 @@ import re
 
 import pandas as pd
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -366,7 +367,7 @@ FIELDS = st.dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=5))
 def test_no_foreign_log_raises(objects):
     log = [event_from({"type": t, **f}) for t, f in objects]

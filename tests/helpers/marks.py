@@ -46,6 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
         if kernel and kernel != sys.executable:
             item.add_marker(pytest.mark.other_kernel)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
         if item.path.name == "test_server_hook.py":
             item.add_marker(pytest.mark.extra)
             item.add_marker(pytest.mark.slow)

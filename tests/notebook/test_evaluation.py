@@ -114,6 +114,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_score_than_in_the_record_is_noticed(name, write, capsys):

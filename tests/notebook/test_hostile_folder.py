@@ -180,12 +180,14 @@ def test_the_folder_does_not_choose_the_model(executed, runner):
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"
 
 
+@pytest.mark.long
 def test_with_a_yes_the_policies_and_the_keys_count_and_nothing_else(executed):
     found, place = executed("yes", plainly, AGENT_NB_TRUST_FOLDER="yes")
     assert found == WITH_A_YES
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("yes", "left"), [("", set()), ("yes", {"config-mcp"})])
 def test_a_server_of_the_folder_starts_only_after_a_yes_of_its_own(executed, yes, left):
     def sources(marks):
@@ -199,6 +201,7 @@ def test_a_server_of_the_folder_starts_only_after_a_yes_of_its_own(executed, yes
     assert found == left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("yes", "requests"), [("", False), ("yes", True)])
 def test_a_configuration_by_a_relative_path_counts_after_a_yes(executed, yes, requests):
     def sources(marks):
@@ -228,6 +231,7 @@ STARTING = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["run", "test"])
 def test_a_kernel_that_we_start_imports_nothing_of_the_folder_on_its_way(tmp_path, command):
     """Others start kernels with the folder first on the path; what these import before the notebook

@@ -49,6 +49,7 @@ def change(path, old, new):
     path.write_text(json.dumps(nb))
 
 
+@pytest.mark.long
 def test_a_run_that_ends_while_a_later_cell_runs_belongs_to_its_own(write, capsys):
     path = write(
         "stream = Agent(m)('one', view=None).start()",

@@ -119,6 +119,7 @@ def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
     assert "--stream" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.few(1)
 @pytest.mark.kernel
 @pytest.mark.parametrize("again", [False, True], ids=["live", "replay"])

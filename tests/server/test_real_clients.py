@@ -218,6 +218,7 @@ def test_a_client_that_comes_back_to_a_restarted_server_gets_nothing_twice(serve
     assert [line[4:] for line in found.splitlines() if line.startswith("id: ")] == ["2", "3"]
 
 
+@pytest.mark.long
 def test_the_npm_event_source_reconnects_where_it_was(served, token, node_package):
     command = [shutil.which("node"), "client.mjs", f"{served.url}/runs/r/events", token]
     seen = []

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from helpers.examples import count_examples
 from helpers.redis_server import KEY, PATIENCE, need_redis, until
 from helpers.run_server import TOKEN, Rig
 from hypothesis import given, settings
@@ -114,7 +115,7 @@ def test_ids_in_a_stream_increase_strictly_and_entries_come_back_equal(events):
         assert (back.id, encode_event(back.event)) == (entry.id, encode_event(entry.event))
 
 
-@settings(max_examples=25)
+@settings(max_examples=count_examples(25))
 @given(events=st.lists(EVENTS, max_size=30))
 def test_any_run_that_goes_through_redis_is_read_as_it_was_written(events, redis_server):
     url = redis_server.url

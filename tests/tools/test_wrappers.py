@@ -8,6 +8,7 @@ import shlex
 import string
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,7 +255,7 @@ TEXTS = st.lists(
 
 
 @given(words=TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_command_line_is_judged(words) -> None:
     line = " ".join(words)
     assert spellings(line) >= ({line} - {""})

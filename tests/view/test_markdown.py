@@ -7,6 +7,7 @@ import re
 from html import unescape
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,7 +100,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=25), st.integers(0, 1_000_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 def test_any_lines_in_any_pieces_yield_the_whole(lines, seed):
     text, chance = "".join(lines), random.Random(seed)
     pieces, at = [], 0

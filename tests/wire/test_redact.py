@@ -10,6 +10,7 @@ import textwrap
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -302,7 +303,7 @@ TEXT = st.lists(
 
 @given(TEXT, st.lists(st.integers(0, 300), max_size=12))
 @example("sk-abcdefghijklmnop12345", [3, 9])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_the_result_does_not_depend_on_the_chunking(text, cuts):
     whole = redact_text(text, ENV)
     assert feed(text, [min(c, len(text)) for c in cuts]) == whole
@@ -315,7 +316,7 @@ def test_the_result_does_not_depend_on_the_chunking(text, cuts):
     st.text(" \n.,:;\"'()[]{}<>é答", max_size=6),
     st.lists(st.integers(0, 80), max_size=8),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_no_piece_of_a_key_remains(key, before, after, cuts):
     text = f"{before}{key}{after}"
     clean = feed(text, [min(c, len(text)) for c in cuts])

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 import pytest
+from helpers.examples import count_examples
 from helpers.maps import BAD, OK, Map, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,7 +207,7 @@ async def ticking(m):
         await asyncio.sleep(0.001)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=count_examples(25), deadline=None)
 @given(
     count=st.integers(0, 6),
     concurrency=st.integers(1, 3),

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from helpers.examples import count_examples
 from helpers.maps import BAD, OK, Map, settled
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -271,7 +272,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 @given(
     count=st.integers(0, 8),
     concurrency=st.integers(1, 4),

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 from helpers.asked_models import Asked
+from helpers.examples import count_examples
 from helpers.output_types import Row as Product
 from helpers.pictures import attached, png
 from hypothesis import given, settings
@@ -69,7 +70,7 @@ def tokens_of(request, *, native):
     return estimate_tokens(request.messages) + sum(len(dumps(held)) // 4 + 1 for held in beside)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
 def test_rows_add_up(prompts):
     whole, alone = estimated(prompts), [estimated([prompt]) for prompt in prompts]

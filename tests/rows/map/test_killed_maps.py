@@ -130,6 +130,7 @@ def test_no_stored_row_is_lost_or_asked_again_however_often_it_is_killed(tmp_pat
     assert same(frame) == same(json.loads((tmp_path / "undisturbed.json").read_text()))
 
 
+@pytest.mark.long
 def test_two_processes_ask_no_row_twice(tmp_path):
     store, rows = tmp_path / "rows.sqlite", 300
     outs = [tmp_path / f"{n}.json" for n in range(2)]
@@ -152,6 +153,7 @@ def test_a_second_execution_asks_nothing(tmp_path):
     assert out.read_text() == before
 
 
+@pytest.mark.long
 def test_more_rows_ask_only_the_new_ones(tmp_path):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     with RowServer() as server:

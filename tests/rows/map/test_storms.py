@@ -89,6 +89,7 @@ def storms(weather, seed, count, concurrency):
     assert sorted(calm.asked.elements()) == sorted(failed)
 
 
+@pytest.mark.long
 def test_every_row_ends_ok_or_with_an_error_and_only_those_are_asked_again(weather):
     storms(weather, seed=1, count=150, concurrency=30)
 
