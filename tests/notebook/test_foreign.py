@@ -203,6 +203,7 @@ def test_an_unchanged_file_leaves_the_notebook_as_it_is(notebook):
     assert records(outputs(path, 0)[0])["cell0"] == [before]
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_notebook_with_foreign_runs_is_its_own_test(here, notebook, capsys):
     path = notebook("%%agent --from run.ndjson")

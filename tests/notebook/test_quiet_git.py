@@ -221,6 +221,7 @@ def test_a_live_rerun_with_the_same_answers_has_no_lines_in_the_diff(repository)
     assert repository.git("diff") == ""
 
 
+@pytest.mark.long
 def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     repository.path.write_text(ours.read_text())
     shown = repository.git("diff")

@@ -143,6 +143,7 @@ def test_two_processes_ask_no_row_twice(tmp_path):
     assert first == second
 
 
+@pytest.mark.long
 def test_a_second_execution_asks_nothing(tmp_path):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     with RowServer() as server:
