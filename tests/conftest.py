@@ -8,22 +8,21 @@ import gc
 import ipaddress
 import os
 import socket
+import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# other examples in each run; without it the same ones, so that a red main has a cause in it
-SEARCH = "AGENT_NB_SEARCH" in os.environ
-settings.register_profile(
-    "agent_nb", deadline=None, derandomize=not SEARCH, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("agent_nb")
 # a shell in which another environment is active: IPython would warn of it
 os.environ.pop("VIRTUAL_ENV", None)
+# hundreds of processes would compile the package again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 pytest_plugins = [
+    "helpers.examples",
     "helpers.marks",
     "helpers.shells",
     "helpers.agent_cells",
@@ -70,16 +69,23 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", connect)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield folders that are new; `mktemp` would look through those of all tests for each."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, homes: Iterator[Path]) -> Path:
     """Hide keys, proxies and settings of the developer, and give each test a home of its own."""
     for name in list(os.environ):
         private = name.startswith(("AGENT_NB_M", "AGENT_NB_C", "OPENAI", "ANTHROPIC"))
         if private or name.upper().endswith((*SECRET_WORDS, "_PROXY")):
             monkeypatch.delenv(name)
-    return _moved(monkeypatch, tmp_path_factory.mktemp("home"))
+    home = next(homes)
+    home.mkdir()
+    return _moved(monkeypatch, home)
 
 
 @pytest.fixture(scope="session", autouse=True)

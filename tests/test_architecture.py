@@ -36,14 +36,30 @@ def module(path: Path) -> str:
 
 
 MODULES = import_graph.modules(ROOT.parent)
-GRAPH = import_graph.graph(ROOT.parent)
-STRINGS = {
-    (text, name): named
-    for name, path in MODULES.items()
-    for text, named in import_graph.named_modules(name, path, MODULES)
-}
-CROSSING = used_names.select_crossing(used_names.find_used_names(ROOT.parent))
 LOGGERS = {("agent_nb.hub", "agent_nb.server.redis.link")}  # names of loggers, not of modules
+
+
+# what takes seconds to read is read by the tests that need it, not by every process that collects
+
+
+@cache
+def read_graph() -> import_graph.Links:
+    return import_graph.graph(ROOT.parent)
+
+
+@cache
+def read_strings() -> dict[tuple[str, str], str]:
+    """Return the modules that strings name: (string, the file's module) -> the module."""
+    return {
+        (text, name): named
+        for name, path in MODULES.items()
+        for text, named in import_graph.named_modules(name, path, MODULES)
+    }
+
+
+@cache
+def read_crossing() -> set[used_names.Name]:
+    return used_names.select_crossing(used_names.find_used_names(ROOT.parent))
 
 
 @cache
@@ -96,11 +112,11 @@ def test_the_values_import_nothing_of_ours(name):
 
 
 def test_imports_only_go_down():
-    assert not import_graph.wrong(GRAPH)
+    assert not import_graph.wrong(read_graph())
 
 
 def test_files_have_no_circles():
-    assert not import_graph.circles(GRAPH)
+    assert not import_graph.circles(read_graph())
 
 
 #: imports inside a room that go up in its order; an entry goes when its import does, none comes
@@ -111,30 +127,32 @@ AGAINST_ORDER: set[str] = set()
 def test_the_order_of_a_room_names_its_files_and_folders(room):
     nodes = import_graph.room_nodes(MODULES)[room]
     assert import_graph.order(room, MODULES).keys() == nodes, (
-        f"agent_nb/{room}/__init__.py could say: {import_graph.possible_order(GRAPH, room, nodes)}"
+        f"agent_nb/{room}/__init__.py could say: {import_graph.possible_order(read_graph(), room, nodes)}"
     )
 
 
 def test_imports_only_go_down_in_the_order_of_a_room():
-    assert not import_graph.against_order(GRAPH, MODULES) - AGAINST_ORDER
+    assert not import_graph.against_order(read_graph(), MODULES) - AGAINST_ORDER
 
 
 def test_imports_against_an_order_are_taken_off_the_list():
-    assert not AGAINST_ORDER - import_graph.against_order(GRAPH, MODULES)
+    assert not AGAINST_ORDER - import_graph.against_order(read_graph(), MODULES)
 
 
 def test_folders_have_no_circles_besides_those_of_the_list():
     kept = {
         importer: {m for m in others if describe_import(importer, m) not in AGAINST_ORDER}
-        for importer, others in GRAPH.items()
+        for importer, others in read_graph().items()
     }
     assert not import_graph.node_circles(kept, MODULES)
 
 
 def test_the_graph_has_what_the_face_and_strings_name():
-    assert GRAPH["agent_nb"] >= {"agent_nb.rows.agent", "agent_nb.notebook.presenter"}
-    assert "agent_nb.tools.mcp.hub" in GRAPH["agent_nb.notebook.magic"]
-    assert "agent_nb.events.types" in GRAPH["agent_nb.agent.run"]  # through the door of events
+    assert read_graph()["agent_nb"] >= {"agent_nb.rows.agent", "agent_nb.notebook.presenter"}
+    assert "agent_nb.tools.mcp.hub" in read_graph()["agent_nb.notebook.magic"]
+    assert (
+        "agent_nb.events.types" in read_graph()["agent_nb.agent.run"]
+    )  # through the door of events
 
 
 @pytest.fixture
@@ -201,12 +219,12 @@ def test_an_import_against_the_order_of_a_room_is_seen(small):
 
 def test_a_module_or_attribute_that_a_string_names_exists():
     missing = set()
-    for (text, file), named in STRINGS.items():
+    for (text, file), named in read_strings().items():
         rest = text.removeprefix(named).strip(".:") if text.startswith("agent_nb.") else ""
         if not named or (rest and not hasattr(importlib.import_module(named), rest)):
             missing.add((text, file))
     assert missing == LOGGERS
-    assert len(STRINGS) > 15  # the modules of the face, and more
+    assert len(read_strings()) > 15  # the modules of the face, and more
 
 
 def test_a_module_that_the_packaging_names_exists():
@@ -249,12 +267,12 @@ VISIBLE = 229  # files that are imported from another room, doors aside
 
 @pytest.mark.parametrize("room", import_graph.FLOOR)
 def test_few_names_of_a_room_are_used_in_another(room):
-    names = sorted(".".join(name) for name in CROSSING if import_graph.room(name[0]) == room)
+    names = sorted(".".join(name) for name in read_crossing() if import_graph.room(name[0]) == room)
     assert len(names) <= DOORS.get(room, 0), names
 
 
 def test_few_names_cross_rooms_in_all():
-    assert len(CROSSING) <= CROSSING_IN_ALL
+    assert len(read_crossing()) <= CROSSING_IN_ALL
 
 
 def test_few_files_are_imported_from_another_room():

@@ -295,7 +295,7 @@ def test_an_endless_answer_ends_at_the_limit_of_tokens(kind):
     assert 2000 <= metric.total.input + metric.total.output < 2100
 
 
-def test_what_came_before_the_limit_of_tokens_is_kept_and_its_calls_do_not_run():
+def test_what_came_before_the_limit_of_tokens_stays_and_no_call_runs():
     call = parts.Call("echo", {"x": "1"}, '{"x": "1"}', "c1", 0)
     done = until_its_limit(
         Endless(ENDLESS["text"], parts.Text("Kept. "), parts.Close(), call), tokens=2000
@@ -386,7 +386,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("dialect", WRITTEN)
 @pytest.mark.parametrize("left", [5, 16, 40])
-def test_a_stop_inside_a_call_leaves_an_incomplete_call_and_no_malformed_one(dialect, left):
+def test_a_stop_inside_a_call_leaves_an_incomplete_not_a_malformed_one(dialect, left):
     async def main():
         model = Hanging("I look. ", WRITTEN[dialect][:-left])
         stream = Agent(model, [echo], secrets={}, dialect=dialect)("go").start()
@@ -426,7 +426,7 @@ def test_a_run_whose_event_loop_is_shut_down_has_an_end():
 @pytest.mark.parametrize(
     "wait", [lambda stream: stream, lambda stream: anext(aiter(stream))], ids=["await", "iterate"]
 )
-def test_a_stream_awaited_in_another_event_loop_is_an_error_that_says_what_to_do(wait):
+def test_a_stream_awaited_in_another_event_loop_is_an_error_with_advice(wait):
     async def here():
         await wait(stream)
 
@@ -618,7 +618,7 @@ def test_awaiting_a_run_that_failed_raises_its_reason_and_has_the_run():
     assert (caught.value.run.status, caught.value.run.log[-1].type) == ("error", "end")
 
 
-def test_run_sync_raises_when_the_run_failed_without_frames_of_the_event_loop():
+def test_run_sync_raises_for_a_failed_run_without_frames_of_the_loop():
     with pytest.raises(RunFailed, match="bad key") as caught:
         agent(REFUSED).run_sync("go")
     assert not [entry for entry in caught.traceback if "asyncio" in str(entry.path)]
@@ -629,7 +629,7 @@ def test_who_does_not_check_gets_the_run_that_failed():
     assert anyio.run(lambda: _await(agent(REFUSED)("go", check=False))).error
 
 
-def test_iterating_over_a_run_that_failed_gives_its_events_and_awaiting_it_then_raises():
+def test_iterating_over_a_failed_run_gives_events_and_awaiting_it_raises():
     async def main():
         stream = agent(REFUSED)("go")
         seen = [e.type async for e in stream]
@@ -737,7 +737,7 @@ def test_an_empty_batch_goes_back_to_the_model():
     assert [e.code for e in done.log.of("error")] == ["malformed_execute"]
 
 
-def test_a_server_that_refuses_tools_is_asked_again_in_text_and_it_is_said_once():
+def test_a_server_that_refuses_tools_is_asked_in_text_and_says_so_once():
     refuse = {
         "error": {"status": 400, "code": "no_tools", "message": "This server takes no tools."}
     }
@@ -778,9 +778,7 @@ def test_further_thought_tags_are_a_matter_of_configuration():
     ("notes", "status"),
     [([], "ok"), ([e.State(kind="foreign_turns", payload={"turns": 1})], "denied")],
 )
-def test_what_is_allowed_until_the_kernel_restarts_is_not_used_after_turns_of_others(
-    notes, status, monkeypatch
-):
+def test_what_is_allowed_until_a_restart_is_not_used_after_others_turns(notes, status, monkeypatch):
     monkeypatch.setattr("agent_nb.tools.standing.STANDING", standing := Standing())
 
     @tool(effect="outside")

@@ -67,6 +67,7 @@ def test_code_that_nests_too_deep_is_read_by_its_words():
     assert "a" in names("-" * 20_000 + "a")[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text",
@@ -81,6 +82,7 @@ def test_long_code_takes_no_long_time(text):
     assert set(names(text)[0]) <= {"a"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(20)
 def test_many_functions_beside_many_names_take_no_long_time():
     texts = [

@@ -118,7 +118,7 @@ def test_a_refusal_as_too_long_leaves_the_oldest_runs_out_and_says_so(told):
     assert "answer 0" not in text_of(model.sent[-1])
 
 
-def test_after_a_refusal_as_too_long_a_summary_takes_the_place_of_what_is_left_out():
+def test_after_a_refusal_as_too_long_a_summary_replaces_what_is_left_out():
     model = Strict(["They spoke of x.", "fine"], 2000, told=2000)
     assert run(model, "summary").answer == "fine"
     assert "They spoke of x." in model.sent[-1].messages[0].text

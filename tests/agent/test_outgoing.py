@@ -186,7 +186,7 @@ def test_stop_texts_are_filtered_and_extra_body_is_not_touched():
         ({KEY: 1}, "extra_body"),
     ],
 )
-def test_a_key_in_extra_body_is_an_error_that_names_the_field_and_not_the_key(extra, path):
+def test_a_key_in_extra_body_is_an_error_that_hides_the_key(extra, path):
     with pytest.raises(UsageError) as failure:
         require_no_keys("m", [], {"extra_body": extra}, REDACTION)
     assert f"There is a key in {path}," in str(failure.value)

@@ -62,7 +62,7 @@ def text_of(log):
     return "".join(x.text for x in log.of("progress"))
 
 
-def test_a_print_is_logged_and_the_content_stays_what_the_function_returned():
+def test_a_print_is_logged_and_the_content_stays_what_was_returned():
     log = run(look)
     assert text_of(log) == "looking at 3\n"
     result = log.of("result")[0]
@@ -161,7 +161,7 @@ def test_a_bar_is_a_fraction_and_the_model_does_not_read_it():
     assert read_printed(log.of("result")[0]) == "start\nsaved\n"
 
 
-def test_the_bars_of_the_python_tool_move_too_and_are_no_part_of_its_result():
+def test_the_bars_of_the_python_tool_move_and_are_not_in_its_result():
     code = "for n in range(5):\n    print(f'\\r{n * 25:3}%|##  | {n}/4 [00:0{n}<?, ?it/s]', end='')\nprint('\\nend')"
     log = run("python", name="python", args={"code": code})
     assert [x.fraction for x in log.of("progress") if x.fraction is not None][-1] == 1.0

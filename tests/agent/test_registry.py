@@ -141,7 +141,7 @@ def test_a_question_is_answered_from_elsewhere_with_other_arguments():
     assert run.log.of("approval")[1].by == "remote"
 
 
-def test_a_question_of_a_sub_agent_is_answered_under_the_id_that_the_parents_log_shows():
+def test_a_question_of_a_sub_agent_is_answered_by_the_parents_id():
     def act(stream, call_id):
         assert call_id.count("/") == 1
         while not stream.questions.answer(call_id, allow=False, reason="no"):

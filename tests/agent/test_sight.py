@@ -219,7 +219,7 @@ def test_a_second_refusal_ends_the_run(ask):
     assert log.of("end")[0].status == "error"
 
 
-def test_a_refusal_that_is_not_about_pictures_is_no_reason_to_leave_them_out(ask):
+def test_a_refusal_that_is_not_about_pictures_leaves_them_in(ask):
     log, asked = ask("openai", calls("openai", "look", {}), refuses(400, "bad temperature"))
     assert (len(asked), log.of("error")[0].code) == (2, "provider")
 
@@ -256,9 +256,7 @@ def test_a_picture_of_the_user_keeps_more_detail(ask):
     assert picture.size == (2048, 1024)
 
 
-def test_without_pillow_a_large_picture_is_words_and_the_log_says_how_to_send_it(
-    ask, lacking_pillow
-):
+def test_without_pillow_a_large_picture_is_words_and_the_log_advises(ask, lacking_pillow):
     log, asked = ask("openai", says("openai", "ok"), attachments=[png(3000, 1500), OTHER])
     text, small, _ = asked[0]["messages"][-1]["content"]
     assert text["text"].strip() == ("[a picture too large to be sent: figure 1, 3000×1500]")
@@ -271,7 +269,7 @@ def test_without_pillow_a_large_picture_is_words_and_the_log_says_how_to_send_it
     )
 
 
-def test_a_responses_server_whose_results_are_texts_gets_the_pictures_after_them(ask):
+def test_a_responses_server_with_text_results_gets_pictures_after_them(ask):
     provider = "openai-responses"
     refused = refuses(400, "Invalid type for 'input[2].output': expected a string, got an array.")
     log, asked = ask(provider, calls(provider, "look", {}), refused, says(provider, "A plot."))
@@ -350,7 +348,7 @@ def test_a_long_run_leaves_out_the_pictures_of_older_results(ask):
     assert f"[{sight.LEFT_OUT}: figure 1, 70×30]" in results[0].content
 
 
-def test_json_stays_json_and_its_pictures_are_named_beside_it_in_a_text_dialect():
+def test_json_stays_json_with_its_pictures_beside_it_in_a_text_dialect():
     run = [
         events.User(content="go"),
         events.Call(call_id="c", name="look"),

@@ -32,6 +32,7 @@ def wired(kind, document):
     return json.dumps(OutputType(kind).wrap(document))
 
 
+@pytest.mark.few(40)
 @API
 @pytest.mark.parametrize("name", TYPES)
 def test_a_bad_answer_is_corrected_to_a_value_of_the_type(api, name):
@@ -53,6 +54,7 @@ def test_a_bad_answer_is_corrected_to_a_value_of_the_type(api, name):
         assert (schema == form and not tools) or tools == ["final_answer"]
 
 
+@pytest.mark.few(4)
 @API
 @pytest.mark.parametrize("name", ["int", "list-model", "dict-int", "recursive-model", "tuple"])
 def test_three_bad_answers_end_the_run_with_an_error_in_words(api, name):
@@ -97,7 +99,7 @@ def test_a_schema_without_a_strict_form_is_a_hint_or_a_final_tool():
     assert run.output == {"a": 1}
 
 
-def test_a_server_that_refuses_the_schema_is_asked_with_a_tool_and_not_again():
+def test_a_server_that_refuses_the_schema_is_asked_once_more_with_a_tool():
     with Compatible(json.dumps({"value": 3})) as server:
         model = server.model
 

@@ -79,7 +79,7 @@ def test_the_final_tool_is_never_approved():
     assert not done.log.of("approval")
 
 
-def test_the_final_tool_beside_other_calls_does_not_count_and_the_others_run():
+def test_the_final_tool_beside_other_calls_does_not_count_and_they_run():
     model = Asked(
         [calls(("add", {"a": 1, "b": 2}), ("final_answer", ROWS)), final(ROWS)], dialect="native"
     )

@@ -80,9 +80,7 @@ def remote(request):
     remote.server.stop()
 
 
-def test_a_run_is_followed_answered_by_click_and_seen_to_its_end_through_a_restart(
-    notebook, remote
-):
+def test_a_run_is_followed_and_answered_by_click_through_a_restart(notebook, remote):
     cell = notebook.begin(f"%agent attach {remote.url} --token SERVER_TOKEN -o garden")
     remote.ask()
     notebook.sees(cell, "Water what needs it.")

@@ -44,7 +44,7 @@ def test_a_rerun_does_not_see_its_own_answer(notebook):
     assert sent[0] == sent[1]
 
 
-def test_the_record_is_saved_survives_cleared_outputs_and_the_view_a_fresh_kernel(opened):
+def test_the_record_survives_cleared_outputs_and_the_view_a_fresh_kernel(opened):
     notebook = opened("lab", name="record", cells=(SETUP,))
     notebook.start(0)
     notebook.wait(0)

@@ -24,7 +24,7 @@ AGENT = "%%agent -m counting -t python --approve auto\nHow many sales are in df?
 LINE = "context: 7 variables"
 
 
-def test_the_context_is_a_line_that_opens_and_a_change_stands_in_the_header(opened):
+def test_the_context_is_a_line_that_opens_and_a_change_is_in_the_header(opened):
     front = opened("lab", name="context", cells=(SETUP, AGENT))
     for index in (0, 1):
         front.start(index)
@@ -58,7 +58,7 @@ def test_the_context_is_a_line_that_opens_and_a_change_stands_in_the_header(open
     front.output(1).locator("summary", has_text="context: ").wait_for()
 
 
-def test_the_failed_cell_is_the_question_and_the_tag_of_an_unsaved_cell_counts(opened):
+def test_the_failed_cell_is_the_question_and_an_unsaved_cells_tag_counts(opened):
     front = opened(
         "lab", name="context-fix", cells=(SETUP, "total = df.amount.sum()\ntotal / 0.0 / zero")
     )

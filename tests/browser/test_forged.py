@@ -51,7 +51,7 @@ def run(front, cell):
     return index
 
 
-def test_a_strangers_call_is_asked_about_with_its_arguments_and_a_no_is_a_no(front):
+def test_a_strangers_call_is_asked_about_with_arguments_and_no_means_no(front):
     index = front.ids().index(ASKED)
     front.start(index)
     front.button(index, "Deny").wait_for()
@@ -81,7 +81,7 @@ def test_a_yes_is_for_exactly_these_arguments(front):
     assert front.value("touched") == []
 
 
-def test_words_of_others_are_named_in_the_header_before_the_model_reads_them(front):
+def test_words_of_others_are_named_in_the_header_beforehand(front):
     run(front, f"{NAMED}-above-0")
     index = run(front, NAMED)
     front.sees(index, "1 earlier turn comes from a record you did not sign")

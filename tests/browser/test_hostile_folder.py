@@ -34,9 +34,7 @@ def deny(notebook, index):
     notebook.button(index, "Deny").click()
 
 
-def test_nothing_of_the_folder_is_executed_obeyed_or_sent_and_what_it_offers_is_asked_about(
-    requests, opened, server
-):
+def test_nothing_of_the_folder_is_executed_and_its_offers_are_asked_about(requests, opened, server):
     folder, marks = server.root / "hostile", server.folder / "hostile" / "marks"
     folder.mkdir()
     marks.mkdir(parents=True)

@@ -152,7 +152,7 @@ def test_a_reload_shows_the_same_and_so_does_an_export(opened, server):
     notebook.shot("map-export")
 
 
-def test_a_replayed_map_shows_the_same_and_runs_live_at_the_press_of_its_button(notebook):
+def test_a_replayed_map_shows_the_same_and_its_button_runs_it_live(notebook):
     open_gate(notebook)
     cell = notebook.run(SMALL)
     notebook.sees(cell, "6 of 6 rows answered")

@@ -243,7 +243,7 @@ def rewrite(front, index, source):
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["", "loaded"])
-def test_the_record_of_a_deleted_cell_stays_for_one_save_and_comes_back_with_an_undo(front, loaded):
+def test_the_record_of_a_deleted_cell_stays_for_one_save_and_an_undo(front, loaded):
     """`loaded`: the page knows the record from the file, and sends it with every save."""
     index, cell = ask(front, f"delete{loaded}")
     if loaded:
@@ -326,7 +326,7 @@ def test_a_cell_that_is_cut_and_pasted_takes_its_record_along(front, saves):
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["", "loaded"])
-def test_the_part_of_a_split_cell_with_the_magic_has_the_record_and_is_stale(front, loaded):
+def test_the_part_of_a_split_cell_with_the_magic_has_the_stale_record(front, loaded):
     index, cell = ask(front, f"split{loaded}")
     if loaded:
         reload(front)
@@ -387,7 +387,7 @@ def test_moved_cells_keep_their_records(front):
     assert records(nb, cell) == before
 
 
-def test_what_is_forgotten_does_not_come_back_from_a_page_that_has_it_still(front):
+def test_what_is_forgotten_does_not_come_back_from_a_page_that_has_it(front):
     index, cell = ask(front, "forget")
     reload(front)
     [run] = names(on_disk(front), cell)

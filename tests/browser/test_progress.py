@@ -147,7 +147,7 @@ def pictures(front, name):
         front.shot(f"{name}-{theme.lower()}")
 
 
-def test_progress_of_every_shape_is_seen_while_it_goes_on_and_nothing_lands_below(front, gate):
+def test_progress_of_every_shape_is_seen_meanwhile_and_nothing_lands_below(front, gate):
     cell = front.begin(
         "%%agent -m shapes -t run_shell_command,transfer,load,crawl,train --live\nGo."
     )

@@ -133,7 +133,7 @@ def test_a_page_closed_while_a_run_goes_on_loses_nothing(opened):
     assert json.dumps(found[0]["events"]).count("The end.") == 1
 
 
-def test_a_page_that_comes_back_during_the_run_lets_the_run_end_and_the_kernel_go_on(opened):
+def test_a_page_that_comes_back_during_the_run_lets_run_and_kernel_go_on(opened):
     notebook = opened("lab", name="back", cells=(PREPARE,))
     notebook.start(0)
     notebook.wait(0)

@@ -53,6 +53,7 @@ def test_every_notebook_is_in_the_table(version):
 
 
 @pytest.mark.kernel
+@pytest.mark.few("unnumbered-kernel", "numbered-conversation", "scored-scores")
 @pytest.mark.parametrize(("version", "name"), NOTEBOOKS)
 def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
     path = copied(version, name)
@@ -64,6 +65,7 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
 
 
 @pytest.mark.kernel
+@pytest.mark.few("numbered-variables")
 @pytest.mark.parametrize(
     ("version", "name"), [(version, name) for version, name in NOTEBOOKS if name in TRUSTED]
 )

@@ -91,6 +91,7 @@ def expect(recipe, code, lines):
     assert (code, lines) == (0, [f"ok, {runs}"])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "environment"), list(_chosen()))
 def test_an_unchanged_notebook_passes(recorded, copied, check, enter, name, environment):
     place = ENVIRONMENTS[environment]
@@ -119,6 +120,7 @@ def test_it_passes_in_another_python(recorded, check, other_kernel, kernel, name
     expect(recipe, *check(recorded(name), *options))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kernel", ["", *other_kernels()])
 @pytest.mark.parametrize("name", ["alike", "changing", "clock", "folders"])
 def test_it_passes_217_days_later(copied, check, move_on, other_kernel, kernel, name):
@@ -128,6 +130,7 @@ def test_it_passes_217_days_later(copied, check, move_on, other_kernel, kernel, 
     expect(RECIPES[name], *check(path, *options))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["routed", "awaited"])
 def test_without_any_route_the_result_is_the_same(recorded, check, monkeypatch, enter, name):
     path = recorded(name)

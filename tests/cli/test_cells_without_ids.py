@@ -35,6 +35,7 @@ def without_ids(path, *, minor=4, colab=False):
     path.write_text(json.dumps({**nb, "nbformat_minor": minor}))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", [{}, {"minor": 0, "colab": True}, {"minor": 5}])
 def test_cells_without_ids_are_replayed(recorded, capsys, form):
     without_ids(recorded, **form)
@@ -46,6 +47,7 @@ def test_cells_without_ids_are_replayed(recorded, capsys, form):
     assert recorded.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_cell_above_the_others_does_not_move_their_records(recorded, capsys):
     without_ids(recorded)
     nb = json.loads(recorded.read_text())
@@ -54,6 +56,7 @@ def test_a_cell_above_the_others_does_not_move_their_records(recorded, capsys):
     assert main(["test", str(recorded)]) == 0
 
 
+@pytest.mark.long
 def test_records_in_outputs_of_cells_without_ids_are_replayed(recorded, capsys):
     """A notebook that came from a front end without our server hook, and was not packed."""
     nb = json.loads(recorded.read_text())

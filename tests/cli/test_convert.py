@@ -216,6 +216,7 @@ def peak(tmp_path, count):
     return int(done.stderr.split()[-1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream(tmp_path):
     assert peak(tmp_path, 40_000) - peak(tmp_path, 1_000) < 8_000

@@ -146,6 +146,7 @@ def key(tmp_path):
     return str(file)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("odd", ODD)
 def test_no_command_crashes_on(odd, tmp_path, key, monkeypatch):
     path = tmp_path / "n.ipynb"
@@ -159,6 +160,7 @@ def test_no_command_crashes_on(odd, tmp_path, key, monkeypatch):
         json.loads(path.read_bytes())
 
 
+@pytest.mark.few(28)
 @pytest.mark.parametrize("side", ["base", "ours", "theirs"])
 @pytest.mark.parametrize("odd", ODD)
 def test_the_merge_driver_does_not_crash_on(odd, side, tmp_path):

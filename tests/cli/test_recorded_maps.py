@@ -97,12 +97,14 @@ def test_run_again_nothing_is_asked(own):
     assert json.loads(recorded(own))["cell2"] == json.loads(before)["cell2"]
 
 
+@pytest.mark.long
 def test_only_changed_rows_are_asked(own):
     edit(own, '"three"', '"three", "four"')
     assert main(["run", "--inplace", str(own)]) == 0
     assert sorted(asked(own)) == ["Say four", "Shout four"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [(), ("--trust-record",)])
 def test_a_clone_is_tested_without_a_request(cloned, capsys, options):
     assert main(["test", *options, str(cloned)]) == 0
@@ -110,6 +112,7 @@ def test_a_clone_is_tested_without_a_request(cloned, capsys, options):
     assert asked(cloned) == []
 
 
+@pytest.mark.long
 def test_a_clone_replays_in_nbclient(cloned, monkeypatch):
     monkeypatch.chdir(cloned.parent)
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(cloned))
@@ -120,6 +123,7 @@ def test_a_clone_replays_in_nbclient(cloned, monkeypatch):
     assert "3 of 3 rows answered" in nb.cells[1].outputs[0].data["text/plain"]
 
 
+@pytest.mark.long
 def test_a_test_names_the_rows_without_a_record(cloned, capsys):
     edit(cloned, '"three"', '"3", "four"')
     assert main(["test", "--keep-going", str(cloned)]) == 1
@@ -129,6 +133,7 @@ def test_a_test_names_the_rows_without_a_record(cloned, capsys):
     assert asked(cloned) == []
 
 
+@pytest.mark.long
 def test_another_prompt_is_said(cloned, capsys):
     edit(cloned, "Say {{ text }}", "Sing {{ text }}")
     assert main(["test", str(cloned)]) == 1
@@ -154,6 +159,7 @@ df = [{"n": 1}, {"n": 2}]"""
 CALLING = "%%agent -m script -t python --approve auto --map df --concurrency 1\nGo {{ n }}"
 
 
+@pytest.mark.long
 def test_rows_that_touch_the_kernel_run_again_if_the_record_is_trusted(
     tmp_path, monkeypatch, capsys
 ):
@@ -169,6 +175,7 @@ def test_rows_that_touch_the_kernel_run_again_if_the_record_is_trusted(
     assert "This code comes from a record that you have not signed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_large_map_replays_from_the_store_beside_the_notebook(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))

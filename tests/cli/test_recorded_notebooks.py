@@ -86,6 +86,7 @@ class TestReplaying:
         assert "ok, 2 runs replayed" in capsys.readouterr().out
         assert notebook.read_bytes() == before
 
+    @pytest.mark.long
     def test_executing_twice_yields_the_same_events_outputs_and_record(self, notebook):
         for _ in range(2):
             assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
@@ -98,6 +99,7 @@ class TestReplaying:
         )
         assert outputs == first
 
+    @pytest.mark.long
     def test_the_metadata_of_a_replay_is_byte_for_byte_that_of_the_recording(self, notebook):
         before = json.dumps(load_notebook(notebook)["metadata"]["agent_nb"])
         main(["run", "--inplace", str(notebook)])
@@ -121,6 +123,7 @@ class TestReplaying:
         assert "stale (prompt changed)" in told
         assert "+Are you very sure?" in told
 
+    @pytest.mark.long
     def test_a_changed_script_is_another_model(self, notebook, capsys):
         edit(notebook, 2, "Yes.", "No.")
         assert main(["test", str(notebook)]) == 1
@@ -133,6 +136,7 @@ class TestReplaying:
         assert main(["test", str(notebook)]) == 1
         assert 'cell 4 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("change", ["byte", "hash", "gone", "order"])
     def test_a_tampered_record_is_not_a_drift(self, notebook, capsys, change):
         tamper(notebook, change)
@@ -144,6 +148,7 @@ class TestReplaying:
         assert main(["verify", str(notebook)]) == 1
         assert "cell cell3" in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_tampered_record_is_not_played_and_auto_says_so(self, notebook, capsys):
         tamper(notebook, "byte")
         assert main(["run", "--inplace", str(notebook)]) == 0
@@ -156,6 +161,8 @@ class TestReplaying:
         assert "drift" not in "".join(told)
         assert main(["test", str(notebook)]) == 0
 
+    @pytest.mark.long
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("started", [9e9, 1.5e9, "9e9", 4e9, True])
     def test_a_forged_record_beside_the_users_changes_nothing(self, notebook, capsys, started):
         nb = load_notebook(notebook)
@@ -175,6 +182,7 @@ class TestReplaying:
         assert "It is 42." in told
         assert "It is 666." not in told
 
+    @pytest.mark.long
     def test_a_failing_cell_without_agent_fails(self, notebook, capsys):
         edit(notebook, 1, "base = 40", "base = 40\n1 / 0")
         assert main(["test", str(notebook)]) == 1
@@ -191,6 +199,7 @@ class TestReplaying:
         (report,) = json.loads(capsys.readouterr().out)
         assert (report["ok"], report["runs"]) == (True, 2)
 
+    @pytest.mark.long
     def test_folders_and_several_at_a_time(self, notebook, capsys):
         shutil.copy(notebook, notebook.with_name("m.ipynb"))
         assert main(["test", "-j", "2", str(notebook.parent)]) == 0
@@ -251,16 +260,19 @@ class TestAnExtraThatIsNotInstalled:
             1,
         )
 
+    @pytest.mark.long
     def test_a_notebook_that_imports_the_extra_is_skipped_too(self, serving, without, capsys):
         path = serving()
         edit(path, 4, SERVING, "import no_such_module.server")
         assert main(["test", str(path)]) == 0
         assert capsys.readouterr().out == f"{path}: skipped: needs the extra serve ({SERVE})\n"
 
+    @pytest.mark.long
     def test_where_the_extra_is_installed_nothing_is_skipped(self, serving, capsys):
         assert main(["test", str(serving())]) == 1
         assert "MissingExtra: The server is not installed" in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_library_that_is_here_and_broken_is_a_failure(self, serving, without, capsys):
         path = serving()
         # what uvicorn imports
@@ -268,6 +280,7 @@ class TestAnExtraThatIsNotInstalled:
         assert main(["test", str(path)]) == 1
         assert "ModuleNotFoundError: import of click halted" in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_drift_before_it_is_a_failure(self, serving, without, capsys):
         path = serving()
         edit(path, 1, "base = 40", "base = 41")
@@ -276,6 +289,7 @@ class TestAnExtraThatIsNotInstalled:
         assert "+43" in told
         assert SERVE in told
 
+    @pytest.mark.long
     def test_a_cell_below_it_without_a_record_is_a_failure(self, serving, without, capsys):
         path = serving()
         nb = load_notebook(path)
@@ -284,6 +298,7 @@ class TestAnExtraThatIsNotInstalled:
         assert main(["test", str(path)]) == 1
         assert 'cell 5 (cell4) "Are you sure?": there is no record' in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_pytest_skips_it_with_the_reason(self, serving, without, pytester):
         path = serving()
         installed = entry_points(group="pytest11", name="agent_nb")
@@ -333,6 +348,7 @@ def functions(plain, tmp_path, monkeypatch):
 
 
 class TestFunctionsOfTheNotebook:
+    @pytest.mark.long
     def test_with_the_same_data_it_passes_and_later_cells_find_what_it_did(self, functions, capsys):
         before = functions.read_bytes()
         assert main(["test", str(functions)]) == 0
@@ -341,6 +357,7 @@ class TestFunctionsOfTheNotebook:
         assert main(["run", "--inplace", str(functions)]) == 0
         assert json.dumps(load_notebook(functions)["metadata"]["agent_nb"]) == record
 
+    @pytest.mark.long
     def test_with_other_data_it_fails_and_says_what_to_do(self, functions, capsys):
         edit(functions, 1, "base = 40", "base = 41")
         assert main(["test", str(functions)]) == 1
@@ -352,11 +369,13 @@ class TestFunctionsOfTheNotebook:
         assert "because it uses base, found of the notebook" in told
         assert f"jupyter agent-nb run --inplace {functions}" in told
 
+    @pytest.mark.long
     def test_data_that_are_gone_are_a_drift(self, functions, capsys):
         edit(functions, 1, "base = 40", "")
         assert main(["test", str(functions)]) == 1
         assert "NameError" in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_declared_effect_wins(self, functions, capsys):
         edit(
             functions,
@@ -368,6 +387,7 @@ class TestFunctionsOfTheNotebook:
         edit(functions, 3, "[base + 2]", "[]")
         assert main(["test", str(functions)]) == 0
 
+    @pytest.mark.long
     def test_another_user_must_trust_their_arguments(
         self, functions, monkeypatch, tmp_path, capsys
     ):

@@ -73,6 +73,7 @@ def lines(said):
     return [line for line in said.splitlines() if "import os" not in line]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
     ("command", "works"),
@@ -94,6 +95,7 @@ def test_a_signal_ends_it_with_one_line_and_its_kernels(begun, name, command, wo
     assert all(map(gone, kernels))
 
 
+@pytest.mark.long
 def test_a_second_signal_leaves_no_kernel_behind(begun):
     """A CI system sends both; an impatient user presses twice."""
     process, [kernel] = begun(["test"], SLEEP)

@@ -73,6 +73,7 @@ def edit(path, old, new):
 
 
 class TestToItsEnd:
+    @pytest.mark.long
     def test_commands_that_look_up_servers_do_not_fail_it(self, write, check, monkeypatch):
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         commands = [f"%agent {c}" for c in ("models openai", "models ollama", "models", "mcp")]
@@ -85,6 +86,7 @@ class TestToItsEnd:
             ["failed", "cell 2 (c2), line 2: NameError: name 'undefined' is not defined"],
         )
 
+    @pytest.mark.long
     def test_an_ipywidgets_output_in_a_plain_cell_is_nothing_special(self, record, check):
         path = record(
             "from ipywidgets import Output\nout = Output()\nout.append_stdout('x')\nwith out:\n    print('y')\nout"
@@ -100,6 +102,7 @@ class TestToItsEnd:
         assert "b.ipynb: ok" in told
         assert told.splitlines()[-1] == "1 passed, 1 failed: 0 runs replayed"
 
+    @pytest.mark.long
     def test_a_cell_that_takes_too_long_is_named_with_what_to_do(self, write, check):
         code, lines = check(write("time.sleep(60)"), "--timeout", "1")
         assert (code, lines[1]) == (
@@ -107,6 +110,7 @@ class TestToItsEnd:
             "cell 2 (c2): it took longer than 1 s and was stopped. Give it more time: --timeout S.",
         )
 
+    @pytest.mark.long
     def test_after_a_failed_cell_of_python_code_it_stops_unless_it_is_to_go_on(self, record, check):
         path = record("x = 1", "m = script('Well.')", "%%agent -m m\nHow?")
         edit(path, "x = 1", "x = y")
@@ -117,6 +121,7 @@ class TestToItsEnd:
         code, lines = check(path, "--keep-going")
         assert (code, len(lines)) == (1, 2)
 
+    @pytest.mark.long
     def test_after_a_failed_agent_cell_it_goes_on_with_its_record_as_the_turn(self, record, check):
         path = record(
             "a, b = script('One.'), script('Two.')",
@@ -132,6 +137,7 @@ class TestToItsEnd:
         )
         assert not [line for line in lines if line.startswith("cell 4")]
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize(
         ("turns", "options", "expect"),
         [("{'error': {'status': 401}}", "", "error"), ("'x', 'y'", "--max-tokens 1", "limit")],
@@ -142,6 +148,7 @@ class TestToItsEnd:
         )
         assert check(path) == (0, ["ok, 1 run replayed"])
 
+    @pytest.mark.long
     def test_a_run_that_does_not_end_as_expected_fails_the_cell(self, write, capsys):
         assert (
             main(
@@ -158,6 +165,7 @@ class TestToItsEnd:
             in capsys.readouterr().err
         )
 
+    @pytest.mark.long
     def test_every_denied_call_is_a_failure_of_a_script_that_has_no_record(self, write, check):
         path = write(
             "m = script(call('python', code='1'), 'Done.')\nawait Agent(m, ['python'], approve='deny')('go')"
@@ -166,6 +174,7 @@ class TestToItsEnd:
 
 
 class TestAsStrictlyAsItSays:
+    @pytest.mark.long
     def test_a_cell_may_compare_nothing(self, record, check):
         path = record("import random", CODE.format("random.random()"), RUN.format("--compare none"))
         assert check(path) == (0, ["ok, 1 run replayed"])
@@ -176,6 +185,7 @@ class TestAsStrictlyAsItSays:
             'cell 4 (c4) "Run it.": python gave another result when it ran again'
         )
 
+    @pytest.mark.long
     def test_a_tool_may_compare_nothing_and_its_code_is_the_same(self, record, check):
         path = record(
             "import random\n@tool(effect='kernel')\ndef roll() -> float:\n    'Roll.'\n    return random.random()",
@@ -198,6 +208,7 @@ class TestAsStrictlyAsItSays:
         assert (code, lines[0]) == (0, "ok, 1 run replayed")
         assert lines[1].startswith("not compared: cell 4, pattern 'build")
 
+    @pytest.mark.long
     def test_the_kernel_has_the_hash_seed_and_the_time_zone_of_the_recording(
         self, record, check, monkeypatch
     ):
@@ -210,6 +221,7 @@ class TestAsStrictlyAsItSays:
         assert check(path) == (0, ["ok, 1 run replayed"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
 def test_json_is_valid_whatever_a_kernel_writes_and_whatever_the_locale(write, locale):
     path = write(

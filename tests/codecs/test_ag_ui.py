@@ -347,9 +347,7 @@ def snapshots(*messages, say=()):
         (snapshots({"not": "a list"}), []),
     ],
 )
-def test_a_snapshot_of_the_messages_gives_the_prompt_and_the_answer_when_no_text_came(
-    tool, lines, said
-):
+def test_a_snapshot_of_the_messages_gives_prompt_and_answer_without_text(tool, lines, said):
     events, losses = read(tool("ag-ui"), lines)
     assert [(e.type, e.content) for e in events if e.type in ("user", "respond")] == said
     assert events[-1].type == "end"

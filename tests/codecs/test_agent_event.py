@@ -101,7 +101,7 @@ def test_the_form_ids_adds_the_call_id(tool):
     ]
 
 
-def test_parallel_calls_to_one_tool_are_resolved_in_order_and_said_to_be_a_guess(tool):
+def test_parallel_calls_to_one_tool_are_resolved_in_order_as_a_guess(tool):
     events = tool("agent-event").read(
         sse(
             CALL,
@@ -167,7 +167,7 @@ def test_deltas_come_at_once_and_their_block_when_it_ends(tool):
     ]
 
 
-def test_an_error_that_did_not_end_our_run_is_not_written_because_it_would_end_theirs(tool):
+def test_an_error_that_did_not_end_our_run_is_not_written_as_their_end(tool):
     codec = tool("agent-event")
     assert codec.lines(
         [ev.Error(code="retry", message="again"), ev.Respond(content="x"), ev.End()]

@@ -60,7 +60,7 @@ def test_progress_with_a_stream_and_content_is_output(read):
     assert parts == [("a\n", None), ("no\n", None), ("", {"stream": "video", "content": 1})]
 
 
-def test_progress_without_a_name_belongs_to_the_call_of_its_id_or_the_open_one(read):
+def test_progress_without_a_name_belongs_to_its_id_or_the_open_call(read):
     nameless = {"type": "tool_progress", **RUN, "data": "x"}
     found = read(CALL, progress("y"), nameless, DONE, FINAL)
     assert [e.call_id for e in found if e.type == "progress"] == ["c", "c"]

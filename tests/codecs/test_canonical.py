@@ -35,7 +35,7 @@ def test_a_frames_id_is_the_events_number(tool):
     ]
 
 
-def test_blank_lines_and_two_events_on_a_line_are_told_apart_in_any_chunking(tool):
+def test_blank_lines_and_two_events_on_a_line_differ_in_any_chunking(tool):
     text = b'{"type":"user"}\n\n{"type":"end"} {"type":"end"}\n{"type":\n"end"}\n{"type":"end"}'
     whole = tool("canonical")
     events = whole.read(text)

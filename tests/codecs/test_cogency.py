@@ -129,7 +129,7 @@ def test_our_run_is_written_as_the_ten_types(tool, our_run):
     ]
 
 
-def test_a_metric_after_end_stands_before_the_end_of_our_run_and_goes_back_after_it(tool):
+def test_a_metric_after_end_stands_before_our_end_and_goes_back_after_it(tool):
     cogency = tool("cogency")
     lines = [
         {"type": "respond", "content": "x"},

@@ -220,7 +220,7 @@ def test_objects_of_any_shape_are_survived(foreign, tool):
         assert with_codec.lines(stored(events)) == [obj]
 
 
-def test_streams_of_anything_end_their_runs_once_and_can_be_written_in_any_format(foreign, tool):
+def test_streams_of_anything_end_once_and_can_be_written_in_any_format(foreign, tool):
     rng = random.Random(5)
     keys, kinds = _kinds_of("keys"), _kinds_of(foreign)
     values = [

@@ -78,7 +78,7 @@ def test_a_missing_file_says_what_a_text_begins_with():
         decode("nowhere.ndjson", "cogency")
 
 
-def test_one_object_over_several_lines_is_read_as_an_example_from_a_document():
+def test_one_object_over_several_lines_is_an_example_from_a_document():
     example = '{\n  "type": "tool_progress",\n  "toolName": "sh",\n  "data": "x"\n}'
     assert kinds(decode(example, "agent-event")) == ["call", "progress"]
 
@@ -223,6 +223,7 @@ def test_each_line_of_a_pipe_is_passed_on_before_the_next_is_waited_for():
     assert passed_on
 
 
+@pytest.mark.few(2)
 def test_memory_does_not_grow_with_the_stream(name):
     samples = {
         "cogency": '{"type":"think","content":"x"}\n{"type":"respond","content":"y"}',

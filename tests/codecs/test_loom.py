@@ -391,7 +391,7 @@ def numbers(*ids):
 
 
 @pytest.mark.parametrize("ids", [(0, 2, 4, 6), (5, 6, 7), (1, 2, 3, 8, 9, 40), (7, 100)])
-def test_one_who_watches_gets_frames_at_once_though_ids_are_skipped_or_begin_late(watched, ids):
+def test_who_watches_gets_frames_at_once_though_ids_skip_or_begin_late(watched, ids):
     assert [watched.give(frame) for frame in numbers(*ids)] == [[i] for i in ids]
 
 
@@ -399,7 +399,7 @@ def test_frames_that_come_together_are_ordered_for_one_who_watches_too(watched):
     assert watched.give(*numbers(1, 3, 2, 5, 4)) == [1, 2, 3, 4, 5]
 
 
-def test_after_a_frame_that_came_late_the_next_gap_is_waited_for_200_ms_at_most(watched):
+def test_after_a_late_frame_the_next_gap_is_waited_for_200_ms_at_most(watched):
     one, three, two, five, four, seven, nine = numbers(1, 3, 2, 5, 4, 7, 9)
     assert [watched.give(f) for f in (one, three, two)] == [[1], [3], [2]]
     assert watched.give(four) == [4]
@@ -627,7 +627,7 @@ def test_a_sub_agent_of_ours_is_a_node_of_its_own(tool):
     ]
 
 
-def test_a_run_of_ours_in_the_single_key_form_comes_back_as_one_run_with_one_answer(our_run, tool):
+def test_a_run_of_ours_in_the_single_key_form_comes_back_as_one_run(our_run, tool):
     exported = tool("loom:export")
     back = exported.read("".join(line + "\n" for line in exported.write(our_run)))
     assert len({e.run for e in back}) == 1

@@ -267,7 +267,7 @@ def test_our_run_is_written_as_the_timeline_of_the_seed(tool, our_run):
     ]
 
 
-def test_the_servers_frames_have_the_kind_on_the_event_line_and_count_ids_from_one(tool):
+def test_frames_have_the_kind_on_the_event_line_and_count_from_one(tool):
     texts = tool("looopy").write(
         [ev.RunStart(run="t9"), ev.Respond(content="x", run="t9"), ev.End(run="t9")],
         conversation="ctx",
@@ -285,7 +285,7 @@ def test_the_documents_frames_have_everything_in_the_data(tool):
     ]
 
 
-def test_a_thought_between_deltas_parts_the_text_and_the_complete_content_adds_no_text(tool):
+def test_a_thought_between_deltas_parts_the_text_and_adds_no_text(tool):
     delta = {"kind": "content-delta"}
     events = stored(
         tool("looopy").read(

@@ -45,7 +45,7 @@ def usage(**fields):
     }
 
 
-def test_thoughts_and_cache_tokens_of_each_request_are_counted_and_added_up(read):
+def test_thoughts_and_cache_tokens_of_each_request_are_added_up(read):
     one = usage(
         completion_tokens_details={"reasoning_tokens": 20, "text_tokens": 10},
         cache_creation_input_tokens=40,

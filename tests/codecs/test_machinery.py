@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ OBJECT = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), JSON, max_size=4
 
 
 @given(OBJECT, OBJECT)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 def test_an_object_is_restored_from_any_drawing_and_its_difference(obj, drawn):
     assert json.dumps(
         restore_object(drawn, note_difference(obj, drawn)), sort_keys=True

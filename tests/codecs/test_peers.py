@@ -128,6 +128,7 @@ def test_every_event_of_our_run_is_one_of_ag_uis(ag_ui, tool, our_run):
     } <= set(kinds)
 
 
+@pytest.mark.few(2)
 def test_every_event_of_every_corpus_is_one_of_ag_uis(ag_ui, tool, corpus, stem):
     lines = tool("ag-ui").lines(tool("loom" if stem == "loom-export" else stem).read(corpus(stem)))
     # of the corpus itself, and kept

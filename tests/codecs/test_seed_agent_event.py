@@ -139,7 +139,7 @@ def test_times_that_count_on_add_nothing_to_the_record(read):
 # § 7.
 
 
-def test_of_a_sub_agent_the_answer_is_progress_of_its_call_and_the_result_is_its_whole_answer(tool):
+def test_the_answer_of_a_sub_agent_is_progress_and_its_result_the_whole(tool):
     inner = {"span": "c1", "parent": "c1"}
     run = [
         ev.Call(call_id="c1", name="kid", args={"prompt": "do"}),

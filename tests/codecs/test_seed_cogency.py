@@ -192,9 +192,7 @@ TRACE = "Traceback (most recent call last):\n  File \"<agent code 1>\", line 1, 
         (ev.Result(content="ok", display={"text/plain": "Read 3 lines"}), "Read 3 lines"),
     ],
 )
-def test_the_outcome_of_a_failed_call_is_the_errors_message_and_not_its_traceback(
-    tool, result, outcome
-):
+def test_the_outcome_of_a_failed_call_is_the_message_not_the_traceback(tool, result, outcome):
     run = [
         ev.User(content="q"),
         ev.Call(call_id="c", name="t"),

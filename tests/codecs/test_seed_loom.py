@@ -241,7 +241,7 @@ def test_a_run_printed_as_one_object_may_have_its_reply_as_text(tool):
     assert [(e.type, e.run) for e in found] == [("metric", "s"), ("respond", "s"), ("end", "s")]
 
 
-def test_an_object_of_events_with_more_in_it_than_frames_can_say_is_kept_as_it_is(read):
+def test_an_object_of_events_with_more_than_frames_can_say_is_kept(read):
     (found,) = read({"events": [USAGE, 5], "session_id": "s"})
     assert found.type == "extension"
 
@@ -249,7 +249,7 @@ def test_an_object_of_events_with_more_in_it_than_frames_can_say_is_kept_as_it_i
 # § 1.2: sessions.
 
 
-def test_memory_does_not_grow_with_the_sessions_that_are_over_and_their_runs_still_count_on(tool):
+def test_memory_does_not_grow_with_sessions_that_are_over(tool):
     codec = tool("loom")
     decoder = codec.codec.decoder()
     session = [say("a", session_id="s-{}"), {"session_id": "s-{}", "reply": "a"}]

@@ -47,7 +47,7 @@ def test_what_runs_inside_a_run_has_its_run_id_and_blocks_of_its_own(read):
     assert len({e.block for e in found if e.type == "respond"}) == 2
 
 
-def test_the_complete_content_of_a_task_and_of_one_inside_it_are_told_apart(read):
+def test_the_complete_content_of_a_task_and_of_one_inside_it_differ(read):
     complete = {"kind": "content-complete"}
     frames = [
         delta("a"),
@@ -79,7 +79,7 @@ def test_a_subtask_belongs_to_the_run_of_its_parent(read):
     ]
 
 
-def test_each_sub_agent_of_ours_counts_its_deltas_and_the_prompt_of_its_call_is_told(tool):
+def test_each_sub_agent_counts_its_deltas_and_its_prompt_is_told(tool):
     run = [
         ev.Call(call_id="c1", name="writer", args={"prompt": "Write."}),
         ev.Node(name="writer", span="c1"),
@@ -105,7 +105,7 @@ def test_what_of_a_sub_agents_run_has_no_place_is_counted(tool):
 # Tools.
 
 
-def test_a_call_id_used_again_after_its_end_is_another_call_with_a_result_of_its_own(read):
+def test_a_call_id_used_again_after_its_end_is_another_call(read):
     call, done = (
         {"kind": "tool-call", **T, **SH},
         {"kind": "tool-complete", **T, **SH, "success": True},
@@ -154,7 +154,7 @@ def test_the_end_of_our_run_tells_the_whole_answer(tool):
     ]
 
 
-def test_the_document_form_names_texts_as_the_client_of_the_document_reads_them(tool):
+def test_the_document_form_names_texts_as_its_client_reads_them(tool):
     run = [ev.Think(content="hm", run="t"), ev.Respond(content="Hi", run="t")]
     codec = tool("looopy:document")
     thought, piece, _ = codec.lines(run)

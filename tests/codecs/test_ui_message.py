@@ -187,7 +187,7 @@ def test_interleaved_blocks_are_kept_apart_and_in_order(tool):
 START = {"type": "tool-input-start", "toolCallId": "c", "toolName": "x"}
 
 
-def test_a_call_that_breaks_off_keeps_the_id_it_got_when_its_id_was_used_again(tool):
+def test_a_call_that_breaks_off_keeps_its_id_when_that_was_used_again(tool):
     objs = [
         {"type": "tool-input-available", **C, "toolName": "x", "input": {}},
         {"type": "tool-output-available", **C, "output": "1"},

@@ -64,7 +64,7 @@ def test_tokens_of_a_cache_are_in_the_input(codec, told, expected):
     assert metric.total == metric.step
 
 
-def test_ag_ui_has_the_tokens_written_to_a_cache_and_others_count_them_as_lost(tool):
+def test_ag_ui_has_the_tokens_written_to_a_cache_others_lose_them(tool):
     usage = {"inputTokens": 9, "outputTokens": 2, "cachedInputTokens": 4, "cacheWriteTokens": 3}
     (metric,) = [e for e in decode(ag_ui(**usage), "ag-ui") if isinstance(e, Metric)]
     assert metric.total.cache_written == 3

@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +73,9 @@ CALLS = st.lists(
     max_size=3,
 )
 RELAXED = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=count_examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 PLAIN = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="<>§[]\\"), min_size=1, max_size=40

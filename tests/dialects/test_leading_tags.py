@@ -4,6 +4,7 @@ later they are what the answer says. Tags that count anywhere do so outside code
 
 import pytest
 from helpers.dialect_reading import as_events, chunkings, merged, named
+from helpers.examples import count_examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,9 @@ from agent_nb.agent.parse import with_thought_tags
 from agent_nb.models import parts as p
 
 EASY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=count_examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,9 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 CUTS = st.lists(st.integers(0, 400), max_size=10)
 EASY = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=count_examples(120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 XML = r"</?(?:think|respond)>|<end ?/?>|<results>\s*(?:</results>|\Z)"
@@ -205,9 +208,7 @@ def test_two_streams_of_one_dialect_do_not_know_of_each_other(
 @example(text='<execute>[{"name": "f", "args": {"x": "a </execute> b', cuts=[30])
 @example(text=f"<thinking a='<execute>[{CALL}]\\", cuts=[])
 @EASY
-def test_a_cut_does_not_depend_on_the_chunking_and_makes_no_call_of_half_a_one(
-    load_dialect, name, text, cuts
-):
+def test_a_cut_does_not_depend_on_chunking_and_makes_no_half_call(load_dialect, name, text, cuts):
     def read(chunks):
         parser, parts = load_dialect(name).parser(), []
         for chunk in chunks:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 RENAMED = {
     "content-delta": "respond",
     "message_chunk": "respond",
@@ -41,6 +43,7 @@ def test_as_it_came(vector: dict[str, Any], events: Callable[..., Any]) -> None:
     )
 
 
+@pytest.mark.few(26)
 def test_in_any_chunking(
     vector: dict[str, Any], same_in_any_chunking: Callable[..., Any], to_events: Callable[..., Any]
 ) -> None:

@@ -210,7 +210,7 @@ def test_the_grammar_bounds_what_has_no_bound(tools):
         ("nonsense", {}),
     ],
 )
-def test_a_schema_keeps_its_own_bounds_and_loses_what_the_grammar_does_not_know(schema, bounded):
+def test_a_schema_keeps_its_bounds_and_loses_what_the_grammar_lacks(schema, bounded):
     assert grammar.bounded(schema) == bounded
 
 

@@ -122,6 +122,7 @@ def test_moderate_nesting_is_fine(read):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [16, 4096, 20_000_000])
 def test_a_block_of_ten_megabytes_is_read(load_dialect, size):
     content = "line of code <b>\\n" * 600_000
@@ -187,7 +188,7 @@ def test_the_growing_arguments_add_up_to_the_call(same_in_any_chunking):
     assert grown == {(c.index, c.name): c.raw_args for c in parts if isinstance(c, p.Call)}
 
 
-def test_the_calls_of_a_second_block_are_told_from_those_of_a_malformed_first(read):
+def test_calls_of_a_second_block_differ_from_those_of_a_malformed_first(read):
     bad = '<execute>[{"name": "f", "args": {}}, ]</execute>'
     parts = read("xml", [f"{bad}<execute>{CALL}</execute>"])
     assert [x.index for x in parts if isinstance(x, p.CallDelta | p.Call)] == [0, 1, 1]

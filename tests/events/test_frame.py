@@ -5,6 +5,7 @@ import re
 
 import pandas as pd
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -366,7 +367,7 @@ FIELDS = st.dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=5))
 def test_no_foreign_log_raises(objects):
     log = [event_from({"type": t, **f}) for t, f in objects]
@@ -389,7 +390,7 @@ def cells(html):
     return [re.findall(r"<td>(.*?)</td>", row) for row in html.split("<tr")[2:]]
 
 
-def test_a_notebook_shows_empty_cells_whole_counts_and_lines_that_do_not_wrap(log):
+def test_a_notebook_shows_empty_cells_whole_counts_and_unwrapped_lines(log):
     html = to_frame(log)._repr_html_()
     assert ".agent-nb-frame td, .agent-nb-frame th { white-space: nowrap; }" in html
     assert 'class="dataframe agent-nb-frame agent-nb-left-2-3-4-6-12-13-14-15-16"' in html

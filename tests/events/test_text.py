@@ -502,7 +502,7 @@ def test_only_a_text_that_was_cut_off_is_incomplete():
     assert [(c.incomplete, c.done) for c in RunView().extend(whole).cards] == [(False, True)]
 
 
-def test_a_thought_within_a_text_stands_before_it_in_the_messages_of_a_text_dialect():
+def test_a_thought_within_a_text_stands_before_it_in_a_text_dialect():
     assert write_messages(XML, [mid_sentence()])[-1].text == "<think>hm</think>\n\n1. one\n2. two"
     assert [b.text for b in write_messages(NATIVE, [mid_sentence()])[-1].blocks] == [
         "1. one\n2. ",

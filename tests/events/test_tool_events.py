@@ -178,7 +178,7 @@ def test_what_a_native_tool_reports_is_written_as_it_came():
     assert written == [A["content"], {"percent": 65, "message": "a.bin"}, {"page": 1}]
 
 
-def test_the_last_thing_a_generator_yields_is_its_result_whatever_shape_it_has():
+def test_the_last_yield_of_a_generator_is_its_result_in_any_shape():
     @tool(name="sh")
     def last():
         yield 0.5

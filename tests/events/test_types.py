@@ -125,6 +125,6 @@ def test_a_foreign_field_named_extra_is_kept(extra):
     assert to_builtins(event_from(obj)).get("extra", extra) == extra
 
 
-def test_an_event_with_half_a_character_in_the_place_of_a_list_is_kept_whole():
+def test_an_event_with_half_a_character_for_a_list_is_kept_whole():
     obj = {"type": "run_start", "tools": "\ud800"}
     assert event_from(obj).payload == obj

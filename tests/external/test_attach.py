@@ -127,6 +127,7 @@ class Proxy:
         return parts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("runs", [30, pytest.param(RUNS, marks=pytest.mark.long)])
 def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one(rig, token, runs):
     server = rig()
@@ -156,7 +157,7 @@ def test_through_a_proxy_that_breaks_connections_the_log_is_the_uncut_one(rig, t
     assert wait(main, 100) > runs * 1.2
 
 
-def test_a_run_that_goes_on_is_followed_through_a_proxy_that_breaks_connections(rig, token):
+def test_a_run_is_followed_through_a_proxy_that_breaks_connections(rig, token):
     server = rig()
 
     async def one(seed):

@@ -61,7 +61,7 @@ def stored(log):
     return [encode_event(e) for e in log]
 
 
-def test_a_cut_at_every_byte_and_every_event_boundary_loses_and_repeats_nothing():
+def test_a_cut_at_every_byte_and_event_boundary_loses_nothing():
     hub, log = a_run(1)
     whole = len(answer(hub, ""))
     for cut in range(whole + 1):
@@ -110,7 +110,7 @@ def test_deltas_come_once_and_in_their_place():
     assert texts == ["The ", "answer ", "0", "The ", "answer ", "1"]
 
 
-def test_events_that_nobody_has_any_more_are_an_error_in_the_log_and_it_goes_on():
+def test_events_that_nobody_has_are_an_error_in_the_log_and_it_goes_on():
     hub = Hub(keep=4)
     channel = hub.open("r")
     for i in range(20):
@@ -130,7 +130,7 @@ def test_events_that_nobody_has_any_more_are_an_error_in_the_log_and_it_goes_on(
     assert follower.last_id == "21"
 
 
-def test_a_server_that_does_not_know_our_place_sends_everything_and_nothing_is_repeated():
+def test_a_server_that_does_not_know_our_place_repeats_nothing():
     hub, log = a_run(1)
     follower = Follower()
     got = EventLog("r")

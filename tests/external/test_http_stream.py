@@ -127,7 +127,7 @@ def test_it_gives_up_when_nothing_new_comes(monkeypatch):
         all_of(frame(1), frame(1)[:3])
 
 
-def test_a_stream_without_ids_is_passed_on_as_it_comes_and_ends_with_its_connection():
+def test_a_stream_without_ids_is_passed_on_and_ends_with_its_connection():
     assert all_of(b"data: a\n\ndata: b") == (b"data: a\n\ndata: b", [""])
     assert all_of(b'{"a": 1}\n{"b"', kind="application/x-ndjson") == (b'{"a": 1}\n{"b"', [""])
 
@@ -160,6 +160,7 @@ def test_a_compression_that_is_not_read_is_refused_at_once_by_name(encoding):
             attempt()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["read", "watch"])
 def test_a_stream_that_expands_comes_in_small_pieces(way):
     """An answer of 64 KB becomes 64 MB: as an address, and as a response that the caller opened."""
@@ -308,10 +309,9 @@ LOOOPY = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(5))
-def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_to_its_end_exactly_once(
-    seed, monkeypatch
-):
+def test_a_foreign_run_that_breaks_at_random_bytes_is_watched_exactly_once(seed, monkeypatch):
     frames = [
         f"id: c-{n}\nevent: {o['kind']}\ndata: {json.dumps(o)}\n\n".encode()
         for n, o in enumerate(LOOOPY, 1)

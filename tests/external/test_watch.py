@@ -429,7 +429,7 @@ def test_cancelling_who_awaits_closes_the_source():
     assert closed == [True]
 
 
-def test_a_source_followed_in_another_event_loop_is_an_error_that_says_what_to_do():
+def test_a_source_followed_in_another_event_loop_is_an_error_with_advice():
     async def source():
         yield AGENT[0]
         await asyncio.sleep(60)

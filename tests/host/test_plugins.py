@@ -155,6 +155,7 @@ def test_its_card_is_replaced_by_words_and_the_sound_one_drawn(broken):
     assert "of the package broken-pkg cannot be used" in box.children[0].left[0].text
 
 
+@pytest.mark.few(2)
 def test_the_commands_list_the_others_and_the_fault(broken, loaded, capsys):
     loaded.run_line_magic("agent", "tools")
     listed = capsys.readouterr().out

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
-def test_whatever_the_umask_the_file_and_every_folder_that_is_made_are_private(tmp_path, umask):
+def test_whatever_the_umask_the_file_and_its_new_folders_are_private(tmp_path, umask):
     before = os.umask(umask)
     try:
         write_private(tmp_path / "a" / "b" / "file", b"x")

@@ -63,6 +63,7 @@ def told(run, *types):
     )
 
 
+@pytest.mark.few(2)
 def test_our_part_refers_to_nothing_elsewhere(cards):
     assert cards
     for card in cards:
@@ -84,9 +85,8 @@ def test_our_part_refers_to_nothing_elsewhere(cards):
         ]
 
 
-def test_thoughts_answers_prompts_and_calls_of_every_shown_run_are_on_the_page(
-    cards, example, original
-):
+@pytest.mark.few(2)
+def test_thoughts_answers_prompts_and_calls_of_every_run_are_on_the_page(cards, example, original):
     shown = [words(card.get_text(" ")) for card in cards]
     newest = {run.cell: run for run in runs(original(example))}
     assert newest
@@ -101,11 +101,13 @@ def test_thoughts_answers_prompts_and_calls_of_every_shown_run_are_on_the_page(
         )
 
 
+@pytest.mark.few(2)
 def test_there_is_no_widget_and_no_complaint_about_one(converted, example):
     text = converted[example].read_text(encoding="utf-8")
     assert not [word for word in WIDGETS if word in text]
 
 
+@pytest.mark.long
 def test_executing_and_converting_in_one_step_shows_the_cards(examples, tool):
     path = examples / "scripted.ipynb"
     tool(

@@ -100,7 +100,7 @@ def both(merge):
     )
 
 
-def test_two_reruns_of_one_cell_are_both_kept_and_leave_the_conflict_with_the_next_save(merge):
+def test_two_reruns_of_one_cell_are_kept_and_end_the_conflict_at_a_save(merge):
     path = both(merge)
     assert "nbdime-conflicts" in load_notebook(path)["metadata"]
     assert ids(path) == {"a": ["first", "mine", "yours"]}

@@ -77,6 +77,7 @@ def test_a_stripped_notebook_passes_its_test(notebook, capsys):
     assert "ok, 2 runs replayed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_it_still_does_when_a_cell_was_inserted_above_and_stripped_again(notebook, capsys):
     # its records stand under the new ids from here on
     assert main(["run", "--inplace", str(notebook)]) == 0
@@ -104,7 +105,8 @@ def test_saving_again_and_again_loses_no_record(notebook):
     assert sorted(r["id"] for listed in runs.values() for r in listed) == sorted(before)
 
 
-def test_a_kernel_finds_the_records_of_the_stripped_file_and_its_status_says_so(notebook, tmp_path):
+@pytest.mark.long
+def test_a_kernel_finds_the_records_of_a_stripped_file_and_says_so(notebook, tmp_path):
     insert(notebook, "%agent status")
     nb = load_notebook(notebook)
     save(

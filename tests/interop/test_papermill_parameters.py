@@ -77,7 +77,7 @@ def outputs(path):
     ]
 
 
-def test_a_run_with_parameters_is_recorded_replayed_packed_and_its_own_test(
+def test_a_run_with_parameters_is_recorded_replayed_and_its_own_test(
     notebook, papermill, tool, tmp_path
 ):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")
@@ -94,6 +94,7 @@ def test_a_run_with_parameters_is_recorded_replayed_packed_and_its_own_test(
     tool("agent_nb", "test", "--trust-record", again, cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_other_values_do_not_replay_and_the_message_says_what_changed(notebook, papermill):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")
     _, done = papermill(recorded, "milk.ipynb", "milk", check=False)
@@ -101,7 +102,8 @@ def test_other_values_do_not_replay_and_the_message_says_what_changed(notebook, 
     assert "stale (prompt changed)" in done.stdout
 
 
-def test_other_values_run_live_where_that_is_allowed_and_both_runs_are_kept(
+@pytest.mark.long
+def test_other_values_run_live_where_allowed_and_both_runs_are_kept(
     notebook, papermill, tool, tmp_path
 ):
     recorded, _ = papermill(notebook, "tea.ipynb", "tea", rerun="live")

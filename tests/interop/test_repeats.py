@@ -15,6 +15,13 @@ from agent_nb.rows.recorded_runs import runs
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
 
 REPEATS = int(os.environ.get("AGENT_NB_REPEATS", "1"))
+A_FEW = ["scripted.ipynb"]  # of the examples, in the fast runs
+
+
+@pytest.fixture(params=[A_FEW, pytest.param([], marks=pytest.mark.long)], ids=["few", "all"])
+def chosen(request, names):
+    """The names of some examples, or of all."""
+    return request.param or names
 
 
 @pytest.fixture
@@ -35,30 +42,32 @@ def seen(read):
     return seen
 
 
-def test_the_examples_replay_every_time(examples, names, tool):
+def test_the_examples_replay_every_time(examples, chosen, names, tool):
     before = {name: (examples / name).read_bytes() for name in names}
+    paths = ["."] if chosen == names else chosen
     for _ in range(REPEATS):
         done = tool(
             "agent_nb",
             "test",
             "--trust-record",
-            ".",
+            *paths,
             cwd=examples,
             AGENT_NB_RERUN="",
             AGENT_NB_TRUST_RECORD="",
         )
-        assert all(f"{name}: ok" in done.stdout for name in names), done.stdout
+        assert all(f"{name}: ok" in done.stdout for name in chosen), done.stdout
     assert {name: (examples / name).read_bytes() for name in names} == before
 
 
+@pytest.mark.long
 def test_executing_again_gives_the_same_events_outputs_and_record(
-    examples, names, tool, seen, original
+    examples, chosen, tool, seen, original
 ):
     recorded = {
         name: json.dumps(
             json.loads(original(name).read_text(encoding="utf-8"))["metadata"]["agent_nb"]
         )
-        for name in names
+        for name in chosen
     }
     first = {}
     for _ in range(max(REPEATS, 2)):
@@ -69,11 +78,11 @@ def test_executing_again_gives_the_same_events_outputs_and_record(
             "--rerun",
             "replay",
             "--trust-record",
-            *names,
+            *chosen,
             cwd=examples,
             AGENT_NB_TRUST_RECORD="",
         )
-        for name in names:
+        for name in chosen:
             events, outputs, record = seen(examples / name)
             assert record == recorded[name]
             assert first.setdefault(name, (events, outputs)) == (events, outputs)

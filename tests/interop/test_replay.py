@@ -67,6 +67,7 @@ def test_there_is_no_network_but_loopback(closed, tool, tmp_path):
     assert "Network is unreachable" in done.stdout or "the network is closed" in done.stdout
 
 
+@pytest.mark.few(1)
 def test_jupyter_execute_in_place(example, examples, tool, replayed, read, original):
     path = examples / example
     recorded = read(path)["metadata"][METADATA_KEY]
@@ -91,6 +92,7 @@ def test_jupyter_execute_in_place(example, examples, tool, replayed, read, origi
     )
 
 
+@pytest.mark.few(1)
 def test_papermill(example, examples, tool, replayed, original):
     path = examples / example
     before = path.read_bytes()
@@ -107,12 +109,14 @@ def test_papermill(example, examples, tool, replayed, original):
     assert path.read_bytes() == before
 
 
+@pytest.mark.long
 def test_papermill_over_its_own_input(examples, tool, replayed, original):
     path = examples / "scripted.ipynb"
     tool("papermill", path, path, cwd=examples, AGENT_NB_NOTEBOOK=str(path))
     replayed(path, original("scripted.ipynb"))
 
 
+@pytest.mark.long
 def test_nbmake_needs_no_variable_for_the_file(examples, names, tool, replayed, original):
     done = tool(
         "pytest", "--nbmake", "--overwrite", "-q", "-p", "no:cacheprovider", ".", cwd=examples
@@ -138,6 +142,7 @@ def test_nbconvert_executes_a_copy(examples, tool, replayed, original):
     replayed(examples / "out.ipynb", original("scripted.ipynb"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("runner", ["jupyter execute", "papermill", "nbconvert"])
 def test_a_notebook_in_the_kernels_folder_needs_no_variable(
     examples, tool, replayed, original, runner
@@ -166,6 +171,7 @@ def test_a_notebook_in_the_kernels_folder_needs_no_variable(
         replayed(examples / "out.ipynb", original("scripted.ipynb"))
 
 
+@pytest.mark.long
 def test_nbval_passes_where_it_does_not_compare_outputs(examples, tool):
     pytest.importorskip("nbval")
     tool("pytest", "--nbval-lax", "-q", "-p", "no:cacheprovider", "scripted.ipynb", cwd=examples)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers.examples import count_examples
 from helpers.waiting import wait
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,7 +126,7 @@ def test_a_decoder_discards_it_however_long_it_is_fed(decoder_of, answer, rest):
 
 
 @APIS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(rest=st.binary(max_size=60), cuts=st.lists(st.integers(0, 900), max_size=6))
 def test_any_bytes_may_follow(decoder_of, answer, rest, cuts):
     data, ends = answer + rest, sorted(cuts)

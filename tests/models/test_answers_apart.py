@@ -53,6 +53,7 @@ def mapped(behave, concurrency):
     return wait(main, 240)
 
 
+@pytest.mark.few(1)
 @AT_ONCE
 @pytest.mark.parametrize("behave", [one_too_many, one_too_many_and_close])
 def test_no_row_of_a_map_gets_an_answer_too_many(behave, concurrency):
@@ -62,6 +63,7 @@ def test_no_row_of_a_map_gets_an_answer_too_many(behave, concurrency):
     assert server.connections == len(ROWS)
 
 
+@pytest.mark.few(1)
 @AT_ONCE
 def test_no_row_gets_anothers_answer_where_heads_and_bodies_are_cut(concurrency):
     cuts = (0, 20, reply_of("x").index(b"data:") + 9, len(reply_of("so row 1")) - 30, None)

@@ -505,7 +505,7 @@ def test_a_paused_turn_is_continued_and_looks_like_one(serve, collect):
     }
 
 
-def test_each_continuation_of_a_paused_turn_is_announced_before_it_is_asked_for(serve, request_of):
+def test_each_continuation_of_a_paused_turn_is_announced_beforehand(serve, request_of):
     paused = stream(start(), *text(0, "One. "), *end("pause_turn"))
     server = serve(paused)
 
@@ -523,7 +523,7 @@ def test_each_continuation_of_a_paused_turn_is_announced_before_it_is_asked_for(
     assert anyio.run(main) == [1, 2, 3]
 
 
-def test_the_limit_of_turns_holds_for_an_answer_that_is_paused_again_and_again(serve):
+def test_the_limit_of_turns_holds_for_an_answer_paused_again_and_again(serve):
     server = serve(stream(start(), *text(0, "One. "), *end("pause_turn")))
     run = Agent(provider("c", base_url=server.url), limits={"turns": 2}, secrets={}).run_sync("hi")
     assert (run.status, run.answer.split(), len(server.asked)) == ("limit", ["One.", "One."], 2)

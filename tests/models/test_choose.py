@@ -444,9 +444,7 @@ def test_a_variable_is_a_yes_for_one_process(monkeypatch, tmp_path):
     assert not trust.path().exists()
 
 
-def test_a_folder_cannot_say_yes_for_itself_where_a_front_end_sets_its_variables(
-    monkeypatch, tmp_path
-):
+def test_a_folder_cannot_say_yes_for_itself_by_a_front_ends_variables(monkeypatch, tmp_path):
     dotenv(tmp_path, monkeypatch, f"OPENAI_API_KEY={KEY}\nAGENT_NB_TRUST_FOLDER=1")
     monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
     assert keys.find_key("openai") is None
@@ -506,7 +504,7 @@ def test_the_keys_of_a_folder_are_secrets_used_or_not(monkeypatch, tmp_path):
     )
 
 
-def test_a_configuration_by_a_relative_path_counts_after_a_yes_to_that_file(monkeypatch, tmp_path):
+def test_a_configuration_by_a_relative_path_counts_after_a_yes(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENT_NB_CONFIG", "agent.toml")
     for model in ("lab/one", "lab/two"):

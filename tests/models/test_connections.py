@@ -48,7 +48,7 @@ def test_requests_one_after_another_share_one_connection():
     assert pools.made == 1
 
 
-def test_each_request_at_once_has_a_connection_and_the_next_take_them_again():
+def test_each_request_at_once_has_a_connection_that_the_next_take_again():
     async def main():
         connections, lent = Connections(pools), []
 
@@ -201,14 +201,15 @@ def many(count, soft, hard, *, expected, seconds):
     return asyncio.run(main())
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
-def test_a_thousand_answers_at_once_are_possible_within_the_usual_limit_of_open_files():
+def test_a_thousand_answers_at_once_stay_within_the_limit_of_open_files():
     assert many(1000, 256, 2048, expected=1000, seconds=90) == ["ok"]
     assert Lab.made == 1000
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
-def test_more_answers_at_once_than_files_may_be_open_is_an_error_that_says_so():
+def test_more_answers_at_once_than_open_files_allow_is_an_error():
     lines = many(100, 64, 64, expected=100, seconds=1)
     assert any("only 64 files may be open at once here" in line for line in lines)
     assert any("ulimit -n" in line for line in lines)

@@ -61,6 +61,7 @@ def changes(run):
     return [e.payload for e in run.log.of("state") if e.kind == "model"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("status", "asked"), [(500, 3), (502, 3), (503, 3), (529, 3), (408, 3), (429, 5)]
 )
@@ -159,7 +160,7 @@ def test_after_the_first_part_nothing_takes_over(serve):
     assert changes(run) == []
 
 
-def test_the_next_model_goes_on_for_the_rest_of_the_run_and_the_next_run_begins_anew(serve):
+def test_the_next_model_goes_on_for_this_run_and_the_next_begins_anew(serve):
     a = serve(refusing(503))
     agent = Agent(
         [openai("a", base_url=a.url), Scripted([calling("look"), "done"], "b")], [look], secrets={}
@@ -240,7 +241,7 @@ def test_a_server_that_cannot_even_name_its_model_is_replaced(monkeypatch):
     assert "does not list its models" in changes(run)[0]["why"]
 
 
-def test_a_run_that_goes_on_after_a_replay_goes_on_with_the_model_that_took_over(serve):
+def test_a_run_that_goes_on_after_a_replay_stays_with_its_next_model(serve):
     a = serve(refusing(503))
     before = asking([openai("a", base_url=a.url), Scripted(["from b"])])
     asked = len(a.asked)

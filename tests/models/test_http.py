@@ -314,6 +314,7 @@ def test_an_error_body_that_expands_without_end_is_read_to_its_limit(serve, caug
     assert (error.status, len(error.raw)) == (500, 2000)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("flood", [b"\n", b"data: {}\n\n"])
 def test_an_answer_that_expands_without_end_ends_at_the_time_limit(serve, flood):
     async def main():

@@ -104,7 +104,7 @@ def test_one_that_stopped_asking_lets_others_go_first_and_keeps_its_turn():
     assert places.enter(third, STALE + 1) == POLL
 
 
-def test_those_behind_ask_more_seldom_than_the_first_but_before_they_count_as_gone():
+def test_those_behind_ask_less_than_the_first_before_they_count_as_gone():
     places = Places(concurrency=1)
     assert places.enter(places.join(0.0), 0.0) == 0
     waiting = [places.join(0.0) for _ in range(1000)]
@@ -193,7 +193,7 @@ def test_without_a_wish_of_the_server_the_waits_grow_until_one_is_answered():
     assert waits == [BUSY[0], BUSY[1], BUSY[2], 0.0, BUSY[0]]
 
 
-def test_after_a_refusal_half_as_many_enter_at_once_and_answers_let_in_more():
+def test_after_a_refusal_half_as_many_enter_and_answers_let_in_more():
     places = Places()
     for ticket in inside(places, 8):
         places.refused(ticket, 0.0, 1.0)
@@ -493,7 +493,7 @@ def test_the_strictest_of_several_limits_holds_while_they_last():
     assert (places.rpm, places.concurrency) == (20, 0)
 
 
-def test_models_of_one_endpoint_are_tightened_once_and_others_under_their_name(monkeypatch):
+def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypatch):
     monkeypatch.setattr(module, "_named", {})
 
     class Foreign:
@@ -558,7 +558,7 @@ def test_a_wrong_limit_is_named(lab, limit):
         choose.make_model("lab/a")
 
 
-def test_runs_in_many_event_loops_send_no_more_at_once_than_the_endpoint_takes(lab):
+def test_runs_in_many_event_loops_send_no_more_than_the_endpoint_takes(lab):
     inside, most, lock = 0, 0, threading.Lock()
 
     def answer(peer):

@@ -72,7 +72,7 @@ def test_a_price_is_a_number_of_at_least_0(price):
         Prices(input=1.0, output=price)
 
 
-def test_a_models_own_name_comes_before_the_patterns_and_these_in_their_order():
+def test_a_models_own_name_comes_before_the_patterns_in_their_order():
     table = {"qwen*": LAB, "*": FREE, "qwen-max": Prices(input=2, output=8)}
     assert find_prices(table, "qwen-max").input == 2
     assert find_prices(table, "qwen-mini") is LAB
@@ -148,7 +148,7 @@ def test_only_official_hosts_have_a_listed_price(url, host, provider):
     assert tariff_at(url, host, "gpt-5", {}).provider == provider
 
 
-def test_every_well_known_endpoint_is_listed_but_the_one_that_serves_other_providers():
+def test_every_known_endpoint_is_listed_but_the_one_of_other_providers():
     hosts = {known.base_url.split("/")[2] for known in config.KNOWN.values()}
     assert hosts - set(prices.LISTED) == {"router.huggingface.co"}
 

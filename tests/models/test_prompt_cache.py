@@ -86,7 +86,7 @@ def marks(body):
     return found
 
 
-def test_the_requests_of_a_run_mark_tools_system_and_the_last_two_user_messages(serve):
+def test_requests_mark_tools_system_and_the_last_two_user_messages(serve):
     server = serve(*replies(calling(1), calling(2, 2), said("Done.")))
     assert asking(server).status == "ok"
     first, second, third = (peer.body for peer in server.asked)
@@ -143,7 +143,7 @@ def test_each_turn_reads_all_that_the_last_one_wrote(serve, calls):
     assert len(server.asked) == 4
 
 
-def test_the_next_run_of_a_conversation_reads_tools_system_and_the_earlier_run(serve):
+def test_the_next_run_of_a_conversation_reads_tools_system_and_run_again(serve):
     server = serve(*replies(calling(1), said("One."), calling(2), said("Two."), said("Three.")))
     agent = Agent(provider("c", base_url=server.url), [look], system="Be brief.", secrets={})
 
@@ -159,7 +159,7 @@ def test_the_next_run_of_a_conversation_reads_tools_system_and_the_earlier_run(s
         assert read == wrote
 
 
-def test_what_stands_beside_the_newest_prompt_only_costs_the_prompts_after_it(serve):
+def test_what_stands_beside_the_newest_prompt_costs_only_later_prompts(serve):
     server = serve(*replies(*[said(f"Answer {n}.") for n in range(4)]))
     agent = Agent(provider("c", base_url=server.url), [look], system="Be brief.", secrets={})
 
@@ -201,7 +201,7 @@ def test_an_endpoint_switches_the_cache_off(serve, monkeypatch, tmp_path):
         "system: Input should be a valid string",
     ],
 )
-def test_a_server_that_refuses_breakpoints_is_asked_without_them_from_then_on(serve, words):
+def test_a_server_that_refuses_breakpoints_is_asked_without_them(serve, words):
     error = json.dumps({"type": "error", "error": {"type": "invalid_request", "message": words}})
     server = serve(lambda peer: peer.reply(400, error), *replies(calling(1), said("Done.")))
     assert asking(server).answer == "Done."

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -77,7 +78,9 @@ VALUES = st.recursive(
     max_leaves=20,
 )
 FRAMES = st.lists(st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=6), max_size=6)
-QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=count_examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def run(decoder, data, cuts=()):

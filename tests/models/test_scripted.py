@@ -220,7 +220,7 @@ def test_all_requests_of_a_run_get_the_turns_of_its_prompt(tmp_path):
     assert run.answer == "One file."
 
 
-def test_a_prompt_without_a_case_and_without_turns_is_an_error_that_says_so(tmp_path):
+def test_a_prompt_without_a_case_and_turns_is_an_error_that_says_so(tmp_path):
     script = tmp_path / "one.yaml"
     script.write_text("cases: [{when: a, turns: [b]}]")
     run = Agent(f"scripted/{script}").run_sync("x", check=False)

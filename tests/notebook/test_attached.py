@@ -105,7 +105,7 @@ def test_it_can_be_assigned(line, remote, loaded):
     assert loaded.user_ns["run"].answer == "Far away."
 
 
-def test_a_servers_address_a_variable_and_nothing_at_all_name_its_newest_run(line, remote):
+def test_an_address_a_variable_and_nothing_at_all_name_the_newest_run(line, remote):
     remote.whole()
     assert line(f"%agent attach {remote.server.url}").id == "far"
     assert line("%agent attach there", there=remote.server).id == "far"
@@ -228,10 +228,9 @@ script = Scripted(["Hello."])
 """
 
 
+@pytest.mark.long
 @pytest.mark.kernel
-def test_a_run_of_the_same_notebook_has_its_record_in_both_cells_and_is_its_own_test(
-    notebook, capsys
-):
+def test_a_run_of_the_same_notebook_is_in_both_cells_and_its_own_test(notebook, capsys):
     path = notebook(
         OWN,
         "%%agent -m script\nhi",

@@ -97,7 +97,7 @@ def test_an_endpoint_of_the_configuration_is_offered(offered, tmp_path, monkeypa
     assert "openai/" in offered("%%agent -m ")
 
 
-def test_tools_are_functions_of_the_notebook_then_ours_after_the_last_comma(offered, loaded):
+def test_tools_after_the_last_comma_are_the_notebooks_then_ours(offered, loaded):
     def visitors(): ...
 
     loaded.user_ns["visitors"] = visitors

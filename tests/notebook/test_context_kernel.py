@@ -58,6 +58,7 @@ def test_run_all_twice_in_one_kernel_asks_the_model_in_the_first_pass_only(serve
     resources = {"metadata": {"path": str(tmp_path)}}
     client = Client(nb, {}, lambda *_: None, resources=resources, timeout=60)
 
+    @pytest.mark.long
     async def run_all_twice():
         client.reset_execution_trackers()
         async with client.async_setup_kernel():
@@ -71,6 +72,7 @@ def test_run_all_twice_in_one_kernel_asks_the_model_in_the_first_pass_only(serve
     assert client.failures == []
 
 
+@pytest.mark.long
 def test_a_changed_frame_goes_live_in_the_kernel_and_fails_the_test(server, tmp_path, capsys):
     path = tmp_path / "n.ipynb"
     nbformat.write(notebook(MAKE, AGENT), path)
@@ -91,6 +93,7 @@ def test_a_changed_frame_goes_live_in_the_kernel_and_fails_the_test(server, tmp_
     assert "`df` 3×2 → 4×2" in page
 
 
+@pytest.mark.long
 def test_plain_nbclient_gives_the_context_too(server, tmp_path):
     nb = notebook(MAKE, "1 / 0", "%%agent -m openai/m --context cells\nWhy?")
     nb.cells[2].metadata["tags"] = ["raises-exception"]

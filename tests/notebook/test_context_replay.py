@@ -39,7 +39,7 @@ def test_the_same_look_with_other_values_is_replayed(nb):
     assert nb.last[1][METADATA_KEY]["replayed"] is True
 
 
-def test_a_used_variable_of_another_shape_goes_live_and_the_header_says_which(nb):
+def test_a_used_variable_of_another_shape_goes_live_and_is_named(nb):
     model = asked("df.columns")
     nb.cell("Go.", LINE, model=model, df=frame(120))
     run = nb.cell("Go.", LINE, df=frame(121))

@@ -91,7 +91,7 @@ def test_a_functions_exception_reaches_the_tool(drive):
     assert drive(work)[1] == "caught"
 
 
-def test_a_function_that_asks_where_there_is_no_keyboard_meets_the_end_of_input(drive, monkeypatch):
+def test_a_function_that_asks_without_a_keyboard_meets_the_end_of_input(drive, monkeypatch):
     def refuse(text=""):
         raise StdinNotImplementedError("no keyboard")
 
@@ -307,9 +307,7 @@ def test_what_is_interrupted_while_it_is_made_is_not_started(shell, run):
     assert run(main()).thread is None
 
 
-def test_a_cancellation_while_the_thread_closes_its_connections_is_a_press_too(
-    shell, run, monkeypatch
-):
+def test_a_cancellation_while_connections_close_is_a_press_too(shell, run, monkeypatch):
     monkeypatch.setattr("agent_nb.notebook.cell.driver.LINGER", 60)
     released = threading.Event()
 

@@ -68,6 +68,7 @@ def test_an_evaluation_and_a_comparison_replay_with_the_same_figures(write, caps
     assert asked(path) == requests
 
 
+@pytest.mark.long
 def test_a_judge_is_recorded_and_replayed_like_the_answers(write, capsys):
     path = write(JUDGED)
     assert main(["run", "--live", "--inplace", str(path)]) == 0
@@ -80,6 +81,7 @@ def test_a_judge_is_recorded_and_replayed_like_the_answers(write, capsys):
     assert asked(path) == requests
 
 
+@pytest.mark.long
 def test_a_changed_prompt_is_not_replayed_with_the_old_answers(write, capsys):
     path = write(A)
     assert main(["run", "--live", "--inplace", str(path)]) == 0
@@ -112,6 +114,8 @@ CHANGES = {
 }
 
 
+@pytest.mark.long
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_score_than_in_the_record_is_noticed(name, write, capsys):
     cell, old, new, words = CHANGES[name]
@@ -130,6 +134,7 @@ def test_another_score_than_in_the_record_is_noticed(name, write, capsys):
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_an_evaluation_recorded_without_scores_replays_and_says_so(write, capsys):
     patch = "import agent_nb.rows.map.driver as d\nasync def none(self): pass\nd.MapDriver._finished = none"
     path = write(f"{patch}\n{SCORED}")

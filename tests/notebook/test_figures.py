@@ -186,6 +186,7 @@ def changed(path, old, new):
     nbformat.write(nb, path)
 
 
+@pytest.mark.long
 def test_the_same_plot_replays_without_a_word(run, capsys):
     path = run(PLOT)
     assert main(["test", str(path)]) == 0
@@ -193,6 +194,7 @@ def test_the_same_plot_replays_without_a_word(run, capsys):
     assert len(outputs(path)) == 1
 
 
+@pytest.mark.long
 def test_a_changed_plot_is_drift(run, capsys):
     path = run(PLOT)
     changed(path, "[1, 3, 2]", "[1, 2, 3]")
@@ -200,6 +202,7 @@ def test_a_changed_plot_is_drift(run, capsys):
     assert "figure 1: line 1: y value 2 of 3 was 3, is 2" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_same_plot_at_another_zlib_level_is_not_drift(run, capsys):
     path = run(PLOT)
     changed(path, "values =", f"{OTHER_LEVEL}values =")
@@ -214,6 +217,7 @@ plt.show()
 """
 
 
+@pytest.mark.long
 def test_a_digit_of_a_title_is_drift_and_another_font_is_not(run, capsys):
     path = run(TITLE, before="values = 0.04")
     changed(path, "0.04", "0.04\nimport matplotlib\nmatplotlib.rcParams['font.family'] = 'serif'")
@@ -224,6 +228,7 @@ def test_a_digit_of_a_title_is_drift_and_another_font_is_not(run, capsys):
     assert "figure 1: title: its text was 'p = 0.04', is 'p = 0.05'" in said
 
 
+@pytest.mark.long
 def test_a_record_without_data_of_its_figure_is_compared_by_pixels(run, capsys):
     older = "import agent_nb.tools.pictures as p; p.figure_data = lambda figure: None"
     path = run(TITLE, before=f"values = 0.04\n{older}")
@@ -249,6 +254,7 @@ def test_one_plot_more_is_drift(run, capsys):
     assert "+[figure 2: " in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_changed_plot_goes_live_from_there(run):
     path = run(PLOT)
     before = results(path)[0].attachments
@@ -263,6 +269,7 @@ def test_a_changed_plot_goes_live_from_there(run):
     assert base64.b64decode(result.attachments[0]["data"]).startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_a_figure_in_the_prompt_is_replayed_also_as_another_file(run, capsys):
     path = run(
         before="import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 3])",

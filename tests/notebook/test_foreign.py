@@ -184,7 +184,7 @@ def test_cards_and_records_of_a_file_with_several_runs(here, notebook):
 
 
 @pytest.mark.kernel
-def test_records_of_foreign_runs_are_not_signed_and_belong_to_no_conversation(notebook):
+def test_records_of_foreign_runs_are_unsigned_and_in_no_conversation(notebook):
     path = notebook("%%agent --from run.ndjson")
     main(["run", "--inplace", str(path)])
     (record,) = group_records(outputs(path, 0)[0])["cell0"]
@@ -193,6 +193,7 @@ def test_records_of_foreign_runs_are_not_signed_and_belong_to_no_conversation(no
     assert log_of(record).ended
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_an_unchanged_file_leaves_the_notebook_as_it_is(notebook):
     path = notebook("%%agent --from run.ndjson")
@@ -202,6 +203,7 @@ def test_an_unchanged_file_leaves_the_notebook_as_it_is(notebook):
     assert group_records(outputs(path, 0)[0])["cell0"] == [before]
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_notebook_with_foreign_runs_is_its_own_test(here, notebook, capsys):
     path = notebook("%%agent --from run.ndjson")
@@ -229,6 +231,7 @@ def test_awaiting_a_watch_shows_the_cards_once(notebook):
     assert "❯ hi" in outputs(path, 3)[1][0]
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_watch_that_hears_the_same_again_leaves_the_notebook_as_it_is(notebook):
     def executed(*mode):
@@ -242,6 +245,7 @@ def test_a_watch_that_hears_the_same_again_leaves_the_notebook_as_it_is(notebook
     assert executed("--live") != first
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_a_watch_that_hears_something_else_is_recorded_anew(notebook):
     path = notebook(WATCH)
@@ -277,6 +281,7 @@ def server():
     httpd.server_close()
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_an_address_is_played_from_the_record_and_asked_again_when_told(notebook, server):
     path = notebook(f"%%agent --from {server['url']}")

@@ -157,6 +157,10 @@ RUNNERS = {
     "plain-replay": lambda path, patch: plainly(path, patch, AGENT_NB_RERUN="replay"),
     "lab": in_lab,
 }  # fmt: skip
+FAST = "run"
+EACH_RUNNER = [
+    pytest.param(name, marks=[] if name == FAST else pytest.mark.long) for name in RUNNERS
+]
 
 
 @pytest.fixture(scope="module")
@@ -191,13 +195,13 @@ def test_there_are_at_least_sixty_of_every_kind():
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_nothing_of_it_happens_unasked(executed, runner, case):
     found, _ = executed(runner, RUNNERS[runner])
     assert unasked(case, found, runner) == set()
 
 
-@pytest.mark.parametrize("runner", ["run", "lab"])
+@pytest.mark.parametrize("runner", ["run", pytest.param("lab", marks=pytest.mark.long)])
 def test_a_cell_in_which_nothing_was_forged_still_asks_its_model(executed, runner):
     """The notebook really runs: cells whose records do not count go live."""
     found, _ = executed(runner, RUNNERS[runner])
@@ -214,6 +218,7 @@ def test_with_trust_it_runs_unless_it_is_broken_or_never_runs_again(executed, ca
     assert (case in found) is CASES[case].trusted
 
 
+@pytest.mark.long
 def test_a_plain_runner_finds_the_same_records(executed):
     found, _ = executed(
         "trusted-plain",
@@ -241,12 +246,12 @@ def test_what_the_user_has_signed_is_still_there_afterwards(executed):
     assert missing == []
 
 
-def test_no_file_is_written_that_a_cell_names(executed):
-    for runner, work in RUNNERS.items():
-        _, path = executed(runner, work)
-        assert sorted(os.listdir(path.parent)) == sorted(
-            {"canary", "n.ipynb", "other.ipynb", *_own_files(path.parent)}
-        )
+@pytest.mark.parametrize("runner", EACH_RUNNER)
+def test_no_file_is_written_that_a_cell_names(executed, runner):
+    _, path = executed(runner, RUNNERS[runner])
+    assert sorted(os.listdir(path.parent)) == sorted(
+        {"canary", "n.ipynb", "other.ipynb", *_own_files(path.parent)}
+    )
 
 
 def _own_files(folder):

@@ -155,6 +155,7 @@ def test_setting_up_keeps_lines_of_any_encoding(repository):
     assert attributes.read_bytes().startswith(b"caf\xe9 text\n*.ipynb ")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("clean", "hooks", "said"),
     [
@@ -169,7 +170,7 @@ def test_setting_up_keeps_lines_of_any_encoding(repository):
         ("", "repos: [{repo: x, hooks: [{id: black}]}]", ""),
     ],
 )
-def test_a_filter_that_renumbers_cells_is_named_by_the_setup_and_by_the_doctor(
+def test_a_filter_that_renumbers_cells_is_named_by_setup_and_doctor(
     repository, capsys, monkeypatch, clean, hooks, said
 ):
     if clean:
@@ -288,6 +289,7 @@ def test_a_run_that_one_side_removed_is_gone(repository):
     assert repository.runs() == {"a": ["rn"]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("ours", "theirs", "shown"),
     [
@@ -392,6 +394,7 @@ def test_a_conflict_between_cells_is_marked_around_their_text_alone(conflict):
     assert conflict.runs() == {"b": ["rb"], "c": ["rc"]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ids", [True, False])
 def test_cells_that_both_branches_append_stand_one_after_the_other(repository, ids):
     def commit(*cells):

@@ -95,6 +95,10 @@ RUNNERS = {
 }  # fmt: skip
 
 
+FAST = "nbclient"
+EACH_RUNNER = [
+    pytest.param(name, marks=[] if name == FAST else pytest.mark.long) for name in RUNNERS
+]
 REPLAYING = ("test", "pytest")  # the notebook was recorded before the folder became hostile
 
 
@@ -159,29 +163,31 @@ def test_no_mark_is_the_doing_of_jupyter_itself(executed):
 
 
 @pytest.mark.parametrize("case", [*CASES, "a request"])
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_nothing_of_the_folder_is_executed_obeyed_or_sent(executed, runner, case):
     assert case not in executed(runner, RUNNERS[runner])[0]
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_the_notebook_itself_works_there(executed, runner):
     _, place = executed(runner, RUNNERS[runner])
     assert (place / "last").read_text() == "helpedhelped"
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", EACH_RUNNER)
 def test_the_folder_does_not_choose_the_model(executed, runner):
     _, place = executed(runner, RUNNERS[runner])
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"
 
 
+@pytest.mark.long
 def test_with_a_yes_the_policies_and_the_keys_count_and_nothing_else(executed):
     found, place = executed("yes", plainly, AGENT_NB_TRUST_FOLDER="yes")
     assert found == WITH_A_YES
     assert not (place / "chosen").exists() or (place / "chosen").read_text() == "local/smollm2"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("yes", "left"), [("", set()), ("yes", {"config-mcp"})])
 def test_a_server_of_the_folder_starts_only_after_a_yes_of_its_own(executed, yes, left):
     def sources(marks):
@@ -195,6 +201,7 @@ def test_a_server_of_the_folder_starts_only_after_a_yes_of_its_own(executed, yes
     assert found == left
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("yes", "requests"), [("", False), ("yes", True)])
 def test_a_configuration_by_a_relative_path_counts_after_a_yes(executed, yes, requests):
     def sources(marks):
@@ -224,6 +231,7 @@ STARTING = (
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["run", "test"])
 def test_a_kernel_that_we_start_imports_nothing_of_the_folder_on_its_way(tmp_path, command):
     """Others start kernels with the folder first on the path; what these import before the notebook

@@ -100,7 +100,7 @@ def test_the_synchronous_part_of_an_async_job_gets_keyboardinterrupt():
     assert isinstance(asyncio.run(main())[1], KeyboardInterrupt)
 
 
-def test_user_code_outside_a_guard_is_left_alone_because_the_event_loop_would_get_the_exception():
+def test_user_code_outside_a_guard_is_left_alone_for_the_event_loops_sake():
     names = user(
         "def callback():\n    signal.raise_signal(signal.SIGINT)\n    done.append(1)",
         done=(done := []),
@@ -147,7 +147,7 @@ def test_a_press_inside_our_own_code_is_raised_when_it_returns_to_the_user():
     assert after == []
 
 
-def test_a_job_can_be_broken_from_another_thread_without_counting_as_a_press():
+def test_a_job_can_be_broken_from_another_thread_without_a_press():
     names = user(
         "def work():\n    started.set()\n    time.sleep(60)", started=(started := threading.Event())
     )
@@ -208,7 +208,7 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
         assert interrupts.presses == 1
         assert time.monotonic() - start < 30
 
-    def test_a_wakeup_descriptor_set_before_receives_each_signal_and_is_restored(self):
+    def test_a_wakeup_descriptor_set_before_gets_each_signal_and_is_restored(self):
         def job():
             used = signal.set_wakeup_fd(theirs.fileno())
             signal.set_wakeup_fd(used)
@@ -362,7 +362,7 @@ class TestOverlapping:
         yield pressed
         signal.signal(signal.SIGINT, old)
 
-    def test_the_newest_hears_the_press_and_the_older_one_again_when_it_has_left(self):
+    def test_the_newest_hears_the_press_and_the_older_one_when_it_has_left(self):
         with Interrupts() as first:
             with Interrupts() as second:
                 signal.raise_signal(signal.SIGINT)

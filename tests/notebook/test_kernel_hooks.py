@@ -56,7 +56,7 @@ def test_a_plain_cell_has_pythons_own_handler(kernel, code):
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_a_cell_that_awaits_nothing_of_ours_is_interrupted_as_by_pythons_own(kernel):
+def test_a_cell_that_awaits_nothing_of_ours_is_interrupted_as_by_python(kernel):
     kernel.code = "await something()"
     kernel.pre_handler_hook()
     with pytest.raises(KeyboardInterrupt):
@@ -65,9 +65,7 @@ def test_a_cell_that_awaits_nothing_of_ours_is_interrupted_as_by_pythons_own(ker
     assert (signal.getsignal(signal.SIGINT), kernel.aborted) == (signal.SIG_IGN, 0)
 
 
-def test_what_is_pressed_before_an_agent_cell_is_heard_by_it_and_what_comes_after_stops_the_queue(
-    kernel, shell
-):
+def test_a_press_before_an_agent_cell_is_heard_a_later_one_stops_the_queue(kernel, shell):
     kernel.code = "%%agent\ngo"
     kernel.pre_handler_hook()
     press()

@@ -49,6 +49,7 @@ def change(path, old, new):
     path.write_text(json.dumps(nb))
 
 
+@pytest.mark.long
 def test_a_run_that_ends_while_a_later_cell_runs_belongs_to_its_own(write, capsys):
     path = write(
         "stream = Agent(m)('one', view=None).start()",
@@ -60,6 +61,7 @@ def test_a_run_that_ends_while_a_later_cell_runs_belongs_to_its_own(write, capsy
     assert "2 runs replayed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_runs_are_numbered_in_the_order_in_which_they_begin(write, capsys):
     path = write(
         "a, b = await asyncio.gather(Agent(m)('four'), Agent(m)('five'))\nasync for _ in Agent(m)('six'): pass"
@@ -76,12 +78,14 @@ def test_a_run_inside_a_tool_plays_the_record_of_that_call(write, capsys):
     assert "2 runs replayed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_three_executions_are_kept_with_all_their_runs(write):
     path = write("for n in range(4):\n    await Agent(m)(f'run {n} at {time.time()}', view=None)")
     for kept in (4, 8, 12, 12):
         assert len(recorded(path)["c1"]) == kept
 
 
+@pytest.mark.long
 def test_a_new_recording_drops_the_runs_of_code_that_begins_none(write, capsys):
     path = write("await Agent(m)('one', view=None)", "await Agent(m)('two', view=None)")
     assert recorded(path) == {"c1": [1], "c2": [1]}

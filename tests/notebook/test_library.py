@@ -192,9 +192,7 @@ def test_a_renamed_notebook_is_found_although_another_has_its_old_name(served, t
     assert Library({}).path() == tmp_path / "old.ipynb"
 
 
-def test_a_notebook_renamed_while_its_kernel_runs_is_found_without_being_asked_for(
-    served, tmp_path
-):
+def test_a_notebook_renamed_while_its_kernel_runs_is_found(served, tmp_path):
     library = Library({})
     library.path(ask=True)
     served["path"] = (tmp_path / "new.ipynb").rename(tmp_path / "newer.ipynb")
@@ -208,7 +206,7 @@ def test_a_server_is_not_asked_for_every_cell(served):
     assert served["asked"] == 1
 
 
-def test_a_server_that_knows_nothing_is_left_alone_and_the_environment_counts(
+def test_a_server_that_knows_nothing_is_left_and_the_environment_counts(
     served, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(module, "FRESH", 0.0)

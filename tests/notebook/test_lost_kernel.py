@@ -177,6 +177,7 @@ def found():
     return {f.header.run: f for f in journal_recovery.list_recoverable_runs()}
 
 
+@pytest.mark.long
 def test_everything_logged_before_the_last_100_ms_is_in_the_journal(lost):
     journals = found()
     for one in lost:
@@ -198,6 +199,7 @@ def figures(lost, journals):
     return f"\n{len(lost)} kernels killed, {logged} events logged, {logged - written} not in a journal, last: {dict(last)}"
 
 
+@pytest.mark.long
 def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
     journals, validator = found(), Draft202012Validator(build_schema())
     for one in lost:
@@ -235,6 +237,7 @@ def streamed(one, left=0.0):
     )
 
 
+@pytest.mark.long
 def test_the_next_kernel_lists_and_recovers_all_of_them(lost, kernel_type, tmp_path):
     kernel = kernel_type(sys.executable, tmp_path)
     try:

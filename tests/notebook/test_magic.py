@@ -118,9 +118,7 @@ def test_the_reason_stands_once_in_the_card_and_in_the_value_for_ci(agent, view,
 
 
 @pytest.mark.parametrize(("view", "said"), [("html", False), ("text", True)])
-def test_a_run_that_could_not_start_gives_its_reason_below_only_where_there_is_no_card(
-    agent, view, said
-):
+def test_a_run_that_could_not_start_gives_its_reason_where_no_card_is(agent, view, said):
     with pytest.raises(AgentCellError, match="no provider 'nobody'") as failure:
         agent(f"-m nobody/x --view {view}")
     (below,) = failure.value._render_traceback_()
@@ -155,7 +153,7 @@ def test_a_default_model_that_cannot_be_is_refused_with_a_suggestion(loaded, cap
     assert loaded.magics_manager.registry["AgentMagics"].model == ""
 
 
-def test_a_configuration_file_with_a_wrong_model_does_not_keep_the_extension_from_loading(shell):
+def test_a_configuration_with_a_wrong_model_lets_the_extension_load(shell):
     shell.config["AgentMagics"] = Config({"model": "gpt-5"})
     magic.load_magics(shell)
     try:
@@ -180,7 +178,7 @@ def test_cells_share_a_conversation_that_can_be_left_or_begun_anew(agent):
     assert heard(agent("-m model -c other", model=model)) == first
 
 
-def test_a_run_that_failed_without_an_answer_is_no_turn_of_the_conversation(agent):
+def test_a_failed_run_without_an_answer_is_no_turn_of_the_conversation(agent):
     first = heard(agent(model=Scripted(["answer"])))
     with pytest.raises(AgentCellError):
         agent(model=Scripted([{"error": {"status": 418}}]))

@@ -133,7 +133,7 @@ def test_failed_rows_are_played_where_they_cannot_be_asked(nb, model, df, monkey
     assert [r.status for r in nb.shell.user_ns["_map"].results] == ["ok", "error", "ok"]
 
 
-def test_run_again_the_record_is_played_byte_by_byte_and_the_frame_is_made_of_it(nb, model, df):
+def test_run_again_the_record_plays_byte_by_byte_and_makes_the_frame(nb, model, df):
     first = nb.cell(ASK, "-m model --map df -o out", model=model, df=df)
     record, out = nb.record, nb.shell.user_ns.pop("out")
     asked = len(model.asked)
@@ -346,7 +346,7 @@ def test_the_runs_of_a_large_map_are_in_its_store(nb, model, df, empty_store, mo
         {"events": [{"type": "end", "status": "ok", "ts": "late"}, {"type": "metric", "total": 1}]},
     ],
 )
-def test_a_strangers_record_with_broken_rows_is_played_and_its_frame_is_made(
+def test_a_strangers_record_with_broken_rows_plays_and_makes_its_frame(
     nb, model, df, empty_store, row
 ):
     nb.cell(ASK, "-m model --map df", model=model, df=df)

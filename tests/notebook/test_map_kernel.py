@@ -43,6 +43,7 @@ def ready(kernel):
     return kernel
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "code",
     [

@@ -52,7 +52,7 @@ def test_forgetting_the_cell_of_a_map_removes_its_rows(nb, model):
     assert files() == []
 
 
-def test_forgetting_the_cell_of_a_map_empties_the_store_beside_the_notebook(nb, model, tmp_path):
+def test_forgetting_the_cell_of_a_map_empties_its_store(nb, model, tmp_path):
     path = tmp_path / "rows.sqlite"
     mapped(nb, model, f"--store {path}")
     assert b"Classify good" in path.read_bytes()
@@ -61,7 +61,7 @@ def test_forgetting_the_cell_of_a_map_empties_the_store_beside_the_notebook(nb, 
     assert b"Classify good" not in path.read_bytes()
 
 
-def test_a_store_that_cannot_be_used_is_reported_and_the_runs_are_forgotten(nb, model, tmp_path):
+def test_a_store_that_cannot_be_used_is_reported_and_runs_are_forgotten(nb, model, tmp_path):
     path = tmp_path / "rows.sqlite"
     mapped(nb, model, f"--store {path}")
     path.write_bytes(b"broken")

@@ -298,6 +298,7 @@ def test_a_test_starts_no_server_even_if_it_may(folder, monkeypatch, capsys):
     assert not mark.exists()
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 def test_what_the_policy_denies_now_is_named_though_no_server_runs(folder, monkeypatch, capsys):
     monkeypatch.setenv("PYTHONPATH", python_path())
@@ -316,6 +317,7 @@ def test_what_the_policy_denies_now_is_named_though_no_server_runs(folder, monke
     assert "there is no tool 'pictures'" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.parametrize("now", [False, True])
 def test_no_server_outlives_its_kernel(tmp_path, now, program):
@@ -336,6 +338,7 @@ def test_no_server_outlives_its_kernel(tmp_path, now, program):
     asyncio.run(until(lambda: not alive(process)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_replay_that_drifts_goes_on_with_the_server(loaded, program):
     loaded.user_ns |= {"small": program, "rows": 3}

@@ -17,9 +17,7 @@ def there(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("named", ["n.ipynb", "below/n.ipynb"])
-def test_a_relative_path_is_looked_up_where_the_kernel_runs_and_where_its_runner_was_started(
-    there, monkeypatch, named
-):
+def test_a_relative_path_is_looked_up_at_the_kernel_and_at_its_runner(there, monkeypatch, named):
     monkeypatch.setenv(VARIABLE, named)
     assert notebook_path({}, {}, ask=False).resolve() == there
 

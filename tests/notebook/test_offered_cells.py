@@ -54,9 +54,7 @@ def test_nothing_is_inserted_without_a_press(agent, inserted):
     assert inserted == []
 
 
-def test_the_cell_whose_button_was_pressed_last_is_inserted_below_after_the_run(
-    agent, inserted, press
-):
+def test_the_cell_of_the_last_pressed_button_is_inserted_below_the_run(agent, inserted, press):
     press("df.head()", "df.tail()")
     agent("-m model -t add_cell", model=Scripted(OFFER))
     assert inserted == [("df.tail()", False)]

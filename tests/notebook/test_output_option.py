@@ -129,7 +129,7 @@ def test_the_same_cell_is_replayed_with_its_type_and_a_changed_type_is_not(nb):
     assert live.id != first.id
 
 
-def test_a_record_of_another_type_is_stale_and_named_where_nothing_runs_live(nb):
+def test_a_record_of_another_type_is_stale_and_named_in_strict_replay(nb):
     nb.cell("hi", "-m model --output Row", model=scripted(TEA), Row=Row)
     with pytest.raises(AgentCellError, match="output"):
         nb.cell("hi", "-m model --output int --rerun replay")

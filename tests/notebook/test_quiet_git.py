@@ -175,6 +175,7 @@ def test_a_replay_of_an_unchanged_notebook_changes_nothing(repository):
         assert repository.git("status", "--short") == ""
 
 
+@pytest.mark.long
 def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     nb = load_notebook(repository.path)
     for cell in nb["cells"]:
@@ -187,6 +188,7 @@ def test_a_replay_in_cells_without_outputs_is_the_same_twice(repository):
     assert b"replayed, recorded" in once
 
 
+@pytest.mark.long
 def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(repository):
     nb = load_notebook(repository.path)
     before = {cell["id"]: json.dumps(cell, sort_keys=True) for cell in nb["cells"]}
@@ -205,6 +207,7 @@ def test_only_cells_that_ran_live_are_rewritten_and_no_times_are_written(reposit
     assert repository.path.read_text().startswith('{\n  "cells"')
 
 
+@pytest.mark.long
 def test_what_options_change_of_the_view_of_a_replay_is_written(repository):
     nb = load_notebook(repository.path)
     nb["cells"][1]["source"] = ["%%agent -m one --thoughts hide\n", "Say one."]
@@ -216,12 +219,14 @@ def test_what_options_change_of_the_view_of_a_replay_is_written(repository):
     )
 
 
+@pytest.mark.long
 def test_a_live_rerun_with_the_same_answers_has_no_lines_in_the_diff(repository):
     repository.run("--live")
     assert repository.git("diff", "--stat") != ""
     assert repository.git("diff") == ""
 
 
+@pytest.mark.long
 def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     repository.path.write_text(ours.read_text())
     shown = repository.git("diff")
@@ -229,7 +234,8 @@ def test_one_changed_answer_is_a_few_lines_in_the_diff(repository, ours):
     assert len(shown.splitlines()) <= 40
 
 
-def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass(
+@pytest.mark.long
+def test_branches_that_reran_cells_of_two_conversations_merge_and_pass(
     repository, recorded, ours, theirs, capsys
 ):
     repository.branch(with_cell("four", theirs, recorded), with_cell("two", ours, recorded))
@@ -254,6 +260,7 @@ def test_two_branches_that_reran_cells_of_different_conversations_merge_and_pass
     assert changes(repository.git("diff", "HEAD^1")) == ["-    Line 7 of it.", "+    Another line."]
 
 
+@pytest.mark.long
 def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, theirs, capsys):
     repository.branch(theirs.read_text(), ours.read_text())
     repository.git("merge", "-q", "other")
@@ -264,7 +271,8 @@ def test_two_branches_that_ran_every_cell_live_merge_and_pass(repository, ours, 
     assert repository.path.read_bytes() == before
 
 
-def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_rerun(
+@pytest.mark.long
+def test_a_merge_in_one_conversation_succeeds_and_names_cells_to_rerun(
     repository, recorded, ours, theirs, capsys
 ):
     repository.branch(with_cell("one", theirs, recorded), with_cell("two", ours, recorded))
@@ -278,6 +286,7 @@ def test_in_one_conversation_the_merge_succeeds_and_the_test_names_the_cells_to_
     assert "run --inplace" in said  # asks only these
 
 
+@pytest.mark.long
 def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     repository, recorded, ours, theirs, capsys
 ):
@@ -304,7 +313,8 @@ def test_work_that_was_stashed_or_rebased_keeps_its_runs(
     )
 
 
-def test_where_commits_hold_no_records_a_live_rerun_keeps_them_in_the_file_alone(
+@pytest.mark.long
+def test_where_commits_hold_no_records_a_live_rerun_is_in_the_file_alone(
     recorded, ours, tmp_path, capsys
 ):
     repository = Repository(tmp_path, recorded, "--strip")

@@ -213,7 +213,8 @@ ENDS = [  # the press met
 ]
 
 
-def test_interrupts_at_random_moments_lose_no_reply_and_no_end_and_stop_the_queue(kernel):
+@pytest.mark.long
+def test_interrupts_at_random_moments_lose_no_reply_and_stop_the_queue(kernel):
     print(f"{CELLS} cells, seed {SEED}")
     dice = random.Random(SEED)
     status, text, _ = kernel.run(SETUP)

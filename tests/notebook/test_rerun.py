@@ -170,7 +170,7 @@ class TestWhoDecides:
         assert nb.cell("hi").answer == "one"
 
     @pytest.mark.parametrize("proof", ["", "0" * 64, None])
-    def test_a_request_without_the_secret_does_not_choose_the_mode_or_the_model(self, nb, proof):
+    def test_a_request_without_the_secret_chooses_neither_mode_nor_model(self, nb, proof):
         nb.cell("hi", model=Once(["one", "two"]))
         sent = {"rerun": "live", "model": "nobody/x", "trust": True, "proof": proof}
         assert nb.cell("hi", sent=sent).answer == "one"

@@ -181,7 +181,8 @@ def buttons(front):
     ]
 
 
-def test_a_replay_leaves_a_static_page_with_its_record_and_below_it_a_button(front):
+@pytest.mark.long
+def test_a_replay_leaves_a_static_page_with_its_record_and_a_button(front):
     replayed(front, ["one", "two"])
     assert "one" in front.last["data"]["text/plain"]
     assert "replayed, recorded" in front.last["data"]["text/html"]
@@ -209,6 +210,7 @@ def test_a_press_runs_the_prompt_live_in_the_same_display_and_records_it(front):
     front.hear(lambda: "two" in front.last["data"].get("text/plain", ""))
 
 
+@pytest.mark.long
 def test_what_its_tools_do_happens_in_the_kernel(front):
     call = calling("python", code="made = len(globals().get('marks', [])); marks = [1]; 5")
     replayed(front, [call, "one", call, "two"])
@@ -218,6 +220,7 @@ def test_what_its_tools_do_happens_in_the_kernel(front):
     front.hear(lambda: "made 1" in front.text)
 
 
+@pytest.mark.long
 def test_a_live_run_by_button_asks_by_buttons(front):
     front.source = front.source.replace("--approve auto", "--approve ask")
     call = calling("python", code="allowed = 7")
@@ -229,6 +232,7 @@ def test_a_live_run_by_button_asks_by_buttons(front):
     front.hear(lambda: "allowed 7" in front.text)
 
 
+@pytest.mark.long
 def test_a_press_while_the_conversation_is_in_use_starts_nothing(front):
     replayed(front, ["one", "two"])
     front.cell(
@@ -251,6 +255,7 @@ def test_a_live_run_by_button_can_be_stopped(front):
     )
 
 
+@pytest.mark.long
 def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     replayed(front, ["one", {"chunks": ["a "] * 400, "delay": 0.1}])
     front.cell(
@@ -270,6 +275,7 @@ def test_stopping_a_live_run_by_button_stops_the_cells_that_it_held_up(front):
     assert "stopped (" not in front.text
 
 
+@pytest.mark.long
 def test_the_widgets_are_closed_when_the_cell_runs_again(front):
     replayed(front, ["one", "two"])
     old = front.button("↻ Run live")
@@ -278,6 +284,7 @@ def test_the_widgets_are_closed_when_the_cell_runs_again(front):
     front.hear(lambda: front.button("↻ Run live"))
 
 
+@pytest.mark.long
 def test_without_a_jupyter_server_the_button_goes_with_the_next_cell(front):
     front.cell("del os.environ['JPY_SESSION_NAME']")
     replayed(front, ["one", "two"])

@@ -126,6 +126,7 @@ def recorded(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
     [record] = group_records(load_notebook(recorded))["c1"]
     assert record["events"][0]["settings"]["shared"] is True
@@ -133,6 +134,7 @@ def test_the_record_says_it_and_a_replay_shares_them_again(recorded, capsys):
     assert main(["test", str(recorded)]) == 0, capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_an_older_record_replays_with_its_own(recorded, capsys):
     """Such a record does not say it; its code ran in names of the run and saw no `base`."""
     nb = load_notebook(recorded)

@@ -62,14 +62,14 @@ def test_an_awaited_run_is_shown_as_it_stays_with_its_record_once(ready):
 
 
 @pytest.mark.kernel
-def test_a_run_shows_itself_as_one_line_where_its_cards_are_and_as_cards_elsewhere(ready):
+def test_a_run_shows_itself_as_one_line_beside_its_cards_else_as_cards(ready):
     code = "run = await Agent(Scripted(['Hello.']))('hi')\nprint(sorted(run._repr_mimebundle_()))"
     assert ready.run(code)[1].strip() == "['text/plain']"
     assert "text/html" in ready.run("print(sorted(run._repr_mimebundle_()))")[1]
 
 
 @pytest.mark.kernel
-def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_the_cell_at_the_line_that_awaits(
+def test_an_awaited_run_that_failed_leaves_its_cards_and_fails_its_line(
     ready,
 ):
     failing = "Agent(Scripted([{'error': {'status': 401, 'message': 'bad key'}}]))"

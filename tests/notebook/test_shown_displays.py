@@ -66,6 +66,7 @@ def record(folder, code, before):
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_display_is_compared_without_its_ids(name, tmp_path, capsys):
     code, needed, words = SHOWN[name]
@@ -89,6 +90,7 @@ def shows(body):
     return f"def show():\n{inner}"
 
 
+@pytest.mark.long
 def test_a_display_that_is_not_compared_is_named(tmp_path, capsys):
     code = "display({'application/vnd.other+json': {}, 'text/plain': 'x'}, raw=True)"
     path = record(tmp_path, code, before="")

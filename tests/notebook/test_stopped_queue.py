@@ -88,6 +88,7 @@ def queued(kernel, code, press=None):
     return ends, int(kernel.run("print(len(asked))")[1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "code",
     [
@@ -96,7 +97,7 @@ def queued(kernel, code, press=None):
         "await Agent(model)('go', view=None)",
     ],
 )
-def test_an_interrupt_aborts_what_is_queued_and_the_model_is_not_asked_again(ready, code):
+def test_an_interrupt_aborts_what_is_queued_and_asks_no_model_again(ready, code):
     ready.run("model = Model(mark, wait)")
 
     def press():
@@ -108,6 +109,7 @@ def test_an_interrupt_aborts_what_is_queued_and_the_model_is_not_asked_again(rea
     assert asked == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "code",
     [
@@ -215,6 +217,7 @@ model, endless = Model(), Endless()
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("code", "times"),
     [
@@ -234,7 +237,7 @@ def test_a_limit_stops_no_queue(ready, code, times):
     assert asked == times + 1
 
 
-def test_an_interrupted_record_is_not_played_by_itself_and_its_replay_stops_no_queue(ready):
+def test_an_interrupted_record_plays_only_by_wish_and_stops_no_queue(ready):
     ready.run("model = Model(elsewhere, wait)")
     assert queued(ready, "%%agent -m model\nonce more")[0][0][0] == "error"
     ends, asked = queued(ready, "%%agent -m model --rerun replay\nonce more")
@@ -246,7 +249,7 @@ def test_an_interrupted_record_is_not_played_by_itself_and_its_replay_stops_no_q
 # A press at moments that only the kernel knows.
 
 
-def test_a_press_while_the_kernel_prepares_the_cell_stops_it_before_the_model_is_asked(ready):
+def test_a_press_while_the_cell_is_prepared_stops_it_before_the_request(ready):
     ready.run("""def early(lines):
     if "early" in "".join(lines): press()
     return lines
@@ -281,7 +284,7 @@ patched.start()""")
     assert events(ready)[-2]["detail"] == "kernel interrupt"
 
 
-def test_a_run_that_is_left_behind_before_its_first_event_leaves_no_empty_log_and_asks_no_model(
+def test_a_run_left_before_its_first_event_leaves_no_log_and_no_request(
     ready,
 ):
     ready.run("""from unittest.mock import patch
@@ -309,11 +312,12 @@ patched.start()""")
     assert (asked, int(ready.run("print(len(asked))")[1]), journals(ready) - before) == (0, 0, 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "place",
     ["view.live.LiveView.close", "record.journal.Journal.close", "notebook.session.Session.keep"],
 )
-def test_a_press_while_the_record_is_finished_stops_the_queue_and_not_the_run(ready, place):
+def test_a_press_while_the_record_is_finished_stops_only_the_queue(ready, place):
     module, _, rest = place.rpartition(".")[0].rpartition(".")
     where = f"__import__('agent_nb.{module}', fromlist=['x']).{rest}, {place.rpartition('.')[2]!r}"
     ready.run(f"""from unittest.mock import patch
@@ -330,6 +334,7 @@ patched.start()""")
     assert (asked, ready.run("print(_agent.status)")[1]) == (1, "ok\n")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["payload_manager.clear_payload", "history_manager.store_output"])
 def test_a_press_after_the_cell_loses_no_reply_and_stops_the_queue(ready, place):
     manager, name = place.split(".")
@@ -343,6 +348,7 @@ def test_a_press_after_the_cell_loses_no_reply_and_stops_the_queue(ready, place)
     assert asked == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("code", ["%%agent -m model --live\ngo", "await Agent(model)('go')"])
 def test_a_double_click_loses_no_reply_and_no_answer(ready, code):
     ready.run("model = Model(mark, wait)")

@@ -37,6 +37,7 @@ def test_ctrl_c_ends_the_run_and_the_next_cell_works(terminal):
     assert "42" in terminal.cell("6 * 7")
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(terminal):
     terminal.cell("from agent_nb import Agent")
     terminal.cell("stream = Agent(Scripted([{'text': 'x', 'delay': 60}]))('hi')")
@@ -54,6 +55,7 @@ def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(termin
     assert "42" in terminal.cell("await __import__('asyncio').sleep(0, 42)")
 
 
+@pytest.mark.long
 def test_a_question_is_answered_on_the_keyboard(terminal):
     call = calling("python", code="answered = 6 * 7")
     terminal.cell(f"model = Scripted([{call!r}, 'done'])")
@@ -65,6 +67,7 @@ def test_a_question_is_answered_on_the_keyboard(terminal):
     assert "42" in terminal.cell("answered")
 
 
+@pytest.mark.long
 def test_the_code_of_a_call_that_ran_unasked_is_printed(terminal):
     call = calling("python", code="total = 0\nfor n in range(10):\n    total += n")
     terminal.cell(f"model = Scripted([{call!r}, 'done'])")
@@ -72,6 +75,7 @@ def test_the_code_of_a_call_that_ran_unasked_is_printed(terminal):
     assert "    │ total = 0\n    │ for n in range(10):\n    │     total += n\n" in said
 
 
+@pytest.mark.long
 def test_what_a_tool_prints_is_in_the_text_once_and_its_bar_is_a_few_lines(terminal):
     body = r"print('loading'); [print(f'\r{n}%| | {n}/100 [00:01<00:01, 1.0it/s]', end='', flush=True) for n in range(101)]; return 7"
     terminal.cell("def train() -> int:", "    'Train.'", f"    {body}", "")

@@ -310,7 +310,7 @@ STATUSES = "print(*[(e.status, e.name) for e in _agent.log.of('result')])"
 
 
 @pytest.mark.kernel
-def test_a_cell_asks_whether_a_policy_may_allow_and_again_when_it_has_changed(kernel):
+def test_a_cell_asks_whether_a_policy_may_allow_and_again_after_a_change(kernel):
     place = Path(kernel.mark).parent
     (place / "p.yaml").write_text("rules: [{allow: python}]")
     cell = "%%agent -m script -t python --approve p.yaml --live\ngo"
@@ -339,6 +339,7 @@ def test_a_replay_that_runs_nothing_again_asks_nothing(kernel):
     assert kernel.finish(kernel.send(cell, cell="asked", stdin=True), seconds=60)[0] == "ok"
 
 
+@pytest.mark.few(1)
 @pytest.mark.kernel
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("command", ["run", "test", "pytest"])

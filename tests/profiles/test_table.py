@@ -26,6 +26,7 @@ def test_a_cell_without_a_test_says_why():
     assert len(bare) < len(CELLS) / 5
 
 
+@pytest.mark.long
 @pytest.mark.timeout(320)
 @pytest.mark.slow
 def test_every_test_that_a_cell_names_is_collected():

@@ -113,6 +113,7 @@ def change(file, work):
 
 
 class TestTesting:
+    @pytest.mark.long
     def test_a_signed_notebook_is_foreign_where_its_signer_is_not_trusted(self, notebook, capsys):
         assert main(["test", str(notebook)]) == 1
         said = capsys.readouterr().out
@@ -120,7 +121,7 @@ class TestTesting:
         assert "signed with SHA256:" in said
         assert "which is not the key of a signer" in said
 
-    def test_it_passes_where_the_signer_is_in_the_users_list_and_removal_revokes_at_once(
+    def test_it_passes_where_the_signer_is_listed_and_removal_revokes_at_once(
         self, notebook, capsys
     ):
         assert main(["trust", "add", "ann", public(ANN)]) == 0
@@ -130,10 +131,12 @@ class TestTesting:
         assert main(["test", str(notebook)]) == 1
         assert FOREIGN in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_it_passes_with_a_file_of_signers_on_the_command_line(self, notebook, tmp_path):
         (tmp_path / "signers").write_text(f"bob {public(BOB)}\nann@work {public(ANN)}\n")
         assert main(["test", "--signers", str(tmp_path / "signers"), str(notebook)]) == 0
 
+    @pytest.mark.long
     def test_files_in_the_repository_have_no_effect(self, notebook, monkeypatch, capsys):
         folder = notebook.parent
         monkeypatch.chdir(folder)
@@ -155,12 +158,14 @@ class TestTesting:
         assert main(["test", "n.ipynb"]) == 1
         assert FOREIGN in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_signer_counts_in_test_only(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])
         for how in ([], ["--rerun", "replay"]):
             assert main(["run", *how, "-o", str(notebook) + ".out", str(notebook)]) == 1
             assert FOREIGN in capsys.readouterr().err
 
+    @pytest.mark.long
     def test_what_the_cell_metadata_says_of_signatures_counts_for_nothing(self, notebook, capsys):
         def forged(nb, mine, cell, record):
             cell["metadata"] = {OURS: {"signed": [record["hash"]], "trust": True}}
@@ -170,12 +175,14 @@ class TestTesting:
         assert main(["test", str(notebook)]) == 1
         assert FOREIGN in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_without_the_extra_it_is_named(self, notebook, monkeypatch, capsys):
         main(["trust", "add", "ann", public(ANN)])
         monkeypatch.setitem(sys.modules, "cryptography", None)
         assert main(["test", str(notebook)]) == 1
         assert "pip install 'jupyter-agent-nb[sign]'" in capsys.readouterr().out
 
+    @pytest.mark.long
     def test_a_strangers_newer_record_does_not_come_before_the_signed_one(self, notebook, capsys):
         main(["trust", "add", "ann", public(ANN)])
 
@@ -269,6 +276,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("forged", HOSTILE, ids=lambda f: f.__name__)
 def test_only_a_signature_of_this_record_in_this_cell_counts(notebook, capsys, forged):
     main(["trust", "add", "ann", public(ANN)])
@@ -326,6 +334,7 @@ class TestSigning:
         assert "There is nobody to ask" in capsys.readouterr().err
         assert unsigned.read_bytes() == before
 
+    @pytest.mark.long
     def test_signing_again_changes_nothing_and_a_second_person_adds(self, notebook, tmp_path):
         before = notebook.read_bytes()
         assert main(["sign", "--yes", "--key", private(tmp_path), str(notebook)]) == 0
@@ -368,7 +377,7 @@ class TestSigning:
         assert len(said) < 6000
         assert "1 argument is not shown in full." in asked[0]
 
-    def test_calls_of_built_in_tools_that_only_look_are_left_out_unless_the_notebook_has_one_of_that_name(
+    def test_calls_of_built_in_tools_that_look_are_left_out_unless_redefined(
         self,
     ):
         from agent_nb.notebook.files.review import harmless
@@ -395,6 +404,7 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", str(tmp_path / "none"), str(unsigned)]) == 2
         assert "ssh-keygen -t ed25519" in capsys.readouterr().err
 
+    @pytest.mark.long
     def test_an_encrypted_key_asks_for_its_passphrase(
         self, unsigned, tmp_path, terminal, monkeypatch, capsys
     ):

@@ -58,7 +58,7 @@ def test_a_run_in_both_places_counts_once(make, tmp_path):
     assert len(runs(tmp_path / "a.ipynb")) == 1
 
 
-def test_an_equal_record_in_both_places_is_one_record_and_a_changed_one_is_two(make):
+def test_an_equal_record_in_both_places_is_one_and_a_changed_one_is_two(make):
     made = make("x")
     changed = {**made, "status": "error"}
     for shown, expected in ((made, 1), (changed, 2)):

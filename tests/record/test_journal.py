@@ -224,9 +224,7 @@ def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
     assert list_recoverable_runs(where=tmp_path / "file") == []
 
 
-def test_a_disk_that_is_full_ends_the_journal_with_a_warning_that_says_what_to_do(
-    tmp_path, monkeypatch
-):
+def test_a_full_disk_ends_the_journal_with_a_warning_that_helps(tmp_path, monkeypatch):
     said = []
     writer = Journal("r", where=tmp_path, warn=said.append)
     log = EventLog("r")

@@ -363,7 +363,7 @@ def test_the_server_hook_never_raises(tmp_path, monkeypatch):
     assert logged
 
 
-def test_a_manager_without_files_or_with_a_broken_file_has_no_former_records(manager, tmp_path):
+def test_a_manager_without_files_or_with_a_broken_one_has_no_records(manager, tmp_path):
     (tmp_path / "n.ipynb").write_text('{"agent_nb"')
     assert presave.on_disk(manager, "n.ipynb") is None
     assert presave.on_disk(object(), "n.ipynb") is None
@@ -468,7 +468,7 @@ def forgetting(*names):
     }
 
 
-def test_what_was_forgotten_stays_forgotten_when_a_front_end_sends_what_it_had():
+def test_what_was_forgotten_stays_so_when_a_front_end_sends_what_it_had():
     """The output of `%agent forget` is cleared; the page still has the record twice."""
     loaded = saved(cell("a", output(run("r1"))), cell("b"))
     shown = output(run("r1"))
@@ -693,7 +693,7 @@ def test_a_record_that_our_publisher_did_not_write_is_not_lifted(how):
     assert strip_records(nb) > 0
 
 
-def test_a_record_that_stays_in_the_place_of_a_run_that_never_began_is_named():
+def test_a_record_left_in_the_place_of_a_run_that_never_began_is_named():
     shown = {
         "output_type": "display_data",
         "data": {MIME: run("r1")},
@@ -745,9 +745,7 @@ def over(runs):
         ({"0": [("r1", A)], "1": [("r2", B)]}, ["x = 1", A, B], {"1": ["r1"], "2": ["r2"]}),
     ],
 )
-def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
-    before, sources, after
-):
+def test_a_record_goes_with_its_text_when_ids_are_numbered_anew(before, sources, after):
     listed = {
         name: [made(n, s, 10.0 - i) for i, (n, s) in enumerate(of)] for name, of in before.items()
     }
@@ -763,7 +761,7 @@ def test_a_record_goes_with_the_text_it_was_made_of_when_ids_are_numbered_anew(
         assert "gone" not in ours
 
 
-def test_the_record_of_a_deleted_cell_does_not_go_with_the_cell_that_has_its_id():
+def test_the_record_of_a_deleted_cell_does_not_go_to_the_heir_of_its_id():
     listed = {
         "0": [made(f"a{n}", A, 100.0 + n) for n in range(3)],
         "1": [made(f"b{n}", B, n) for n in range(3)],

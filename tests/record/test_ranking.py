@@ -128,7 +128,7 @@ def test_an_empty_key_owns_nothing():
         ([7, 8], [3], ["m8", "m7", "o3"]),
     ],
 )
-def test_others_never_push_out_the_users_own_and_the_newest_of_them_finds_room(own, others, stay):
+def test_others_never_push_out_the_users_own_and_their_newest_finds_room(own, others, stay):
     records = [*(made(f"m{n}", n, KEY) for n in own), *(made(f"o{n}", n) for n in others)]
     assert names(select_records(records, KEY)) == stay
     assert names(select_records(records[::-1], KEY)) == stay

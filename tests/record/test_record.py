@@ -8,6 +8,7 @@ import subprocess
 
 import msgspec
 import pytest
+from helpers.examples import count_examples
 from helpers.paths import EXAMPLES
 from helpers.record_schema import COUNT, FILL, PATH, load_schema, write_schema
 from hypothesis import given, settings
@@ -76,7 +77,7 @@ def test_any_changed_character_changes_the_hash(log):
     assert record_hash(changed) != record["hash"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(st.lists(st.tuples(st.sampled_from([*e.TYPES, "novel"]), FIELDS), max_size=6))
 def test_any_events_come_back(objects):
     events = EventLog.of_events(

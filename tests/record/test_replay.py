@@ -396,9 +396,7 @@ def shout(text: str) -> str:
         assert self.play(cell, stored, trust=True, approve=approve) is None
         assert cell["said"] == ["a"]
 
-    def test_a_policy_that_allows_them_does_not_vouch_for_a_strangers_arguments(
-        self, cell, tmp_path
-    ):
+    def test_a_policy_that_allows_does_not_vouch_for_a_strangers_arguments(self, cell, tmp_path):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - allow: note\n")
         stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
@@ -443,6 +441,7 @@ class TestTrust:
         SPACE["gone"].clear()
         return stored
 
+    @pytest.mark.few(10)
     @pytest.mark.parametrize("number", range(30))
     def test_thirty_forged_records_run_nothing_headless(self, number):
         forms = (
@@ -507,7 +506,7 @@ class TestTrust:
         assert play(self.forged(batch(same, same)), ask=ask).played.drift is None
         assert (len(asked), SPACE["gone"]) == (times, [1, 1])
 
-    def test_what_was_allowed_with_other_arguments_is_not_allowed_as_it_was_recorded(self):
+    def test_what_was_allowed_with_other_arguments_is_not_allowed_as_recorded(self):
         asked = []
 
         async def ask(question):
@@ -729,7 +728,7 @@ def test_what_counts_as_different(one, other):
 
 
 @pytest.mark.timeout(20)
-def test_spaces_before_the_end_of_a_line_do_not_count_however_many_they_are():
+def test_spaces_before_the_end_of_a_line_do_not_count_however_many():
     many = " \t" * 200_000
     assert normalize_value(f"a{many}\nb{many}") == "a\nb"
     assert normalize_value(f"a{many}b") == f"a{many}b"

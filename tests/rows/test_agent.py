@@ -12,16 +12,16 @@ from agent_nb import Agent, Scripted
 from agent_nb.agent.agent import PromptAgent
 from agent_nb.errors import UsageError
 
-LINKS = import_graph.graph(CHECKOUT)
 LARGEST = 226  # modules that one prompt may need
 
 
 def needed_by(module: str) -> set[str]:
     """Return the modules that importing and using `module` may load."""
+    links = import_graph.graph(CHECKOUT)
     seen: set[str] = set()
     left = [module]
     while left:
-        new = LINKS[left.pop()] - seen
+        new = links[left.pop()] - seen
         seen |= new
         left += new
     return seen

@@ -14,6 +14,7 @@ NOTEBOOKS = [p for p in EXAMPLES if not p.name.endswith(".run.ipynb")]
 READABLE = {"text/html", "text/plain", "text/markdown"}
 
 
+@pytest.mark.few("scripted")
 @pytest.mark.kernel
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
@@ -44,7 +45,7 @@ def test_an_example_holds_no_path_of_the_machine(path):
     )
 
 
-def test_the_quickstart_was_made_by_the_embedded_model_and_has_every_kind_of_event():
+def test_the_quickstart_was_made_by_the_embedded_model_with_every_event():
     (path,) = [p for p in NOTEBOOKS if p.stem == "quickstart"]
     recorded = list(runs(path))
     kinds = {e.type for run in recorded for e in run.log}

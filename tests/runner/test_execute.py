@@ -88,7 +88,8 @@ def test_run_writes_an_executed_copy_with_its_record(notebook, capsys):
     assert "There is **42**." in json.dumps(nb["cells"][3]["outputs"])
 
 
-def test_an_offered_cell_is_an_event_with_a_card_where_there_is_no_front_end(notebook, capsys):
+@pytest.mark.long
+def test_an_offered_cell_is_an_event_with_a_card_without_a_front_end(notebook, capsys):
     path = notebook(
         "%%agent -m scripted/script.json -t add_cell\nOffer.",
         "%agent cell 1",
@@ -107,6 +108,7 @@ def test_an_offered_cell_is_an_event_with_a_card_where_there_is_no_front_end(not
     assert [cell["source"] for cell in read(done)["cells"]] == sources
 
 
+@pytest.mark.long
 def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
     shows = "class Plot:\n    def _repr_png_(self): return b'\\x89PNG a plot'\nfrom IPython.display import display"
     path = notebook(
@@ -124,6 +126,7 @@ def test_what_a_tool_displays_is_on_the_exported_page(notebook, tmp_path):
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in html
 
 
+@pytest.mark.long
 def test_the_executed_notebook_is_valid(notebook):
     path = notebook(AGENT)
     main(["run", str(path)])
@@ -139,7 +142,8 @@ def test_running_in_place_again_keeps_both_runs(notebook):
     assert len(read(path)["metadata"]["agent_nb"]["runs"]["cell0"]) == 2
 
 
-def test_a_record_with_half_a_character_is_not_played_and_the_notebook_still_runs(notebook):
+@pytest.mark.long
+def test_a_record_with_half_a_character_is_not_played_and_all_else_runs(notebook):
     path = notebook(AGENT)
     assert main(["run", "--inplace", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
@@ -159,6 +163,7 @@ def test_a_failed_cell_is_exit_code_1_and_the_notebook_is_written(notebook, caps
     assert nb["cells"][4]["outputs"] == []
 
 
+@pytest.mark.long
 def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
     path = notebook(AGENT, script=[{"error": {"status": 418, "message": "I am a teapot"}}])
     assert main(["run", str(path)]) == 1
@@ -178,7 +183,7 @@ threading.Thread(target=stop, daemon=True).start()
 """
 
 
-def test_a_stopped_cell_fails_the_notebook_and_the_cells_after_it_do_not_run(notebook, capsys):
+def test_a_stopped_cell_fails_the_notebook_and_no_later_cell_runs(notebook, capsys):
     path = notebook(STOPPER, AGENT, "after = 1", script=[{"text": "late", "delay": 60}])
     assert main(["run", "--live", str(path)]) == 1
     assert "AgentStopped: stopped (from elsewhere)" in capsys.readouterr().err
@@ -188,6 +193,7 @@ def test_a_stopped_cell_fails_the_notebook_and_the_cells_after_it_do_not_run(not
     assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
 
 
+@pytest.mark.long
 def test_json_for_programs(notebook, capsys):
     path = notebook(AGENT)
     main(["run", "--json", str(path)])
@@ -204,12 +210,14 @@ def test_progress_goes_to_stderr(notebook, capsys):
     assert "3/3 n.ipynb: %%agent -m scripted/script.json" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_model_of_the_command_line_is_used_in_every_cell(notebook, capsys):
     path = notebook("%%agent -m nobody/x\nHow many?", script=["Six."])
     assert main(["run", "--model", "scripted/script.json", str(path)]) == 0
     assert "scripted/script.json" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     path = notebook(AGENT, script=[{"text": "x", "delay": 60}])
     assert main(["run", "--timeout", "1", str(path)]) == 1
@@ -226,6 +234,7 @@ def test_a_dead_kernel_is_exit_code_1_and_its_last_output_is_shown(notebook, cap
     assert "out of memory, or so" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_streamed_text_view_keeps_its_record_too(notebook):
     path = notebook(AGENT.replace("-m", "--view text -m"))
     assert main(["run", str(path)]) == 0
@@ -236,6 +245,7 @@ def test_a_streamed_text_view_keeps_its_record_too(notebook):
     )
 
 
+@pytest.mark.long
 def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     path = notebook(AGENT.replace("-m", "--no-record -m"))
     assert main(["run", str(path)]) == 0
@@ -245,6 +255,7 @@ def test_no_record_keeps_the_run_out_of_the_file(notebook, capsys):
     assert RECORD_MIME not in json.dumps(nb)
 
 
+@pytest.mark.long
 def test_a_notebook_with_a_missing_kernel_runs_on_the_default_one(notebook):
     path = notebook(
         AGENT, kernelspec={"name": "of-somebody-else", "display_name": "x", "language": "python"}
@@ -264,6 +275,7 @@ def test_plain_nbclient_works_and_keeps_the_record_in_the_output(notebook):
     assert [log_of(r[0])[-1].status for r in group_records(nb).values()] == ["ok"]
 
 
+@pytest.mark.long
 def test_what_a_tool_prints_is_saved_without_keys(notebook, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", SECRET)
     tool = """import logging, os, sys, threading
@@ -331,9 +343,8 @@ def looking(folder, *names):
     return paths
 
 
-def test_each_kernel_has_its_own_secret_and_the_import_removes_it_from_the_environment(
-    tmp_path, monkeypatch
-):
+@pytest.mark.long
+def test_each_kernel_has_its_own_secret_which_the_import_takes_away(tmp_path, monkeypatch):
     monkeypatch.setattr(
         launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1]
     )
@@ -356,6 +367,7 @@ def test_a_runner_does_not_pass_its_own_secret_on(tmp_path, monkeypatch):
     assert strict == ""
 
 
+@pytest.mark.long
 def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
     cell = "import agent_nb\nassert agent_nb.host.launch.LAUNCH.proves(get_ipython().kernel.get_parent()['metadata']['agent_nb']['proof'])"
 
@@ -376,8 +388,9 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
     ).execute()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("deaths", "failed"), [(2, False), (9, True)])
-def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
+def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
     notebook, monkeypatch, capsys, deaths, failed
 ):
     started, plain = [], kernels.launched_by_us
@@ -400,6 +413,7 @@ def test_a_kernel_that_ends_before_it_is_ready_is_started_again_a_few_times(
     assert ("The kernel did not start" in told, "the port is taken" in told) == (failed, failed)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "lost", ["import os; os.environ.pop('AGENT_NB_PROOF')", "import os; os.environ.clear()"]
 )

@@ -98,6 +98,7 @@ class TestWhichOne:
     def test_a_notebook_that_names_none_gets_the_default_one(self, metadata):
         assert kernel_of({"metadata": metadata}) == ("python3", "")
 
+    @pytest.mark.long
     @pytest.mark.kernel
     def test_one_line_on_stderr_says_so_and_json_stays_json(self, notebooks, capsys):
         (path,) = notebooks("a", kernelspec={**ELSEWHERE, "language": "python"})
@@ -121,6 +122,7 @@ class TestWhichOne:
 
 @pytest.mark.kernel
 class TestAhead:
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("jobs", ["1", "2"])
     def test_each_notebook_has_a_fresh_kernel_that_was_started_for_it(
         self, notebooks, started, jobs
@@ -138,6 +140,7 @@ class TestAhead:
             assert not alive(kernel)
         assert launch.PROOF not in os.environ
 
+    @pytest.mark.long
     def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
         with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
@@ -148,6 +151,7 @@ class TestAhead:
         assert [path for path, _ in started] in ([a, b], [a, b, c])
         assert not any(alive(kernel) for _, kernel in started)
 
+    @pytest.mark.long
     def test_a_kernel_that_no_longer_fits_the_notebook_is_not_used(self, notebooks, started):
         a, b = notebooks("a", "b")
         with Ahead([a, b], lambda path: choose_kernel(path, {}, zone="UTC")) as ahead:
@@ -155,12 +159,14 @@ class TestAhead:
             assert ahead.take(b, choose_kernel(b, {}, zone="Europe/Berlin")) is None
             assert not alive(started[0][1])
 
+    @pytest.mark.long
     def test_a_kernel_ahead_serves_only_its_notebook(self, notebooks, started):
         a, b, c = notebooks("a", "b", "c")
         with Ahead([a, b, c], lambda path: choose_kernel(path, {})) as ahead:
             ahead.take(a, choose_kernel(a, {})).stop()
             assert ahead.take(c, choose_kernel(c, {})) is None
 
+    @pytest.mark.long
     def test_a_kernel_that_does_not_start_ahead_is_started_by_its_notebook(
         self, notebooks, monkeypatch
     ):

@@ -119,6 +119,8 @@ def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
     assert "--stream" in capsys.readouterr().err
 
 
+@pytest.mark.long
+@pytest.mark.few(1)
 @pytest.mark.kernel
 @pytest.mark.parametrize("again", [False, True], ids=["live", "replay"])
 def test_the_command_streams_to_stdout_and_reports_on_stderr(tmp_path, again):

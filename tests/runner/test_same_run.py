@@ -125,6 +125,7 @@ class TestInplace:
         assert path.read_bytes() == before
         assert len(journal.list_journals()) == journals  # nothing is offered for recovery
 
+    @pytest.mark.long
     def test_another_answer_is_recorded_beside_the_old_one(self, path):
         before = load_notebook(path)
         self.run(path, "It is 43.")
@@ -133,6 +134,7 @@ class TestInplace:
         assert "It is 43." in json.dumps(load_notebook(path)["cells"][1]["outputs"])
         assert runs["c1"][1] == before["metadata"]["agent_nb"]["runs"]["c1"][0]
 
+    @pytest.mark.long
     def test_the_record_of_another_becomes_the_users(self, path):
         nb = load_notebook(path)
         for listed in nb["metadata"]["agent_nb"]["runs"].values():
@@ -144,6 +146,7 @@ class TestInplace:
         assert len(runs["c1"]) == 2
         assert main(["test", str(path)]) == 0
 
+    @pytest.mark.long
     def test_a_kept_record_is_replayed(self, path):
         self.run(path, "It is 42.")
         assert main(["test", str(path)]) == 0

@@ -165,7 +165,7 @@ def test_every_format_is_served_in_both_framings_and_decodes(name, rig):
         assert "respond" in {e.type for e in decode(text, name.partition(":")[0])}
 
 
-def test_the_ui_message_stream_has_the_header_and_the_end_that_its_clients_want(rig):
+def test_the_ui_message_stream_has_the_header_and_end_that_clients_want(rig):
     server = rig()
     server.publish("r", *RUN)
     answer = server.client.get("/runs/r/events", params={"format": "ui-message"})
@@ -304,7 +304,7 @@ def test_stopping_the_server_ends_its_streams_properly(rig):
     assert not server.server._thread.is_alive()
 
 
-def test_a_second_server_of_the_process_streams_after_the_first_has_stopped(rig):
+def test_a_second_server_of_the_process_streams_after_the_first(rig):
     rig().close()
     server = rig()
     server.publish("r", *RUN)
@@ -481,7 +481,7 @@ def test_with_the_cookie_a_change_must_come_from_a_page_of_the_server(rig):
             )
 
 
-def test_the_name_of_the_cookie_holds_the_port_so_that_servers_share_a_browser(rig):
+def test_the_cookies_name_holds_the_port_so_that_servers_share_a_browser(rig):
     first, second = rig(), rig()
     jar = httpx.Cookies()
     for server in (first, second):
@@ -514,7 +514,7 @@ def test_an_origin_is_scheme_and_host_and_port(origin, scheme, host, same):
     assert (denied is None) is same
 
 
-def test_a_foreign_host_name_is_refused_so_that_no_page_can_rebind_a_name_to_us(rig):
+def test_a_foreign_host_name_is_refused_against_rebinding(rig):
     server = rig()
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example"):
         assert server.client.get("/runs", headers={"Host": host}).status_code == 421

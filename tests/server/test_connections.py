@@ -69,7 +69,7 @@ def test_a_connection_that_says_nothing_is_closed(rig, connect):
     assert read(connect(rig(settings=Settings(head=SHORT)))) == b""
 
 
-def test_a_head_that_comes_a_byte_at_a_time_is_cut_off_while_others_are_served(rig, connect):
+def test_a_head_that_comes_byte_by_byte_is_cut_off_while_others_are_served(rig, connect):
     made = rig(settings=Settings(head=SHORT))
     slow = [connect(made) for _ in range(20)]
     for connection in slow:

@@ -141,7 +141,7 @@ def test_buffers_are_bounded():
     assert len(channel._entries) <= 12
 
 
-def test_a_run_without_a_log_numbers_its_events_and_takes_none_after_its_end():
+def test_a_run_without_a_log_numbers_its_events_and_takes_none_at_its_end():
     channel = Hub().open("r")
     channel.publish(ev.Think())
     channel.publish(ev.End())
@@ -337,7 +337,7 @@ def test_a_reader_is_woken_once_until_it_has_taken_everything(published):
     assert calls == [1, 1]
 
 
-def test_a_reader_whose_filter_passes_nothing_is_woken_for_what_comes_later(published):
+def test_a_reader_whose_filter_passes_nothing_is_woken_later(published):
     hub, log = published(0, ended=False)
     subscription = hub.subscribe("r", Filter(kinds=frozenset({"respond"})))
     calls = []

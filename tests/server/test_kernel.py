@@ -79,7 +79,7 @@ def test_a_run_is_published_from_its_first_event_to_its_last(serving):
     assert text == done.log.to_ndjson()
 
 
-def test_runs_that_were_over_before_are_published_while_somebody_holds_them():
+def test_runs_that_were_over_are_published_while_somebody_holds_them():
     held, lost = run(run_of("one")), run(run_of("two"))
     name = lost.id
     del lost
@@ -199,7 +199,7 @@ def test_runs_that_messages_start_keep_their_conversation(name):
     assert '"contextId":"talk"' in looopy.replace(": ", ":")
 
 
-def test_a_run_that_a_message_started_waits_for_its_answer_though_nobody_follows_yet():
+def test_a_run_that_a_message_started_waits_for_its_answer_unfollowed():
     serving = agent_nb.serve(agent=Agent(Scripted([CALL, "Done."]), [touch]), keepalive=0)
     with client(serving) as http:
         name = http.post("/runs", json={"message": "hi"}).json()["run"]
@@ -232,9 +232,7 @@ def test_the_token_is_hidden_from_every_run(serving):
     assert serving.token not in done.log.to_ndjson()
 
 
-def test_the_token_lies_in_a_file_that_only_the_user_can_read_and_goes_with_the_server(
-    serving, state
-):
+def test_the_token_lies_in_a_private_file_and_goes_with_the_server(serving, state):
     (path,) = state.iterdir()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["token"] == serving.token
@@ -260,7 +258,7 @@ def test_a_folder_that_cannot_be_written_is_no_reason_not_to_serve(state, monkey
     assert serving.token not in serving._repr_mimebundle_()["text/plain"]
 
 
-def test_asking_again_gives_the_same_server_and_asking_for_another_stops_it(serving):
+def test_asking_again_gives_the_same_server_another_one_stops_it(serving):
     assert agent_nb.serve(keepalive=0) is serving
     other = agent_nb.serve(keepalive=5)
     assert (serving.running, other.running) == (False, True)

@@ -144,7 +144,7 @@ PAGE = """async token => {
 
 
 @pytest.mark.browser
-def test_a_browsers_event_source_reconnects_where_it_was_and_stops_at_the_end(served, token):
+def test_a_browsers_event_source_reconnects_where_it_was_and_stops(served, token):
     if importlib.util.find_spec("playwright") is None:
         lacking("Playwright is not here")
     from playwright import sync_api as playwright
@@ -218,6 +218,7 @@ def test_a_client_that_comes_back_to_a_restarted_server_gets_nothing_twice(serve
     assert [line[4:] for line in found.splitlines() if line.startswith("id: ")] == ["2", "3"]
 
 
+@pytest.mark.long
 def test_the_npm_event_source_reconnects_where_it_was(served, token, node_package):
     command = [shutil.which("node"), "client.mjs", f"{served.url}/runs/r/events", token]
     seen = []

@@ -187,9 +187,7 @@ async def asked(server, answer, *, script=(CALL, "Done."), **options):
 
 
 @pytest_extra
-def test_a_cell_of_the_kernel_is_read_from_a_server_that_did_not_make_the_run(
-    agent, server, kernel
-):
+def test_a_cell_is_read_from_a_server_that_did_not_make_the_run(agent, server, kernel):
     done = agent(model=Scripted(["<think>hm</think>Hello."]))
     assert kernel._hub.flush(PATIENCE)
     with httpx.Client(
@@ -239,7 +237,7 @@ def test_a_run_is_stopped_from_a_server_that_did_not_make_it(server):
 
 
 @pytest_extra
-def test_forged_altered_expired_and_replayed_messages_approve_nothing_and_are_logged(
+def test_forged_altered_expired_and_replayed_messages_approve_nothing(
     server, redis_server, kernel, caplog
 ):
     key = kernel._hub._control.key

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from helpers.examples import count_examples
 from helpers.redis_server import KEY, PATIENCE, need_redis, until
 from helpers.run_server import TOKEN, Rig
 from hypothesis import given, settings
@@ -120,7 +121,7 @@ def test_ids_in_a_stream_increase_strictly_and_entries_come_back_equal(events):
         assert (back.id, encode_event(back.event)) == (entry.id, encode_event(entry.event))
 
 
-@settings(max_examples=25)
+@settings(max_examples=count_examples(25))
 @given(events=st.lists(EVENTS, max_size=30))
 def test_any_run_that_goes_through_redis_is_read_as_it_was_written(events, redis_server):
     url = redis_server.url
@@ -228,9 +229,7 @@ def test_two_servers_stream_the_same_bytes_of_one_run(redis_server):
         second.close()
 
 
-def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_less(
-    hubs, redis_server
-):
+def test_a_client_from_another_server_finds_its_place_further_on(hubs, redis_server):
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 2)
@@ -242,7 +241,7 @@ def test_a_client_from_another_server_finds_its_place_though_this_one_has_read_l
     assert server.channel("r").seq == 5
 
 
-def test_runs_of_several_kernels_are_listed_in_the_order_in_which_they_began(hubs, redis_server):
+def test_runs_of_several_kernels_are_listed_in_the_order_of_their_start(hubs, redis_server):
     url = redis_server.url
     kernels, server = [hubs(url) for _ in "ab"], hubs(url)
     for i in range(6):
@@ -256,9 +255,7 @@ def test_runs_of_several_kernels_are_listed_in_the_order_in_which_they_began(hub
     ]
 
 
-def test_the_same_run_from_two_kernels_is_one_and_another_run_with_its_id_is_not_mixed_in(
-    hubs, redis_server, caplog
-):
+def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redis_server, caplog):
     url = redis_server.url
     log = EventLog("r", clock=lambda: 5.0)
     write(log, 3)
@@ -335,7 +332,7 @@ def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, mo
 # Limits.
 
 
-def test_deltas_go_beyond_the_buffer_and_after_the_end_and_everything_expires(
+def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
     hubs, redis_server, monkeypatch
 ):
     monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
@@ -415,7 +412,7 @@ def test_a_key_that_is_no_stream_keeps_nothing_else_from_being_read(hubs, redis_
 # Outages.
 
 
-def test_a_redis_that_is_not_there_is_an_error_that_names_it_without_secrets(free_port):
+def test_a_redis_that_is_not_there_is_an_error_without_secrets(free_port):
     need_redis()
     with pytest.raises(UsageError, match="redis-server") as caught:
         RedisHub(parse_address(f"redis://ada:s3cret-word@127.0.0.1:{free_port}/0"), key=KEY)
@@ -502,9 +499,7 @@ def _certificate(folder):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
-def test_kill_9_of_redis_mid_run_loses_no_event_and_every_subscriber_sees_each_once(
-    redis_folder, kills
-):
+def test_kill_9_of_redis_mid_run_loses_no_event_and_repeats_none(redis_folder, kills):
     rng = random.Random(kills)
     redis = redis_folder(aof=True)
     url = redis.url
@@ -627,7 +622,7 @@ def test_where_only_records_are_played_no_redis_is_asked(monkeypatch, free_port)
         hub_at("redis://example.org/0")
 
 
-def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(redis_folder):
+def test_while_redis_is_away_servers_say_so_and_what_they_have_is_read(redis_folder):
     redis = redis_folder()
     rig = Rig(redis.url)
     try:
@@ -645,7 +640,7 @@ def test_while_redis_is_away_servers_say_so_and_what_they_have_is_still_read(red
         rig.close()
 
 
-def test_a_redis_without_memory_keeps_no_run_waiting_and_gets_the_events_later(redis_folder, hubs):
+def test_a_redis_without_memory_holds_up_no_run_and_gets_events_later(redis_folder, hubs):
     redis = redis_folder()
     kernel, server = hubs(redis.url), None
     log = in_progress(kernel, 2)
@@ -674,9 +669,7 @@ def test_stopping_a_hub_publishes_what_is_left(redis_server):
 # Strangers who may write to Redis.
 
 
-def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_that_it_is_published_no_more(
-    hubs, redis_server, caplog
-):
+def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_so(hubs, redis_server, caplog):
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")

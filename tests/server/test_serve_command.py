@@ -169,10 +169,9 @@ def finished(http, run):
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("edited", ["a", "secret"])
-def test_arguments_edited_over_http_are_judged_by_the_policy_and_only_a_denial_counts(
-    serve, tmp_path, edited
-):
+def test_arguments_edited_over_http_are_judged_and_only_a_denial_counts(serve, tmp_path, edited):
     (tmp_path / "p.yaml").write_text(
         "rules: [{deny: touch, args: {name: 'secret*'}, reason: never}, {ask: touch}]"
     )
@@ -250,6 +249,7 @@ def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(serve, 
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_runs_and_streams_properly(number, serve):
     server = serve("--model", "scripted/slow.yaml", "--token-file", "token")
@@ -271,6 +271,7 @@ def test_a_signal_ends_runs_and_streams_properly(number, serve):
     assert "Traceback" not in ending[0][1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, serve, tmp_path):
     options = ("--model", "scripted/slow.yaml", "--token-file", "token", "--keep", "runs")
@@ -401,6 +402,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
         Store(tmp_path / "file" / "runs")
 
 
+@pytest.mark.long
 @pytest.mark.extra
 def test_a_server_serves_and_answers_the_runs_of_a_kernel_through_redis(
     serve, redis_server, monkeypatch, tmp_path
@@ -467,7 +469,7 @@ asyncio.run(main())
 """
 
 
-def test_a_script_that_needs_another_dialect_is_refused_before_the_server_starts(serve, tmp_path):
+def test_a_script_that_needs_another_dialect_is_refused_before_the_start(serve, tmp_path):
     (tmp_path / "native.yaml").write_text("turns: [{calls: [{name: touch, args: {name: a}}]}]")
     server = serve("--model", "scripted/native.yaml", "--tools", "tools.py")
     code, said = server.failed()

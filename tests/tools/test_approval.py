@@ -308,9 +308,7 @@ def test_an_open_question_ends_when_the_run_is_stopped(record: Any) -> None:
     assert [o.status for o in kept.of("end")] == ["cancelled", "cancelled"]
 
 
-def test_a_preview_that_finds_the_call_impossible_is_its_result_and_nobody_is_asked(
-    run: Run, asker: Any
-) -> None:
+def test_a_preview_that_finds_the_call_impossible_is_its_result(run: Run, asker: Any) -> None:
     def preview(args: dict[str, Any], context: ToolContext) -> str:
         raise ToolError("There is no such file.")
 
@@ -364,7 +362,7 @@ EDITED = (
 
 
 @pytest.mark.parametrize("by", ["click", "remote"])
-def test_edited_arguments_are_judged_again_and_a_denial_is_told_to_the_model(
+def test_edited_arguments_are_judged_again_and_the_model_hears_a_denial(
     run: Run, asker: Any, by: str
 ) -> None:
     ask = asker(Decision(True, args={"text": "secret 1"}, by=by))
@@ -393,7 +391,7 @@ def test_edited_arguments_are_judged_as_the_tool_gets_them(run: Run, asker: Any)
     )
 
 
-def test_edited_arguments_that_would_be_asked_about_are_not_asked_about_again(
+def test_edited_arguments_that_would_be_asked_about_are_not_asked_again(
     run: Run, asker: Any
 ) -> None:
     ask = asker(Decision(True, args={"text": "better"}, by="click"))

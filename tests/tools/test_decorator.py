@@ -79,7 +79,7 @@ def test_wrong_options_are_a_usage_error(options: dict[str, Any]) -> None:
         tool(**options)
 
 
-def test_async_functions_run_on_the_loop_and_cannot_ask_for_the_main_thread() -> None:
+def test_async_functions_run_on_the_loop_and_not_on_the_main_thread() -> None:
     async def coroutine() -> None: ...
     async def generator() -> Any:
         yield 1

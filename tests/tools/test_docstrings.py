@@ -70,7 +70,7 @@ def test_several_numpy_parameters_on_one_line_share_their_text() -> None:
     }
 
 
-def test_a_line_that_ends_with_a_colon_is_description_unless_it_names_a_section() -> None:
+def test_a_line_that_ends_with_a_colon_is_text_unless_a_section() -> None:
     assert (
         docstrings.parse_docstring("Do this:\n- a\n- b: c").description == "Do this:\n- a\n- b: c"
     )

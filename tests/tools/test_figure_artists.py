@@ -189,6 +189,7 @@ def before():
     return {code: figure(code) for code in CODES.values()}
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_what_a_figure_shows_is_named(before, name):
     code, old, new, words = CHANGES[name]
@@ -198,6 +199,7 @@ def test_a_change_of_what_a_figure_shows_is_named(before, name):
     )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("settings", SAME.values(), ids=SAME)
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 def test_how_a_figure_is_rendered_does_not_count(before, code, settings):

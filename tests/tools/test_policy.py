@@ -126,7 +126,7 @@ def test_other_commands_are_not_taken_for_the_denied_one(command: str) -> None:
     assert policy.judge(TOOLS["shell"], {"command": command})[0] == "allow"
 
 
-def test_each_part_is_decided_by_the_first_rule_that_fits_it_and_the_strictest_counts() -> None:
+def test_each_part_is_decided_by_its_first_rule_and_the_strictest_counts() -> None:
     rules = 'rules: [{allow: shell, args: {command: "git *"}}, {ask: shell, args: {command: "ls*"}}, {deny: shell, args: {command: "*x*"}}]'
     cases = {
         "git x": "allow",
@@ -192,7 +192,7 @@ def judged(policy: Policy) -> list[str]:
     return [policy.judge(TOOLS[name], args)[0] for name, args in calls]
 
 
-def test_a_policy_of_the_folder_restricts_and_allows_nothing_until_it_is_allowed(
+def test_a_policy_of_the_folder_only_restricts_until_it_is_allowed(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "p.yaml").write_text(ALLOWING)
@@ -245,7 +245,7 @@ def test_a_policy_that_the_user_gives_counts(
 
 
 @pytest.mark.parametrize("given", ["../p.yaml", "{0}/notebooks/p.yaml", "p.yaml"])
-def test_a_policy_by_a_relative_path_or_inside_the_folder_is_the_folders_word(
+def test_a_policy_by_a_relative_path_or_in_the_folder_is_the_folders(
     tmp_path: Path, given: str
 ) -> None:
     (tmp_path / "notebooks").mkdir()

@@ -49,7 +49,7 @@ def check(rules: str, tools: Any = (), namespace: Any = None, mentioned: Any = t
         ("zzz", "so this rule"),
     ],
 )
-def test_a_restricting_rule_about_a_tool_that_is_nowhere_is_an_error_with_a_suggestion(
+def test_a_restricting_rule_about_an_unknown_tool_is_an_error_with_a_hint(
     verdict: str, name: str, hint: str
 ) -> None:
     with pytest.raises(UsageError) as raised:

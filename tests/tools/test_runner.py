@@ -153,7 +153,7 @@ def test_whatever_a_tool_raises_is_one_outcome(
     assert len(record.of("end", "c1")) == 1
 
 
-def test_a_sync_generators_yields_are_progress_in_order_and_its_return_is_the_result(
+def test_a_sync_generators_yields_are_progress_and_its_return_the_result(
     run: Run,
 ) -> None:
     def steps() -> Iterator[Any]:
@@ -253,7 +253,7 @@ def test_the_context_says_who_calls_and_is_shared_state_of_the_run(run: Run) -> 
     ]
 
 
-def test_progress_of_ten_thousand_pieces_from_threads_is_complete_in_order_and_before_the_end(
+def test_progress_of_ten_thousand_pieces_from_threads_is_whole_in_order(
     run: Run,
 ) -> None:
     def chatty(tag: str, context: ToolContext) -> None:
@@ -299,7 +299,7 @@ def test_what_is_said_after_the_end_is_dropped_and_ends_the_speaker(run: Run) ->
     assert record.of("update") == []
 
 
-def test_context_variables_of_the_caller_are_seen_by_tools_and_reports_run_outside_the_tools_own(
+def test_context_variables_reach_tools_and_reports_run_outside_the_tools(
     record: Any,
 ) -> None:
     mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="")
@@ -328,9 +328,7 @@ def test_context_variables_of_the_caller_are_seen_by_tools_and_reports_run_outsi
     assert seen == ["caller", "caller"]
 
 
-def test_a_sync_tool_for_the_main_thread_runs_there_and_elsewhere_without_a_host(
-    run: Run, host: Any
-) -> None:
+def test_a_sync_tool_for_the_main_thread_runs_there_or_without_a_host(run: Run, host: Any) -> None:
     @tool(thread="main")
     def where() -> Iterator[Any]:
         yield 0.5
@@ -352,7 +350,7 @@ def test_an_error_on_the_main_thread_is_the_calls(
     assert run([made], ("f", {}), host=host)[0][0].status in ("cancelled", "error")
 
 
-def test_a_call_that_takes_too_long_is_a_timeout_and_the_others_are_not_hurt(run: Run) -> None:
+def test_a_call_that_takes_too_long_is_a_timeout_and_hurts_no_other(run: Run) -> None:
     release = threading.Event()
 
     @tool(timeout=0.01)
@@ -420,7 +418,7 @@ async def cancel_when(
     return task
 
 
-def test_a_cancelled_batch_gives_every_call_one_outcome_even_if_tools_never_return(
+def test_a_cancelled_batch_gives_every_call_one_outcome(
     record: Any,
 ) -> None:
     quick = as_tool(add)
@@ -450,7 +448,7 @@ def test_a_cancelled_batch_gives_every_call_one_outcome_even_if_tools_never_retu
     assert len(kept.of("end")) == 4
 
 
-def test_calls_that_wait_for_a_slot_or_their_turn_are_cancelled_without_having_started(
+def test_calls_that_wait_for_a_slot_or_a_turn_are_cancelled_unstarted(
     record: Any,
 ) -> None:
     @tool(effect="kernel")
@@ -505,7 +503,7 @@ def test_a_second_cancel_while_stopping_still_ends_every_call(record: Any) -> No
     assert sorted(c for k, c, _ in kept.all if k == "end") == ["1", "2"]
 
 
-def test_a_stopped_tool_is_told_and_a_loop_that_reports_progress_ends_by_itself(
+def test_a_stopped_tool_is_told_and_a_loop_that_reports_ends_by_itself(
     record: Any,
 ) -> None:
     ended: list[str] = []

@@ -187,7 +187,7 @@ def test_any_parameter_name_is_safe(name: str) -> None:
     assert arguments(scope["f"]).validate({name: "1"}) == {name: 1}
 
 
-def test_positional_only_and_star_parameters_are_passed_as_the_function_wants_them() -> None:
+def test_positional_only_and_star_parameters_are_passed_as_wanted() -> None:
     def f(a: int, b: int = 2, /, *rest: int, c: int = 0, **more: int) -> tuple[Any, ...]:
         return a, b, rest, c, more
 
@@ -232,7 +232,7 @@ def test_methods_and_wrapped_functions_show_the_inner_signature() -> None:
     assert properties(outer(inner))["point"] == {"$ref": "#/$defs/Point"}
 
 
-def test_local_types_in_postponed_annotations_are_found_when_the_function_uses_them() -> None:
+def test_local_types_in_postponed_annotations_are_found_at_use() -> None:
     @dataclasses.dataclass
     class Local:
         n: int

@@ -57,11 +57,11 @@ def test_a_function_of_the_namespace_comes_before_a_built_in() -> None:
     ]
 
 
-def test_a_variable_of_the_namespace_that_is_no_function_does_not_hide_a_built_in() -> None:
+def test_a_variable_that_is_no_function_does_not_hide_a_built_in() -> None:
     assert resolve_tools("list", {"list": [1, 2]})["list"].icon == "folder"
 
 
-def test_a_function_is_named_as_the_notebook_names_it_and_a_declared_tool_as_declared() -> None:
+def test_a_function_is_named_as_in_the_notebook_and_a_tool_as_declared() -> None:
     @tool(name="declared")
     def f() -> None: ...
 

@@ -8,6 +8,7 @@ import shlex
 import string
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -207,11 +208,13 @@ ENDLESS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("line", ENDLESS.values(), ids=ENDLESS)
 def test_a_program_behind_thousands_of_wrappers_is_seen(line) -> None:
     assert judged('{deny: shell, args: {command: "rm *"}}', line) == "deny"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "piece", ["bash -c ", "bash -c '", "env -S '", 'su -c "', "find -exec ", "a<<<"]
 )
@@ -252,7 +255,7 @@ TEXTS = st.lists(
 
 
 @given(words=TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_command_line_is_judged(words) -> None:
     line = " ".join(words)
     assert spellings(line) >= ({line} - {""})

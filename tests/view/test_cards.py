@@ -33,8 +33,9 @@ def long_run(kind: Any) -> list[e.Event]:
     return [e.RunStart(), kind(content=text), e.End(status="ok")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [e.Respond, e.Think])
-def test_a_saved_page_of_a_very_long_text_has_its_head_its_tail_and_the_size_left_out(kind):
+def test_a_saved_page_of_a_very_long_text_has_head_tail_and_size(kind):
     page_ = make_bundle(long_run(kind))["text/html"]
     assert "Paragraph 0 of" in page_
     assert "Paragraph 59999 of" in page_
@@ -111,7 +112,7 @@ def figures(*metrics):
     return header.card(view, Context()).right[0].text
 
 
-def test_a_cost_with_an_estimate_in_it_is_about_and_one_without_a_part_is_at_least():
+def test_a_cost_with_an_estimate_is_about_and_one_with_a_gap_is_at_least():
     exact = e.Counts(input=100, output=10, cost=0.01)
     unknown = e.Counts(input=100, output=10)
     first = e.Metric(step=exact, total=exact)
@@ -410,7 +411,7 @@ def test_a_tool_can_have_an_installed_card(begun, monkeypatch):
     assert "my picture" in said(begun.log)
 
 
-def test_an_installed_card_can_draw_the_whole_of_an_ended_call_and_no_open_one(begun, monkeypatch):
+def test_an_installed_card_draws_the_whole_of_an_ended_call_only(begun, monkeypatch):
     def mine(state: Any, context: Context) -> nodes.Node | None:
         return nodes.Row((nodes.T(f"my {state.name}"),)) if state.status == "ok" else None
 
@@ -574,7 +575,7 @@ def test_a_footer_omits_a_pace_that_cannot_be_measured(begun):
     assert "first token" not in said(begun.log)
 
 
-def test_a_page_without_styles_keeps_its_two_sides_apart_and_its_words_bold(rich):
+def test_a_page_without_styles_keeps_two_sides_apart_and_words_bold(rich):
     made = html.draw_html(page(RunView().extend(rich.log)))
     bare = re.sub(' (?:style|class|role|aria-[a-z]+)="[^"]*"', "", made)
     assert "<b>✓ done</b>" in bare

@@ -252,7 +252,7 @@ def test_hostile_rows_are_escaped_and_bounded(hostile, hazards, tape):
     assert len(drawn) < 30_000
 
 
-def test_the_terminal_prints_the_plan_quarters_and_the_outcome_however_often_it_paints():
+def test_the_terminal_prints_plan_quarters_and_outcome_once():
     tape = map_run()
     often, once = [], []
     painter, view = TextPainter(often.append), RunView()

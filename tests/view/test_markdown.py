@@ -7,6 +7,7 @@ import re
 from html import unescape
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def streamed(pieces: list[str], *, look: bool = True) -> str:
     return "".join(stream.frozen)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_split_yields_the_whole(name, every_split):
     expected = render(SAMPLES[name])
@@ -98,7 +100,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=25), st.integers(0, 1_000_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 def test_any_lines_in_any_pieces_yield_the_whole(lines, seed):
     text, chance = "".join(lines), random.Random(seed)
     pieces, at = [], 0
@@ -120,6 +122,7 @@ LONG = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", LONG)
 def test_long_blocks_are_cut_at_the_same_places_however_they_arrive(name):
     text = LONG[name]
@@ -298,7 +301,7 @@ def test_no_formula_is_ever_half_raw_while_the_text_grows():
         assert not re.search(r"\\|\^|_|\$(?!5|6|HOME)|[\[\]]", text), (FORMULAS[:end][-30:], text)
 
 
-def test_a_finished_formula_is_left_to_the_front_end_and_is_code_until_then():
+def test_a_finished_formula_is_left_to_the_front_end_until_then_code():
     stream = MarkdownStream()
     stream.feed("Let $x^2$ be.\n\n$$\ny_1\n$$\n\nMore")
     stream.advance()

@@ -69,7 +69,7 @@ def test_a_backtrack_gives_up_the_branch_below_its_depth_and_says_why():
     assert card.backtracks == 1
 
 
-def test_after_a_backtrack_an_evaluation_may_choose_again_among_the_old_candidates():
+def test_after_a_backtrack_an_evaluation_may_choose_old_candidates():
     card = plan(
         EXPAND,
         loom("tot_evaluate", chosen=0, scores=[0.9, 0.8, 0]),
@@ -80,7 +80,7 @@ def test_after_a_backtrack_an_evaluation_may_choose_again_among_the_old_candidat
     assert [t.status for t in card.root.children] == ["left", "chosen", "passed"]
 
 
-def test_a_backtrack_to_the_current_depth_gives_up_only_unscored_candidates():
+def test_a_backtrack_to_the_current_depth_gives_up_only_unscored():
     card = plan(
         EXPAND,
         loom("tot_evaluate", chosen=0, scores=[1]),

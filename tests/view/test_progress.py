@@ -324,14 +324,14 @@ def test_a_terminal_shows_the_code_of_calls_approved_without_the_keyboard(by, be
     assert code_lines(printed(begun)) == CODE.split("\n")
 
 
-def test_code_shown_by_a_keyboard_question_is_printed_again_only_in_a_replay(begun):
+def test_code_shown_by_a_keyboard_question_prints_again_only_in_a_replay(begun):
     decided(begun, by="stdin")
     begun(e.Started(call_id="k", name="write"), e.Result(call_id="k", content="ok"), e.End())
     assert code_lines(printed(begun)) == []
     assert "-y = 2" in code_lines(printed(begun, badge="replayed"))
 
 
-def test_a_terminal_gets_a_line_for_each_quarter_of_a_bar_and_json_as_lines(begun):
+def test_a_terminal_gets_a_line_for_each_quarter_and_json_as_lines(begun):
     running(begun)
     for n in range(9):
         begun(

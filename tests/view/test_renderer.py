@@ -81,7 +81,7 @@ def test_a_stream_of_events_is_painted_at_the_frame_rate(clock):
     assert 18 <= len(painter.paints) <= 22
 
 
-def test_ten_thousand_progress_events_a_second_stay_within_the_message_budget(clock):
+def test_ten_thousand_progress_events_a_second_stay_within_the_budget(clock):
     painter = Painter(clock, messages=25)
     renderer = make(clock, painter)
     drive(renderer, clock, 5.0, e.Progress(call_id="k", text="line\n"), every=0.0001)
@@ -252,7 +252,7 @@ def test_the_renderer_has_not_caught_up_while_it_paints(clock):
     assert not any(seen)
 
 
-def test_pieces_of_one_text_are_folded_as_one_delta_with_the_time_of_the_first(clock):
+def test_pieces_of_one_text_fold_into_one_delta_with_the_first_time(clock):
     painter = Painter(clock)
     renderer = make(clock, painter)
     renderer.step()

@@ -360,7 +360,7 @@ def test_painters_are_code_or_broken_up_in_the_markdown_form(formula):
 
 
 @pytest.mark.parametrize("formula", [*PAINTERS, "x^{x^{x^{x^x}}}"])
-def test_names_prompts_and_first_lines_that_may_hold_a_formula_are_code_in_the_markdown_form(
+def test_names_prompts_and_lines_with_a_formula_are_code_in_markdown(
     formula,
 ):
     """Whole or cut, bold or in a table: some pages are typeset behind markdown's back."""

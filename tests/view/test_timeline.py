@@ -182,7 +182,7 @@ def test_nodes_of_a_graph_are_spans():
     ]
 
 
-def test_words_of_sub_agents_that_run_at_the_same_time_belong_to_their_own_requests():
+def test_words_of_simultaneous_sub_agents_belong_to_their_own_requests():
     def child(second, event, name):
         return at(
             second,

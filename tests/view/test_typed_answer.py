@@ -46,7 +46,7 @@ def test_rows_with_different_fields_share_a_table():
     assert (table.columns, table.rows) == (("a", "b"), (("1", ""), ("", "[1, 2]")))
 
 
-def test_an_object_is_fields_and_values_and_its_lists_of_objects_tables_below():
+def test_an_object_is_fields_and_values_with_tables_of_its_lists_below():
     found = of({"number": 3, "rows": [TEA], "paid": True})
     first, second = tables(found)
     assert first.columns == ("field", "value")
@@ -213,7 +213,7 @@ def test_json_after_white_space_is_json_from_the_first_character_on():
     assert "{" not in "".join(said)
 
 
-def test_an_invalid_answer_that_is_corrected_is_a_step_and_the_last_one_ends_the_run():
+def test_an_invalid_answer_that_is_corrected_is_a_step_the_last_an_end():
     _, kept = heard([final({"value": [1]}), final({"value": [TEA]})], list[Row])
     shown = text.draw(page(RunView().extend(kept)))
     assert "The answer has the wrong type" in shown
@@ -223,7 +223,7 @@ def test_an_invalid_answer_that_is_corrected_is_a_step_and_the_last_one_ends_the
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_saved_notebook_whose_keys_are_sorted_keeps_the_order_of_the_type(named):
+def test_a_saved_notebook_with_sorted_keys_keeps_the_order_of_the_type(named):
     class Place(pydantic.BaseModel):
         town: str
         area: float

@@ -114,9 +114,7 @@ def test_painting_often_or_once_ends_in_the_same_widgets(rich, acts):
     assert shapes[0] == shapes[1] == shapes[2]
 
 
-def test_a_thought_is_an_accordion_open_while_it_grows_and_closed_with_its_gist_after(
-    painter, begun
-):
+def test_a_thought_is_an_accordion_open_while_it_grows_then_closed(painter, begun):
     view = RunView().extend(begun.seen)
     view.apply(e.Delta(block="t", of="think", text="Compare prices."))
     painter.paint(view, 0.0)
@@ -231,7 +229,7 @@ def test_the_figures_of_the_header_move_once_a_second(painter, begun):
     assert sent <= 8  # of 200: two seconds have passed, the text went on in a new widget
 
 
-def test_the_kernel_gives_a_sign_of_life_once_a_second_until_the_run_is_over(painter, begun):
+def test_the_kernel_gives_a_sign_of_life_each_second_until_the_end(painter, begun):
     view, beats = RunView().extend(begun.seen), []
     for now in (10.0, 10.4, 11.1, 12.0, 12.9, 14.0, None):
         painter.paint(view, now)
@@ -491,8 +489,9 @@ def test_after_the_decision_there_is_nothing_to_press(painter, begun):
     assert labels(painter) == ["■ Stop"]
 
 
-def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards):
-    for hurt in hostile[::4]:
+@pytest.mark.parametrize("step", [20, pytest.param(4, marks=pytest.mark.long)])
+def test_the_live_view_is_as_harmless_as_the_static_one(acts, hostile, hostile_run, hazards, step):
+    for hurt in hostile[::step]:
         painter = WidgetPainter(acts, "show", lambda: True)
         view = RunView()
         for event in hostile_run(hurt):

@@ -198,9 +198,7 @@ def test_the_lines_of_an_error_stay_lines():
         ("timeout", "stopped at the limit of 600 seconds", "600 seconds"),
     ],
 )
-def test_header_and_card_name_the_limit_that_ended_a_run_also_in_older_records(
-    reason, detail, words
-):
+def test_header_and_card_name_the_limit_that_ended_a_run_old_or_new(reason, detail, words):
     text = said(e.Interrupt(reason=reason, detail=detail), e.End(status="limit"))
     assert text.startswith(f"■ stopped at the limit of {words}  m")
     assert f"\n■ Stopped at the limit of {words}" in text

@@ -10,6 +10,7 @@ import textwrap
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -207,7 +208,7 @@ def test_a_key_beside_media_is_found(text):
     assert "[redacted" in redact_value([text])[0]
 
 
-def test_a_provider_gets_its_own_back_and_a_tool_may_not_call_a_key_a_signature():
+def test_a_provider_gets_its_own_back_and_no_key_passes_as_a_signature():
     redaction = Redaction(ENV)
     value = {"signature": KEYS[0], "text": KEYS[0], "nested": {"encrypted_content": KEYS[0]}}
     assert redaction.payload(value) == {**value, "text": "[redacted API key]"}
@@ -253,7 +254,7 @@ def test_variables_are_known_by_the_last_word_of_their_name():
     }
 
 
-def test_the_password_of_an_address_in_the_environment_is_a_secret_the_address_is_none():
+def test_the_password_of_an_address_is_a_secret_and_the_address_is_none():
     env = {
         "AGENT_NB_HUB": "rediss://ada:long%2Fpass-word@redis.example.org/0",
         "REDIS_URL": "redis://:another-pass-word@localhost",
@@ -302,7 +303,7 @@ TEXT = st.lists(
 
 @given(TEXT, st.lists(st.integers(0, 300), max_size=12))
 @example("sk-abcdefghijklmnop12345", [3, 9])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_the_result_does_not_depend_on_the_chunking(text, cuts):
     whole = redact_text(text, ENV)
     assert feed(text, [min(c, len(text)) for c in cuts]) == whole
@@ -315,7 +316,7 @@ def test_the_result_does_not_depend_on_the_chunking(text, cuts):
     st.text(" \n.,:;\"'()[]{}<>é答", max_size=6),
     st.lists(st.integers(0, 80), max_size=8),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_no_piece_of_a_key_remains(key, before, after, cuts):
     text = f"{before}{key}{after}"
     clean = feed(text, [min(c, len(text)) for c in cuts])

@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
+from helpers.examples import count_examples
 from helpers.paths import DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -252,7 +253,7 @@ def reference(stream):
 
 
 @given(STREAMS, st.lists(st.integers(0, 200), max_size=10))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_stream_in_any_chunking_follows_the_standard(stream, places):
     # an empty line after a CR must not begin with LF, which would belong to the CR
     stream = [(line, b"\r\n" if not line and end == b"\n" else end) for line, end in stream]
@@ -269,6 +270,6 @@ def test_any_stream_in_any_chunking_follows_the_standard(stream, places):
     st.binary(max_size=60).map(lambda b: b.replace(b"x", b"data: ").replace(b"y", b"\n\n")),
     st.lists(st.integers(0, 80), max_size=8),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_bytes_are_read_without_an_error(data, places):
     assert decode(*cut(data, places), lenient=True) == decode(data, lenient=True)

@@ -67,6 +67,7 @@ def test_the_differences_are_sorted_and_coloured_by_what_they_mean(pyplot):
     assert ax.get_xlabel() == "rows, sorted (1 worse, 21 same, 18 improved)"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "scores", [[], [None, None], [0.5], [1] * 12, [0.25] * 30, [-5.0, 3.0, 1e6] * 30]
 )

@@ -65,7 +65,7 @@ def test_the_answer_is_the_typed_one_and_the_text_stays_the_text():
 
 
 @pytest.mark.parametrize("function", [lambda: 1, lambda a, b, c: 1, lambda *, wanted: 1])
-def test_a_function_that_cannot_be_called_is_refused_before_anything_is_asked(function):
+def test_a_function_that_cannot_be_called_is_refused_before_any_request(function):
     with pytest.raises(UsageError, match="def score"):
         FunctionScore(function)
 
@@ -208,7 +208,7 @@ def test_a_column_scores_1_or_0():
     assert [s.value for s in found] == [1.0, 0.0]
 
 
-def test_of_a_typed_answer_counts_the_field_of_that_name_else_the_only_field():
+def test_the_field_of_that_name_counts_in_a_typed_answer_else_the_only_one():
     typed = candidate(output={"label": "good", "why": "x"}, row={"label": "good"})
     assert scores(column("label", Label), typed)[0].value == 1.0
     alone = candidate(output={"colour": "red"}, row={"label": "red"})

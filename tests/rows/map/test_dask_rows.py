@@ -85,7 +85,7 @@ def kill_one(client):
     raise AssertionError("no worker came in place of the one that was killed")
 
 
-def test_a_cluster_gives_the_frame_that_no_cluster_gives_and_asks_each_row_once(server, client):
+def test_a_cluster_gives_the_same_frame_and_asks_each_row_once(server, client):
     here = agent().map_sync(WORDS, "{{ text }}", store=False)
     there = agent().map_sync(WORDS, "{{ text }}", store=False, client=client, concurrency=20)
     assert untimed(there) == untimed(here)
@@ -263,9 +263,7 @@ def age_package():
 @pytest.mark.parametrize(
     ("change", "words"), [(hide_package, "lacks it"), (age_package, "has 0.0.9")]
 )
-def test_workers_that_cannot_ask_stay_unharmed_and_the_error_says_what_to_do(
-    server, client, change, words
-):
+def test_workers_that_cannot_ask_stay_unharmed_and_the_error_advises(server, client, change, words):
     client.run(change)
     (row,) = agent().map_sync(["one"], "{{ text }}", store=False, client=client)
     assert row["_status"] == "error"

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from helpers.examples import count_examples
 from helpers.maps import BAD, OK, Map, settled
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ def test_a_row_whose_asker_raises_has_the_error_and_the_others_go_on():
     asyncio.run(main())
 
 
-def test_a_stop_ends_the_rows_under_way_as_interrupted_and_leaves_the_others_pending():
+def test_a_stop_ends_rows_under_way_as_interrupted_others_stay_pending():
     async def main():
         m = Map(4, concurrency=2)
         await m.begin()
@@ -80,7 +81,7 @@ def test_an_event_loop_that_is_shut_down_leaves_a_whole_log():
     assert m.asker.asked == [0, 1, 2]
 
 
-def test_an_asker_that_returns_the_row_of_a_cancelled_task_gets_no_further_row():
+def test_an_asker_that_returns_a_cancelled_tasks_row_gets_no_further_row():
     async def main():
         m = Map(3, concurrency=1)
 
@@ -145,7 +146,7 @@ def test_a_limit_that_the_last_row_uses_up_ends_nothing():
     asyncio.run(main())
 
 
-def test_a_wrong_estimate_does_not_let_many_more_rows_be_under_way_than_are_over():
+def test_a_wrong_estimate_keeps_few_rows_more_under_way_than_are_over():
     async def main():
         budget = Budget(cost=1000.0)
         budget.expect(1, 0.001)
@@ -273,7 +274,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 @given(
     count=st.integers(0, 8),
     concurrency=st.integers(1, 4),

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 from helpers.asked_models import Asked
+from helpers.examples import count_examples
 from helpers.output_types import Row as Product
 from helpers.pictures import attached, png
 from hypothesis import given, settings
@@ -69,7 +70,7 @@ def tokens_of(request, *, native):
     return estimate_tokens(request.messages) + sum(len(dumps(held)) // 4 + 1 for held in beside)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6))
 def test_rows_add_up(prompts):
     whole, alone = estimated(prompts), [estimated([prompt]) for prompt in prompts]
@@ -132,7 +133,7 @@ def test_the_cost_is_that_of_the_tokens_and_unknown_without_a_price():
     assert "at an unknown price" in unknown.words
 
 
-def test_a_limit_of_the_map_that_is_too_small_is_said_with_the_rows_it_allows():
+def test_a_limit_of_the_map_that_is_too_small_is_said_with_its_rows():
     fits = estimated(["x"] * 10, limits=Limits(tokens=10_000))
     assert fits.limit == ""
     small = estimated(["x"] * 100, limits=Limits(tokens=(fits.input + fits.written) // 2))

@@ -28,9 +28,7 @@ def mapped(data, prompt="{{ text }}", *, by=None, **options):
 
 
 @pytest.mark.parametrize("stranger", [True, False])
-def test_where_nothing_runs_live_only_own_rows_of_a_store_run_their_calls_again(
-    tmp_path, monkeypatch, stranger
-):
+def test_in_strict_replay_only_own_rows_of_a_store_run_calls_again(tmp_path, monkeypatch, stranger):
     keep, seen, cases = keeping(TEXTS)
 
     def asked():

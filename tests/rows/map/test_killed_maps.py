@@ -89,12 +89,11 @@ def same(frame):
     return [{k: v for k, v in row.items() if k not in ("_run", "_seconds")} for row in frame]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rows", "kills"), [(400, 2), pytest.param(2_000, KILLS, marks=pytest.mark.long)]
 )
-def test_no_stored_row_is_lost_or_asked_again_however_often_the_map_is_killed(
-    tmp_path, rows, kills
-):
+def test_no_stored_row_is_lost_or_asked_again_however_often_it_is_killed(tmp_path, rows, kills):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     chance = random.Random(23)
     moments = sorted(chance.sample(range(1, rows), kills))  # after so many requests
@@ -131,6 +130,7 @@ def test_no_stored_row_is_lost_or_asked_again_however_often_the_map_is_killed(
     assert same(frame) == same(json.loads((tmp_path / "undisturbed.json").read_text()))
 
 
+@pytest.mark.long
 def test_two_processes_ask_no_row_twice(tmp_path):
     store, rows = tmp_path / "rows.sqlite", 300
     outs = [tmp_path / f"{n}.json" for n in range(2)]
@@ -143,6 +143,7 @@ def test_two_processes_ask_no_row_twice(tmp_path):
     assert first == second
 
 
+@pytest.mark.long
 def test_a_second_execution_asks_nothing(tmp_path):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     with RowServer() as server:
@@ -153,6 +154,7 @@ def test_a_second_execution_asks_nothing(tmp_path):
     assert out.read_text() == before
 
 
+@pytest.mark.long
 def test_more_rows_ask_only_the_new_ones(tmp_path):
     store, out = tmp_path / "rows.sqlite", tmp_path / "frame.json"
     with RowServer() as server:

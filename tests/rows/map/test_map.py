@@ -52,7 +52,7 @@ def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, **options):
     return anyio.run(main)
 
 
-def test_every_row_has_the_answer_to_its_own_prompt_in_the_order_of_the_data():
+def test_every_row_has_the_answer_to_its_own_prompt_in_order():
     done = mapped()
     assert [r.answer for r in done.results] == ["yes", "no", "other"]
     assert [r.position for r in done.results] == [0, 1, 2]
@@ -387,7 +387,7 @@ def test_the_runs_of_a_large_map_are_in_its_store(monkeypatch):
     assert [run.prompt for run in done.runs] == [f"Classify {text}" for text in TEXTS]
 
 
-def test_a_record_of_a_map_plays_the_rows_whose_tools_touch_the_kernel_again_in_order():
+def test_a_record_of_a_map_plays_rows_that_touch_the_kernel_in_order():
     keep, seen, cases = keeping(TEXTS)
 
     def asked():
@@ -438,7 +438,7 @@ def test_a_row_that_returns_something_else_now_is_the_drift_of_its_map():
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_found_rows_that_touch_the_kernel_run_again_before_the_others_are_asked(changed):
+def test_found_rows_that_touch_the_kernel_run_again_before_the_others(changed):
     seen = []
 
     @tool(effect="kernel")

@@ -53,7 +53,7 @@ def mapped(small, *, approve):
     return stream
 
 
-def test_servers_are_opened_once_for_all_rows_and_stand_in_the_record_of_each(small, times):
+def test_servers_open_once_for_all_rows_and_stand_in_each_record(small, times):
     done = mapped(small, approve="auto")
     assert len(times) == 1
     for run in done.runs:
@@ -61,7 +61,7 @@ def test_servers_are_opened_once_for_all_rows_and_stand_in_the_record_of_each(sm
         assert [e.status for e in run.log.of("result")] == ["ok"]
 
 
-def test_tools_of_servers_that_need_approval_are_an_error_before_the_first_request(small):
+def test_tools_of_servers_that_need_approval_are_an_error_beforehand(small):
     done = mapped(small, approve="ask")
     assert "--approve" in done.run.error
     assert [r.status for r in done.results] == ["pending", "pending"]

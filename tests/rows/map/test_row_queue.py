@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 import pytest
+from helpers.examples import count_examples
 from helpers.maps import BAD, OK, Map, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -184,7 +185,7 @@ def test_if_the_store_fails_the_map_ends_and_shows_what_is_done(tmp_path):
     run(main())
 
 
-def test_a_store_that_cannot_be_opened_is_an_error_before_the_first_request():
+def test_a_store_that_cannot_be_opened_is_an_error_before_any_request():
     async def main():
         def store():
             raise UsageError("The store is newer. Update.")
@@ -206,7 +207,7 @@ async def ticking(m):
         await asyncio.sleep(0.001)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=count_examples(25), deadline=None)
 @given(
     count=st.integers(0, 6),
     concurrency=st.integers(1, 3),

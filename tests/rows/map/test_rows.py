@@ -80,7 +80,7 @@ def test_a_nested_value_stays_the_object_that_it_is():
     assert rows_of(pd.DataFrame({"c": [deep]})).values(0)["c"] is deep
 
 
-def test_two_columns_of_one_name_are_read_by_neither_and_the_others_still_are():
+def test_two_columns_of_one_name_are_read_by_neither_others_still_are():
     rows = rows_of(pd.DataFrame([[1, 2, 3]], columns=["a", "a", "b"]))
     assert rows.names == ("a", "a", "b")
     assert dict(rows.values(0)) == {"b": 3}

@@ -25,7 +25,7 @@ def test_no_limit_per_minute_stays_no_limit():
     assert shares(3)["a"] == Share(1, 0)
 
 
-def test_rows_go_to_the_worker_with_most_places_free_and_no_more_than_its_share():
+def test_rows_go_to_the_worker_with_most_free_places_within_its_share():
     made = shares(4, workers="ab")
     assert sorted(made.take() for _ in range(4)) == ["a", "a", "b", "b"]
     made.give_back("b")
@@ -53,7 +53,7 @@ def test_workers_that_stay_keep_their_order_and_changes_are_counted():
     assert made.issue == issue + 1
 
 
-def test_a_worker_in_place_of_a_lost_one_waits_until_the_lost_requests_are_old():
+def test_a_worker_in_place_of_a_lost_one_waits_until_requests_are_old():
     made = shares(4, 60, workers="ab")
     made.update("ac", 10.0)
     assert table(made) == {"a": (2, 30), "c": (2, 0)}

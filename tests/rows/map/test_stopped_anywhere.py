@@ -213,6 +213,7 @@ def test_the_schedule_meets_every_wait_and_is_shorter_than_the_tests_think(tmp_p
     assert 50 < steps < STEPS
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("at", range(4, STEPS, 13))
 @pytest.mark.parametrize("way", WAYS)
 def test_a_map_that_is_stopped_loses_nothing_and_goes_on_where_it_was(tmp_path, at, way):

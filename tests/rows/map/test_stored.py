@@ -108,7 +108,7 @@ def test_nothing_is_stored_if_the_user_says_so():
     assert files() == []
 
 
-def test_a_state_folder_that_cannot_be_used_is_reported_and_the_map_goes_on():
+def test_a_state_folder_that_cannot_be_used_is_reported_and_the_map_runs():
     stores_folder().parent.mkdir(parents=True)
     stores_folder().write_text("a file")
     stream = mapped()
@@ -281,7 +281,7 @@ def test_a_row_is_found_whole_with_its_events(tmp_path):
     assert (each.result.answer, each.result.origin, each.result.position) == ("yes", "store", 0)
 
 
-def test_where_nothing_runs_live_a_model_is_not_asked_for_rows_of_the_store(tmp_path, monkeypatch):
+def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monkeypatch):
     path = tmp_path / "rows.sqlite"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     by = Agent("openai/none", secrets={})
@@ -314,7 +314,7 @@ class Replacing(Scripted):
             yield batch
 
 
-def test_a_store_that_is_replaced_under_a_running_map_has_all_rows_in_the_end(tmp_path):
+def test_a_store_that_is_replaced_under_a_running_map_gets_all_rows(tmp_path):
     path, other = tmp_path / "rows.sqlite", tmp_path / "other.sqlite"
     mapped(["old"], by=Agent(Replacing(["yes"]), secrets={}), store=other)
     model, Replacing.asked = Replacing(["yes"]), 0
@@ -327,7 +327,7 @@ def test_a_store_that_is_replaced_under_a_running_map_has_all_rows_in_the_end(tm
     assert [p.name for p in tmp_path.iterdir()] == ["rows.sqlite"]
 
 
-def test_a_store_that_cannot_be_followed_ends_the_map_in_words_and_keeps_the_frame(tmp_path):
+def test_a_store_that_cannot_be_followed_ends_the_map_and_keeps_the_frame(tmp_path):
     path = tmp_path / "rows.sqlite"
     model, Replacing.asked = Replacing(["yes"]), 0
 

@@ -89,7 +89,8 @@ def storms(weather, seed, count, concurrency):
     assert sorted(calm.asked.elements()) == sorted(failed)
 
 
-def test_every_row_ends_ok_or_with_its_error_and_only_those_are_asked_again(weather):
+@pytest.mark.long
+def test_every_row_ends_ok_or_with_an_error_and_only_those_are_asked_again(weather):
     storms(weather, seed=1, count=150, concurrency=30)
 
 
@@ -99,7 +100,7 @@ def test_larger_maps_end_too(weather, seed):
     storms(weather, seed=seed, count=1000, concurrency=100)
 
 
-def test_the_server_never_sees_more_requests_a_minute_than_the_map_may_send(weather, monkeypatch):
+def test_the_server_never_sees_more_requests_a_minute_than_the_limit(weather, monkeypatch):
     monkeypatch.setattr(places, "WINDOW", WINDOW)
     storm = Storm(seed=7, faults=("429", "429 and when", "500", "cut before"))
     texts = [f"visit {number}" for number in range(80)]
@@ -111,7 +112,7 @@ def test_the_server_never_sees_more_requests_a_minute_than_the_map_may_send(weat
     assert all(later - first >= WINDOW for first, later in zip(times, times[25:], strict=False))
 
 
-def test_the_server_never_sees_more_requests_at_once_than_its_endpoint_takes(weather):
+def test_the_server_never_sees_more_requests_at_once_than_it_takes(weather):
     storm = Storm(seed=8, faults=("429 and when", "500"), latency=0.002)
     texts = [f"visit {number}" for number in range(80)]
     rows = weather(storm, texts, concurrency=40, limits="concurrency = 3")
@@ -120,6 +121,7 @@ def test_the_server_never_sees_more_requests_at_once_than_its_endpoint_takes(wea
     assert storm.most <= 3
 
 
+@pytest.mark.long
 def test_a_server_that_takes_few_at_once_answers_a_map_that_asks_many(weather):
     storm = Storm(share=0.0, refuse=lambda inside: inside > 4, latency=0.005, wait=10)
     texts = [f"visit {number}" for number in range(200)]

@@ -130,7 +130,7 @@ def test_a_template_that_cannot_be_read_is_an_error_before_any_row(text):
 
 
 @pytest.mark.parametrize("text", ["{{ class }}", "{{ a b }}"])
-def test_a_column_whose_name_python_cannot_write_is_said_to_be_found_in_the_row(text):
+def test_a_column_whose_name_python_cannot_write_is_found_in_the_row(text):
     with pytest.raises(UsageError, match=r'Write row\["…"\] for a column'):
         Template(text)
 
@@ -160,7 +160,7 @@ def test_the_same_prompt_for_every_row_is_an_error_that_says_what_to_write(data,
         Template("Classify").check(rows_of(data))
 
 
-def test_a_prompt_without_braces_is_fine_for_one_row_or_with_pictures_by_row():
+def test_a_prompt_without_braces_is_fine_for_one_row_or_with_pictures():
     Template("Classify").check(rows_of(["a"]))
     Template("Classify").check(rows_of([]))
     Template("Classify", attachments="picture").check(rows_of([{"picture": b""}] * 2))

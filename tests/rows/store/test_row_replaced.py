@@ -98,6 +98,7 @@ def replace_by_as_many_bytes(path):
 REPLACEMENTS = [delete, replace, replace_twice, replace_by_as_many_bytes]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", REPLACEMENTS)
 def test_rows_are_carried_over_to_the_file_at_the_path(path, change):
     store = opened(path)
@@ -130,6 +131,7 @@ def test_what_is_replaced_after_the_last_row_has_it_when_closed(path, change):
     assert names(path) == [path.name]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", REPLACEMENTS)
 def test_a_kill_after_the_replacement_spoils_nothing_and_loses_no_row(path, change):
     store_with(path, "first")
@@ -196,7 +198,7 @@ def test_a_kill_amid_writing_is_undone_by_the_next_one_that_opens(path):
     assert names(path) == [path.name]
 
 
-def test_a_file_that_a_kill_left_half_written_is_read_as_it_was_and_not_changed(path):
+def test_a_file_that_a_kill_left_half_written_is_read_and_not_changed(path):
     store_with(path, "first")
     killed(path, HALF)
     before = {p: p.read_bytes() for p in path.parent.iterdir()}

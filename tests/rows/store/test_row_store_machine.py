@@ -7,6 +7,7 @@ claim counts unless it is given back.
 import tempfile
 from pathlib import Path
 
+from helpers.examples import count_examples
 from helpers.sample_runs import make_log
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -121,7 +122,7 @@ class Rows(RuleBasedStateMachine):
 
 TestRows = Rows.TestCase
 TestRows.settings = settings(
-    max_examples=60,
+    max_examples=count_examples(60),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

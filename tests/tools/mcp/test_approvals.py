@@ -44,7 +44,7 @@ def test_where_nobody_can_be_asked_no_call_runs(ask, small):
     assert statuses(ask([small], ("echo", {"text": "hi"}), approve="ask")) == ["denied"]
 
 
-def test_a_tool_that_may_destroy_is_asked_about_after_a_yes_to_the_whole_run(small):
+def test_a_tool_that_may_destroy_is_asked_about_in_spite_of_a_run_wide_yes(small):
     person = Person(allow=True, scope="run", by="click")
     turns = [
         [("echo", {"text": "a"})],

@@ -93,7 +93,7 @@ def test_progress_reaches_the_bar(ask, small):
     assert (shown[-1].data, shown[-1].message) == ({"done": 3.0, "total": 3.0}, "step 3")
 
 
-def test_a_crash_fails_the_call_with_the_servers_last_words_and_the_next_call_works(small):
+def test_a_crash_fails_the_call_with_the_last_words_and_the_next_works(small):
     agent = Agent(says([("die", {})], [("echo", {"text": "back"})]), [small], approve="auto")
     run = agent.run_sync("go", check=False)
     first, second = run.log.of("result")

@@ -71,6 +71,7 @@ def test_a_server_at_an_address_is_used_as_one_behind_pipes(ask, small):
     assert len(picture.attachments) == 1
 
 
+@pytest.mark.long
 def test_a_server_that_was_restarted_is_found_again(one, small, process):
     assert one([small], "echo", {"text": "hi"}).content == "hi"
     process.stop()

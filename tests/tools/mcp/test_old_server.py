@@ -67,6 +67,7 @@ def test_a_question_is_asked_field_by_field(one, old, monkeypatch):
     assert all(c.isprintable() or c == "\n" for text in desk.asked for c in text)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("typed", "action"),
     [
