@@ -147,14 +147,14 @@ def test_events_of_a_sub_agent_are_not_the_conversation():
 
 def test_the_window_keeps_the_newest_runs():
     history = [[e.User(content="x" * 4000), e.Respond(content=str(n))] for n in range(5)]
-    kept = choose_window(XML, history, RUN, 2500)
-    assert [run[1].content for run in kept.kept] == ["3", "4"]
-    assert len(kept.left_out) == 3
-    assert "3 earlier turns left out" in kept.note
+    chosen = choose_window(XML, history, RUN, 2500)
+    assert [run[1].content for run in chosen.runs] == ["3", "4"]
+    assert len(chosen.left_out) == 3
+    assert "3 earlier turns left out" in chosen.note
 
 
 def test_a_window_without_budget_keeps_all():
-    assert len(choose_window(XML, [RUN] * 4, RUN, 0).kept) == 4
+    assert len(choose_window(XML, [RUN] * 4, RUN, 0).runs) == 4
 
 
 def test_an_image_weighs_more_than_its_letters():

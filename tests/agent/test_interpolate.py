@@ -118,7 +118,7 @@ def test_a_long_text_of_the_user_is_kept_whole_and_a_long_repr_is_cut():
 def test_no_library_is_imported_for_it():
     code = (
         "import sys\nfrom agent_nb.agent.interpolate import describe_value\n"
-        "describe([1])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
+        "describe_value([1])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -257,4 +257,4 @@ def test_every_request_is_made_where_it_is_filtered():
     }
     assert makes == {"agent/request.py", "agent/compaction.py"}
     assert sends == {"agent/loop.py", "agent/compaction.py"}
-    assert files["agent/request.py"].count("outgoing(") == 2
+    assert files["agent/request.py"].count("redact_request(") == 2
