@@ -233,6 +233,26 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
             assert used not in {theirs.fileno(), -1}
         assert signal.getsignal(NUDGE) == signal.SIG_DFL
 
+    def test_a_wakeup_descriptor_set_before_gets_no_nudge(self):
+        def job():
+            with suppress(KeyboardInterrupt):
+                names["go"]()
+            time.sleep(2 * sum(AFTER))
+
+        names = user(self.LATE, threading=threading)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.setblocking(False)
+            before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+            try:
+                with Interrupts(names) as interrupts:
+                    interrupts.guard("job", job)
+            finally:
+                signal.set_wakeup_fd(before)
+            theirs.shutdown(socket.SHUT_WR)
+            received = b"".join(iter(lambda: ours.recv(64), b""))
+        assert received == bytes([signal.SIGINT])
+
     def test_one_thread_serves_all_jobs(self):
         def watching():
             return [t for t in threading.enumerate() if t.name == "agent_nb nudge"]

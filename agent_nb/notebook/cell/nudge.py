@@ -9,7 +9,7 @@ Rules
   shortly after sends `NUDGE` to the main thread. The handler of `NUDGE` does nothing, but the
   system call returns, and Python runs the pending handlers.
 - An unneeded nudge is harmless. A wakeup descriptor that was set before still receives every
-  signal.
+  signal but the nudges, and none after the last job has left: it may be another file then.
 - Only the user's code is watched (`Interrupts.guard`); nothing else blocks the main thread.
 - One thread and one pair of sockets serve the process: a cell has several jobs, and a thread for
   each would cost more than the replay of a small cell. A forked child makes its own.
@@ -39,7 +39,7 @@ class Nudger:
         self._users = 0
         self._watching = False
         self._process = 0  # the one that has the thread and the sockets
-        self._writing: socket.socket | None = None
+        self._pair: tuple[socket.socket, socket.socket] | None = None  # to read, to write
         self._round = _Round(-1, threading.Event())
         self._lock = threading.Lock()  # a nudge is sent before its round ends, or not at all
 
@@ -61,37 +61,39 @@ class Nudger:
         if threading.current_thread() is not threading.main_thread():
             return
         self._users -= 1
-        if self._users or not self._watching or self._writing is None or NUDGE is None:
+        if self._users or not self._watching or self._pair is None or NUDGE is None:
             return
+        reading, writing = self._pair
         now = signal.set_wakeup_fd(self._round.former)
-        if now not in {self._writing.fileno(), -1}:  # other code set its own meanwhile
+        if now not in {writing.fileno(), -1}:  # other code set its own meanwhile
             signal.set_wakeup_fd(now)
         with self._lock:
+            if self._process == os.getpid():  # a forked child leaves them to its parent
+                _copy_signals(reading, self._round.former, NUDGE)
             self._round.ended.set()
         signal.signal(NUDGE, signal.SIG_DFL)
         self._watching = False
 
     def _sockets(self, nudge: int) -> socket.socket:
         """Return the socket that Python writes signals to; its reader runs."""
-        if self._writing is None or self._process != os.getpid():
-            reading, self._writing = socket.socketpair()
-            self._writing.setblocking(False)
+        if self._pair is None or self._process != os.getpid():
+            self._pair = socket.socketpair()
+            self._pair[1].setblocking(False)
             self._process = os.getpid()
             threading.Thread(
                 target=self._watch,
-                args=(reading, threading.get_ident(), nudge),
+                args=(self._pair[0], threading.get_ident(), nudge),
                 name="agent_nb nudge",
                 daemon=True,
             ).start()
-        return self._writing
+        return self._pair[1]
 
     def _watch(self, signals: socket.socket, main: int, nudge: int) -> None:
-        """Send `nudge` to the thread `main` after each SIGINT, and copy all signals."""
-        while numbers := signals.recv(64):
-            now = self._round
-            if now.former != -1:
-                with suppress(OSError):
-                    os.write(now.former, numbers)
+        """Send `nudge` to the thread `main` after each SIGINT, and copy all other signals."""
+        while signals.recv(1, socket.MSG_PEEK):
+            with self._lock:
+                now = self._round
+                numbers = _copy_signals(signals, now.former, nudge)
             if signal.SIGINT not in numbers:
                 continue
             for seconds in AFTER:
@@ -107,6 +109,22 @@ class _Round(NamedTuple):
 
     former: int  # the wakeup descriptor that was set before, or -1
     ended: threading.Event
+
+
+def _copy_signals(signals: socket.socket, former: int, nudge: int) -> bytes:
+    """Read the signals that have come; write all but nudges to the descriptor `former` (-1: none).
+
+    The caller has the lock, and its round has not ended: after that `former` may be another file.
+    """
+    try:
+        numbers = signals.recv(64, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return b""
+    others = numbers.replace(bytes([nudge]), b"")
+    if former != -1 and others:
+        with suppress(OSError):
+            os.write(former, others)
+    return numbers
 
 
 NUDGER = Nudger()
