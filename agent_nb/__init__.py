@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .host import launch as launch
-from .host.imports import install as _install
+from .host.imports import install_guard as _install
 from .host.presenter import name_presenter as _name_presenter
 from .host.version import __version__ as __version__
 

@@ -126,9 +126,9 @@ class ModelError(AgentError):
         self.retryable = False
         return self
 
-    def advise(self, words: str) -> None:
+    def advise(self, advice: str) -> None:
         """Add what the user can do to the message."""
-        self.args = (f"{str(self).rstrip()} {words}",)
+        self.args = (f"{str(self).rstrip()} {advice}",)
 
 
 class ToolError(AgentError):

@@ -306,7 +306,7 @@ def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
     concrete = {
         m
         for room in ("models", "dialects", "tools", "codecs")
-        for m in plugins.builtin(room).values()
+        for m in plugins.list_builtin(room).values()
     }
     seen = ours(ROOT / f"agent/{name}.py", top_only=False)
     assert not seen & concrete
@@ -316,7 +316,9 @@ def test_the_agent_knows_no_concrete_plugin_and_no_edge(name):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_room_imports_a_leaf_of_another_room(room):
-    leaves = {m for r in ROOMS if r != room for m in plugins.builtin(r.replace("/", ".")).values()}
+    leaves = {
+        m for r in ROOMS if r != room for m in plugins.list_builtin(r.replace("/", ".")).values()
+    }
     for path in (ROOT / room).rglob("*.py"):
         assert not ours(path, top_only=False) & leaves, (
             f"{module(path)} imports a leaf of another room"
@@ -326,8 +328,8 @@ def test_no_room_imports_a_leaf_of_another_room(room):
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_file_of_a_room_is_machinery_or_offers_its_plugin(room):
     key = room.replace("/", ".")
-    for name in plugins.builtin(key):
-        assert plugins.load(key, name) is not None
+    for name in plugins.list_builtin(key):
+        assert plugins.load_plugin(key, name) is not None
 
 
 def test_dialects_know_parts_and_codecs_know_events():
@@ -486,7 +488,7 @@ def test_all_branches_of_a_function_count_and_directives_are_no_comments(tmp_pat
 
 def test_unknown_plugins_are_refused_with_the_known_names():
     with pytest.raises(UsageError, match="xml"):
-        plugins.load("dialects", "morse")
+        plugins.load_plugin("dialects", "morse")
 
 
 #: may look at single calls of a record: for display, for digests, or one call by its id

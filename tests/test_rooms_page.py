@@ -42,7 +42,7 @@ def added(tmp_path, monkeypatch):
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
-        monkeypatch.setitem(plugins.builtin(room), stem.replace("_", "-"), name)
+        monkeypatch.setitem(plugins.list_builtin(room), stem.replace("_", "-"), name)
 
     yield add
     base._custom.cache_clear()

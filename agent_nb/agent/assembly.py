@@ -77,7 +77,7 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
         redaction,
         agent.policy(),
         models,
-        with_thought_tags(plugins.load("dialects", FALLBACK), agent.thought_tags),
+        with_thought_tags(plugins.load_plugin("dialects", FALLBACK), agent.thought_tags),
         _start_fields(agent, redaction),
         tariffs,
     )

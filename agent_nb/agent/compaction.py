@@ -83,7 +83,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
-    dialect = with_thought_tags(plugins.load("dialects", "native"))
+    dialect = with_thought_tags(plugins.load_plugin("dialects", "native"))
     return answer_text(read_turn(texts, dialect)), usage
 
 

@@ -117,7 +117,7 @@ class Configuration(Unpicklable):
 
     def dialect_of(self, model: Model) -> Dialect:
         """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
-        dialect: Dialect = plugins.load("dialects", self._dialect or model.dialect)
+        dialect: Dialect = plugins.load_plugin("dialects", self._dialect or model.dialect)
         return dialect
 
     @property

@@ -41,11 +41,11 @@ class ModelChoice:
         folder: str,
         source: str = "",
     ) -> None:
-        self._given = _each(model)
+        self._choices = _each(model)
         self._namespace, self._folder = namespace, folder
         self._models: tuple[Model, ...] = ()
-        self._names = tuple(_name(self._variable(one) or one) for one in self._given)
-        self.asked = ",".join(self._names)
+        self._names = tuple(_name(self._variable(one) or one) for one in self._choices)
+        self.requested = ",".join(self._names)
         self.source = source
 
     @property
@@ -78,7 +78,7 @@ class ModelChoice:
 
         Raises UsageError for a model object and for a script.
         """
-        for choice in self._given:
+        for choice in self._choices:
             name = _name(choice)
             if not isinstance(choice, str) or self._variable(choice) is not None:
                 raise UsageError(
@@ -88,7 +88,7 @@ class ModelChoice:
                 raise UsageError(
                     f"The script {name} is a file of this machine, which workers may not have. Map it without client=."
                 )
-        return ",".join(map(str, self._given)) or ",".join(model.name for model in self.models)
+        return ",".join(map(str, self._choices)) or ",".join(model.name for model in self.models)
 
     def is_script(self) -> bool:
         """Return whether every model is a script, which may run even offline."""
@@ -106,7 +106,7 @@ class ModelChoice:
         from ..models import keys
 
         try:
-            choices = [self._one(one) for one in self._given or (None,)]
+            choices = [self._one(one) for one in self._choices or (None,)]
         except AgentError as fault:
             fault.args = tuple(redact_value(fault.args, keys.collect_secrets()))
             raise

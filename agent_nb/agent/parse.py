@@ -22,7 +22,7 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     An `end` event follows only if the model wrote the end marker. `dialect`: `native`, `xml`,
     `section`, `thinking` or a plug-in. Raises UsageError for an unknown dialect; any text is valid.
     """
-    return read_turn(chunks, plugins.load("dialects", dialect))
+    return read_turn(chunks, plugins.load_plugin("dialects", dialect))
 
 
 def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
@@ -30,7 +30,7 @@ def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
 
     `named`: further tags, of the user. Raises UsageError for an invalid tag name.
     """
-    wrapped: Dialect = plugins.load("dialects", "thinking").over(dialect, named)
+    wrapped: Dialect = plugins.load_plugin("dialects", "thinking").over(dialect, named)
     return wrapped
 
 

@@ -41,7 +41,7 @@ async def open_late_tools(plan: Plan, log: EventLog) -> Plan:
     """
     if plan.late is None:
         return plan
-    return await plan.late(lambda words: log.append(events.Delta(of="status", text=words)))
+    return await plan.late(lambda text: log.append(events.Delta(of="status", text=text)))
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def wait_for_place(model: Model, log: EventLog) -> AsyncGenerator[None, No
     """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
     model that does not do so itself.
     """
-    with report_waits(lambda words: log.append(events.Delta(of="status", text=words))):
+    with report_waits(lambda text: log.append(events.Delta(of="status", text=text))):
         async with wait_for_slot(model):
             yield
 

@@ -106,7 +106,7 @@ class ReplayCheck:
         )
         start = next((e for e in tape.events if isinstance(e, RunStart) and not e.span), RunStart())
         self._recorded: Mapping[str, Any] = start.settings.get("behind") or {}
-        self._place = start.settings.get("place")
+        self._recorded_place = start.settings.get("place")
         self._began = time.time()
         self._code: set[str] = set()  # names of code that is not checked
         self._now: Behind = digest_dependencies(
@@ -177,10 +177,10 @@ class ReplayCheck:
 
     def _sides(self) -> tuple[Side, Side] | None:
         """Return the places of the recorded run and of this one; None if the record has none."""
-        if not isinstance(self._place, Mapping) or not self._tape.events:
+        if not isinstance(self._recorded_place, Mapping) or not self._tape.events:
             return None
         first, last = self._tape.events[0].ts, self._tape.events[-1].ts
-        return _side(self._place, first, last), _side(
+        return _side(self._recorded_place, first, last), _side(
             describe_place(self._folder), self._began, time.time()
         )
 

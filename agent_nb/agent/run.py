@@ -141,10 +141,10 @@ class Run(Unpicklable):
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the conversation as role and content pairs, written in the `xml` dialect."""
-        from ..host.plugins import load
+        from ..host.plugins import load_plugin
         from .history import write_messages
 
-        built = write_messages(load("dialects", "xml"), [list(self.log)])
+        built = write_messages(load_plugin("dialects", "xml"), [list(self.log)])
         return [{"role": m.role, "content": m.text} for m in built]
 
     def show(self, view: str = "auto") -> None:

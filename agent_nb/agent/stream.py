@@ -50,7 +50,7 @@ class RunRequest(msgspec.Struct, frozen=True):
     """The request of one run: message, inputs, tools, whether its model is a script; its player."""
 
     user: User
-    given: RunInputs
+    inputs: RunInputs
     tools: Toolset
     scripted: Callable[[], bool]
     player: Play

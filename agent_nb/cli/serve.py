@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from .shared import OK, Arguments, folder_option, list_notebooks
 from .terminal import print_complaint, print_lines
 
@@ -32,8 +32,8 @@ def serve_runs(arguments: Arguments) -> int:
     from ..external import tokens
     from ..models import keys
     from ..server.app import Server, Settings
+    from ..server.redis.address import configured_address
     from ..server.redis.hub import hub_at
-    from ..server.redis.place import configured_address
 
     token, place = _token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
@@ -62,7 +62,7 @@ def serve_runs(arguments: Arguments) -> int:
         if hub.where:
             print_lines(f"runs of other kernels: over {hub.where}")
         where = place or (
-            f"in {tilde(left.path)}"
+            f"in {shorten_path(left.path)}"
             if left
             else "lost: no file for it can be written; set AGENT_NB_TOKEN"
         )
@@ -193,7 +193,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     Raises UsageError.
     """
     from ..agent.assembly import make_basis
-    from ..host.trust import OPTION, VARIABLE, named
+    from ..host.trust import OPTION, VARIABLE, trust_file
     from ..rows.agent import Agent
     from ..server.agents import Agents
     from ..server.store import Store
@@ -203,7 +203,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     if arguments.trust_folder:
         os.environ[VARIABLE] = OPTION
     if arguments.approve not in MODES:
-        named(arguments.approve)
+        trust_file(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None
     if store is not None:
         for log in store.logs():

@@ -58,15 +58,17 @@ class Taggable(Protocol):
 
 @cache
 def markers_with_tags(
-    pattern: str, words: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
+    pattern: str, markers: tuple[str, ...], tags: tuple[str, ...], *, fold: bool = False
 ) -> Markers:
     """Return the markers of a dialect with the thought tags `tags` after them."""
     if not tags:
-        return Markers(pattern or "(?!)", words, fold=fold)
+        return Markers(pattern or "(?!)", markers, fold=fold)
     names = "|".join(sorted(map(re.escape, tags), key=len, reverse=True))
     tagged = rf"<(?P<tag>{names})(?=[\s/>])"
     return Markers(
-        f"{pattern}|{tagged}" if pattern else tagged, (*words, *(f"<{t}" for t in tags)), fold=fold
+        f"{pattern}|{tagged}" if pattern else tagged,
+        (*markers, *(f"<{t}" for t in tags)),
+        fold=fold,
     )
 
 
@@ -79,16 +81,16 @@ class MarkerParser:
     def __init__(
         self,
         pattern: str,
-        words: tuple[str, ...],
+        markers: tuple[str, ...],
         tags: ThoughtTags,
         *,
         last: str = "",
         fold: bool = False,
     ) -> None:
         self.stopped = False
-        self._markers = markers_with_tags(pattern, words, tags.anywhere, fold=fold)
+        self._markers = markers_with_tags(pattern, markers, tags.anywhere, fold=fold)
         # used once no more text comes
-        self._last = markers_with_tags(last or pattern, words, tags.anywhere, fold=fold)
+        self._last = markers_with_tags(last or pattern, markers, tags.anywhere, fold=fold)
         self._leading = markers_with_tags("", (), tags.leading) if tags.leading else None
         self._fences = Fences() if tags.anywhere else None
         # first characters of markers; "<" also begins the closing tag of a thought
@@ -108,7 +110,7 @@ class MarkerParser:
         self._attributes: dict[str, Any] | None = None
         self._tag: TagReader | None = None
         # kept text of a block that has left the buffer
-        self._kept: list[str] | None = None
+        self._held: list[str] | None = None
         self._size = 0  # its length
         self._start = 0  # where its rest begins in the buffer
         self._at = 0  # offset of the block in the turn
@@ -145,21 +147,21 @@ class MarkerParser:
         while self._mode != mode and not self.stopped:
             mode = self._mode
             mode()
-        if self._kept is not None:
-            self._kept.append(self._buf[self._start : self._pos])
+        if self._held is not None:
+            self._held.append(self._buf[self._start : self._pos])
             self._size += self._pos - self._start
             self._start = 0
         self._base += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
-        flows = self._open and not self._buf and self._kept is None and not self.stopped
+        flows = self._open and not self._buf and self._held is None and not self.stopped
         flows = flows and self._mode != self._lead
         self._plain = self._voice if flows else None
         return out
 
     def _keep(self, start: int) -> None:
         """Start keeping text: a block is read as a whole at its end."""
-        self._kept, self._size, self._start = [], 0, start
+        self._held, self._size, self._start = [], 0, start
 
     def _length(self, pos: int) -> int:
         """Return the length of the kept text up to `pos`."""
@@ -167,16 +169,16 @@ class MarkerParser:
 
     def _take(self, pos: int, mode: Mode) -> str:
         """Return the kept text up to `pos` and continue there in `mode`."""
-        text = "".join(self._kept or ()) + self._buf[self._start : pos]
-        self._kept, self._pos, self._mode = None, pos, mode
+        text = "".join(self._held or ()) + self._buf[self._start : pos]
+        self._held, self._pos, self._mode = None, pos, mode
         return text
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._kept:
+        if self._held:
             self._base += self._start - self._size
-            self._buf = "".join(self._kept) + self._buf[self._start :]
-            self._kept, self._size, self._start = [], 0, 0
+            self._buf = "".join(self._held) + self._buf[self._start :]
+            self._held, self._size, self._start = [], 0, 0
         self._pos = self._start
 
     def _say(self, text: str) -> None:
@@ -231,10 +233,10 @@ class MarkerParser:
         self._say(buf[self._pos : end])
         self._pos = end
 
-    def _literal(self, found: re.Match[str]) -> None:
+    def _literal(self, match: re.Match[str]) -> None:
         """What looks like a marker is none here."""
-        self._say(found[0])
-        self._pos = found.end()
+        self._say(match[0])
+        self._pos = match.end()
 
     def _begin_thought(self, end: int, closing: str) -> None:
         self._shut()
@@ -262,12 +264,12 @@ class MarkerParser:
         self._voice = Text
         self._mode = self._text if self._leading is None else self._lead
 
-    def _begin_tag(self, found: re.Match[str]) -> None:
+    def _begin_tag(self, match: re.Match[str]) -> None:
         if self._voice is Thought or (self._fences is not None and self._fences.inside):
-            self._literal(found)
+            self._literal(match)
             return
-        self._tag = TagReader(found["tag"])
-        self._closing = f"</{found['tag']}>"
+        self._tag = TagReader(match["tag"])
+        self._closing = f"</{match['tag']}>"
         self._mode = self._opening
 
     def _opening(self) -> None:

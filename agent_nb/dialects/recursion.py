@@ -34,12 +34,12 @@ class _Unrolled:
     def __init__(self, definitions: Mapping[str, Any], names: set[str]) -> None:
         self._names = names
         self._definitions = definitions
-        self._made: dict[str, Any] = {}
+        self._copies: dict[str, Any] = {}
         for level in reversed(range(LEVELS)):
             for name in sorted(names):
                 copy = self._bounded(definitions[name], level + 1)
                 if copy is not None:
-                    self._made[f"{name}_{level}"] = copy
+                    self._copies[f"{name}_{level}"] = copy
 
     def schema(self, root: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the root with its definitions; None if it cannot end."""
@@ -51,7 +51,7 @@ class _Unrolled:
         made = self._bounded({k: v for k, v in root.items() if k != "$defs"}, 0)
         if made is None or None in others.values():
             return None
-        return {**made, "$defs": {**others, **self._made}}
+        return {**made, "$defs": {**others, **self._copies}}
 
     def _bounded(self, schema: Any, level: int) -> Any:
         """Return a schema whose recursive references are to copies of `level`; None without any."""
@@ -60,7 +60,7 @@ class _Unrolled:
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in self._names:
             target = f"{name}_{level}"
-            return {"$ref": f"#/$defs/{target}"} if target in self._made else None
+            return {"$ref": f"#/$defs/{target}"} if target in self._copies else None
         made = dict(schema)
         for key in ("anyOf", "oneOf"):
             if key in schema:
@@ -71,32 +71,35 @@ class _Unrolled:
                     return None
         return made if self._list(made, level) and self._members(made, level) else None
 
-    def _list(self, made: dict[str, Any], level: int) -> bool:
+    def _list(self, schema: dict[str, Any], level: int) -> bool:
         """Bound the items of an array; return whether it can end."""
-        every = [self._bounded(each, level) for each in made.get("prefixItems", ())]
+        every = [self._bounded(each, level) for each in schema.get("prefixItems", ())]
         if None in every:
             return False
-        made |= {"prefixItems": every} if every else {}
-        if "items" not in made:
+        schema |= {"prefixItems": every} if every else {}
+        if "items" not in schema:
             return True
-        items = self._bounded(made["items"], level)
+        items = self._bounded(schema["items"], level)
         if items is None:
-            made["items"], made["maxItems"] = {"type": "null"}, 0
-        elif items != made["items"]:
-            most = max(MOST, int(made.get("minItems", 0)))
-            made["items"], made["maxItems"] = items, min(most, int(made.get("maxItems", most)))
-        return made["maxItems"] >= made.get("minItems", 0) if items is None else True
+            schema["items"], schema["maxItems"] = {"type": "null"}, 0
+        elif items != schema["items"]:
+            most = max(MOST, int(schema.get("minItems", 0)))
+            schema["items"], schema["maxItems"] = (
+                items,
+                min(most, int(schema.get("maxItems", most))),
+            )
+        return schema["maxItems"] >= schema.get("minItems", 0) if items is None else True
 
-    def _members(self, made: dict[str, Any], level: int) -> bool:
+    def _members(self, schema: dict[str, Any], level: int) -> bool:
         """Bound the members of an object; return whether it can end."""
-        members = {n: self._bounded(s, level) for n, s in made.get("properties", {}).items()}
+        members = {n: self._bounded(s, level) for n, s in schema.get("properties", {}).items()}
         left_out = {n for n, s in members.items() if s is None}
-        if left_out & set(made.get("required", ())):
+        if left_out & set(schema.get("required", ())):
             return False
         if members:
-            made["properties"] = {n: s for n, s in members.items() if n not in left_out}
-        more = made.get("additionalProperties")
+            schema["properties"] = {n: s for n, s in members.items() if n not in left_out}
+        more = schema.get("additionalProperties")
         if isinstance(more, Mapping):
             found = self._bounded(more, level)
-            made["additionalProperties"] = False if found is None else found
+            schema["additionalProperties"] = False if found is None else found
         return True

@@ -64,17 +64,17 @@ class SectionParser(MarkerParser):
         self._depth = 0
         self._why = ""  # what is wrong with the first malformed call
 
-    def _section(self, found: re.Match[str], voice: type[Text] | type[Thought]) -> None:
+    def _section(self, match: re.Match[str], voice: type[Text] | type[Thought]) -> None:
         self._shut()
         self._voice = voice
-        self._pos = found.end()
+        self._pos = match.end()
         self._mode = self._skip
 
-    def _think(self, found: re.Match[str]) -> None:
-        self._section(found, Thought)
+    def _think(self, match: re.Match[str]) -> None:
+        self._section(match, Thought)
 
-    def _respond(self, found: re.Match[str]) -> None:
-        self._section(found, Text)
+    def _respond(self, match: re.Match[str]) -> None:
+        self._section(match, Text)
 
     def _skip(self) -> None:
         """Mode: white space that belongs to the marker before it."""
@@ -82,20 +82,20 @@ class SectionParser(MarkerParser):
         if self._pos < len(self._buf):
             self._mode = self._text
 
-    def _execute(self, found: re.Match[str]) -> None:
-        self._stop(found, Execute(self._why))
+    def _execute(self, match: re.Match[str]) -> None:
+        self._stop(match, Execute(self._why))
 
-    def _end(self, found: re.Match[str]) -> None:
-        self._stop(found, End())
+    def _end(self, match: re.Match[str]) -> None:
+        self._stop(match, End())
 
-    def _stop(self, found: re.Match[str], part: Execute | End) -> None:
+    def _stop(self, match: re.Match[str], part: Execute | End) -> None:
         self._shut()
         self._out.append(part)
-        self._pos = found.end()
+        self._pos = match.end()
         self.stopped = True
 
-    def _call(self, found: re.Match[str]) -> None:
-        self._section(found, Text)
+    def _call(self, match: re.Match[str]) -> None:
+        self._section(match, Text)
         self._mode = self._head
 
     def _head(self) -> None:
@@ -169,7 +169,7 @@ class SectionParser(MarkerParser):
         """Note what is wrong with the kept text up to `pos`, which is not JSON."""
         if self._why:
             return
-        text = "".join(self._kept or ()) + self._buf[self._start : pos]
+        text = "".join(self._held or ()) + self._buf[self._start : pos]
         try:
             read_call(text)
         except ValueError as fault:
@@ -181,15 +181,15 @@ class SectionParser(MarkerParser):
             or f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
         )
 
-    def _system(self, found: re.Match[str]) -> None:
+    def _system(self, match: re.Match[str]) -> None:
         if self._voice is Thought:
-            self._literal(found)
+            self._literal(match)
             return
         self._shut()
-        self._at = self._base + found.start()
+        self._at = self._base + match.start()
         self._depth = 1
-        self._keep(found.start())
-        self._pos = found.end()
+        self._keep(match.start())
+        self._pos = match.end()
         self._mode = self._forged
 
     def _forged(self) -> None:

@@ -64,28 +64,28 @@ class XmlParser(MarkerParser):
         self._scan: Scan | None = None
         self._prose = False
 
-    def _think(self, found: re.Match[str]) -> None:
-        self._begin_thought(found.end(), "</think>")
+    def _think(self, match: re.Match[str]) -> None:
+        self._begin_thought(match.end(), "</think>")
 
-    def _end(self, found: re.Match[str]) -> None:
+    def _end(self, match: re.Match[str]) -> None:
         self._shut()
         self._out.append(End())
-        self._pos = found.end()
+        self._pos = match.end()
         self.stopped = True
 
-    def _respond(self, found: re.Match[str]) -> None:
-        opening = found[0] == "<respond>"
+    def _respond(self, match: re.Match[str]) -> None:
+        opening = match[0] == "<respond>"
         if not opening and not self._responding:
-            self._literal(found)
+            self._literal(match)
             return
         self._responding = opening
-        self._pos = found.end()
+        self._pos = match.end()
 
-    def _block(self, found: re.Match[str]) -> None:
-        self._kind = found["block"]
-        self._at = self._base + found.start()
+    def _block(self, match: re.Match[str]) -> None:
+        self._kind = match["block"]
+        self._at = self._base + match.start()
         self._closing = f"</{self._kind}>"
-        self._pos = found.end()
+        self._pos = match.end()
         self._keep(self._pos)
         self._scan, self._prose = None, False
         self._mode = self._head

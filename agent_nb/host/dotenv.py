@@ -1,6 +1,7 @@
 """The `.env` of a folder: variables that its owner keeps for programs started there.
 
-Rules: the nearest file counts (`nearest`); one that is unreadable or larger than 1 MB is ignored.
+Rules: the nearest file counts (`find_nearest`); one that is unreadable or larger than 1 MB is
+ignored.
 Reading sets no variable; which values count is decided elsewhere (`trust`).
 """
 
@@ -8,34 +9,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .nearest import nearest
+from .nearest import find_nearest
 
 NAME = ".env"
 _LARGEST = 1 << 20  # bytes
 
 
-def file(folder: Path | None = None) -> Path | None:
+def find_dotenv(folder: Path | None = None) -> Path | None:
     """Return the `.env` of a folder (None: the current one), or None."""
-    return nearest(NAME, folder)
+    return find_nearest(NAME, folder)
 
 
-def values(folder: Path | None = None) -> dict[str, str]:
+def read_variables(folder: Path | None = None) -> dict[str, str]:
     """Return the variables of the `.env` of a folder (None: the current one)."""
-    path = file(folder)
+    path = find_dotenv(folder)
     try:
         if path is None or path.stat().st_size > _LARGEST:
             return {}
-        return parse(path.read_text(encoding="utf-8-sig"))
+        return parse_dotenv(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError):
         return {}
 
 
-def parse(text: str) -> dict[str, str]:
+def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of a `.env` text.
 
     A line is `NAME=value` or `export NAME="value"`; `#` begins a comment.
     """
-    found = {}
+    variables = {}
     for line in text.splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         name, value = name.strip(), value.strip()
@@ -45,5 +46,5 @@ def parse(text: str) -> dict[str, str]:
             value = value[1:].split(value[0], 1)[0]
         else:
             value = value.split(" #", 1)[0].rstrip()
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables

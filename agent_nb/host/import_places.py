@@ -46,14 +46,14 @@ class Places:
         self.path = sorted(allowed, key=lambda e: not self._installed(e))
         self.rest = [e for e in entries if e not in self.path]
 
-    def strange(self, name: str, place: str) -> bool:
+    def strange(self, name: str, path: str) -> bool:
         """Return whether the module `name` belongs to the project.
 
         `place` is its file, or the folder of a namespace package.
         """
-        key = (name, place)
+        key = (name, path)
         if key not in self._known:
-            self._known[key] = self._strange(_entry(name, os.path.abspath(place)))
+            self._known[key] = self._strange(_entry(name, os.path.abspath(path)))
         return self._known[key]
 
     def _installed(self, entry: str) -> bool:
@@ -66,21 +66,21 @@ class Places:
         )
 
 
-def _entry(name: str, place: str) -> str:
+def _entry(name: str, path: str) -> str:
     """Return the entry of `sys.path` by which the module `name` at `place` is found."""
-    package = os.path.basename(place).startswith("__init__.")
+    package = os.path.basename(path).startswith("__init__.")
     for _ in range(name.count(".") + package + 1):
-        place = os.path.dirname(place)
-    return place
+        path = os.path.dirname(path)
+    return path
 
 
 def _project(folder: str) -> str:
     """Return the top folder of the project around `folder`, else the folder itself."""
-    place = folder
-    while place not in (_home(), os.path.dirname(place)):
-        if any(os.path.exists(os.path.join(place, mark)) for mark in MARKS):
-            return place
-        place = os.path.dirname(place)
+    top = folder
+    while top not in (_home(), os.path.dirname(top)):
+        if any(os.path.exists(os.path.join(top, mark)) for mark in MARKS):
+            return top
+        top = os.path.dirname(top)
     return folder
 
 
@@ -96,7 +96,7 @@ def _within(path: str, folders: Iterable[str]) -> bool:
 def _sites() -> list[str]:
     """Return the folders of installed packages."""
     own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    found = [
+    sites = [
         os.path.dirname(os.__file__),
         os.path.join(sys.base_exec_prefix, "DLLs"),
         *site.getsitepackages(),
@@ -107,21 +107,21 @@ def _sites() -> list[str]:
         name.startswith("jupyter_agent_nb-") and name.endswith(".dist-info")
         for name in _names(home)
     )
-    return [*found, home] if beside else found  # beside: `pip install --target`
+    return [*sites, home] if beside else sites  # beside: `pip install --target`
 
 
 def _trees(sites: Iterable[str]) -> Iterator[str]:
     """Yield the entries named in .pth files: editable checkouts, other environments."""
-    for place in sites:
-        for name in _names(place):
+    for folder in sites:
+        for name in _names(folder):
             if name.endswith(".pth"):
                 with (
                     suppress(OSError, UnicodeDecodeError),
-                    open(os.path.join(place, name), encoding="utf-8-sig") as file,
+                    open(os.path.join(folder, name), encoding="utf-8-sig") as file,
                 ):
                     lines = [line.strip() for line in file]
                     yield from (
-                        os.path.abspath(os.path.join(place, line))
+                        os.path.abspath(os.path.join(folder, line))
                         for line in lines
                         if line[:6] not in ("", "import")
                     )

@@ -6,11 +6,11 @@ beside a stranger's notebook would run, unseen, when this package imports keyrin
 Rules
 - A finder at the front of `sys.meta_path` looks up the stack for the importer: the first frame of
   `agent_nb` makes an import ours, the first frame of the user (`__main__`, a module of the project,
-  a tool that we call: `theirs`) makes it the user's. Libraries in between import for their caller.
-  The user's imports are not touched.
+  a tool that we call: `mark_foreign`) makes it the user's. Libraries in between import for their
+  caller. The user's imports are not touched.
 - Our imports are looked up in `import_places`: never in the project.
-- A module that the user has imported from the project is not the library of that name: `library`
-  and `find` treat it as absent, `verify` reports it.
+- A module that the user has imported from the project is not the library of that name:
+  `import_library` and `find_library` treat it as absent, `verify` reports it.
 - Entry points are read from the same places; `without_project` is for libraries that read their own
   entry points.
 """
@@ -61,7 +61,7 @@ _PACKAGES: dict[str, _Packages] = {}  # by entry of sys.path
 _theirs: dict[int, CodeType] = {}  # by id: a code object's own hash looks at all its constants
 
 
-def theirs(function: F) -> F:
+def mark_foreign(function: F) -> F:
     """Mark a function of ours that calls foreign code, whose imports are then not ours."""
     _theirs[id(function.__code__)] = function.__code__
     return function
@@ -101,15 +101,15 @@ class Guard:
             return None
         places = self.places()
         if path is None:
-            found, rest = self._search(name, target), places.rest
+            spec, rest = self._search(name, target), places.rest
         else:
             package = name.rpartition(".")[0]
             rest = [p for p in path if places.strange(package, p)]
-            found = PathFinder.find_spec(name, [p for p in path if p not in rest], target)
-        if found is None and (hidden := PathFinder.find_spec(name, rest, target)) is not None:
-            said = f"No module named {name!r} is installed; agent_nb does not import {_place(hidden)} of the notebook's folder"
-            raise ModuleNotFoundError(said, name=name)
-        return found
+            spec = PathFinder.find_spec(name, [p for p in path if p not in rest], target)
+        if spec is None and (hidden := PathFinder.find_spec(name, rest, target)) is not None:
+            message = f"No module named {name!r} is installed; agent_nb does not import {_place(hidden)} of the notebook's folder"
+            raise ModuleNotFoundError(message, name=name)
+        return spec
 
     def _search(self, name: str, target: ModuleType | None) -> ModuleSpec | None:
         """Ask every finder, as the import system does."""
@@ -140,23 +140,23 @@ class Guard:
         return False
 
 
-def install() -> None:
+def install_guard() -> None:
     """Put the finder first; doing it twice changes nothing."""
     if GUARD not in sys.meta_path:
         sys.meta_path.insert(0, GUARD)
 
 
-def strange(module: ModuleType) -> bool:
+def is_projects(module: ModuleType) -> bool:
     """Return whether a module comes from the project; one without a file does not."""
-    place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    return isinstance(place, str) and GUARD.places().strange(getattr(module, "__name__", ""), place)
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    return isinstance(file, str) and GUARD.places().strange(getattr(module, "__name__", ""), file)
 
 
-def library(name: str) -> ModuleType | None:
+def import_library(name: str) -> ModuleType | None:
     """Import and return the installed module `name`, or None. Raises what the module raises."""
     known = sys.modules.get(name)
     if known is not None:
-        return None if strange(known) else known
+        return None if is_projects(known) else known
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as fault:
@@ -165,12 +165,12 @@ def library(name: str) -> ModuleType | None:
         raise
 
 
-def find(name: str) -> ModuleSpec | None:
+def find_library(name: str) -> ModuleSpec | None:
     """Return the spec of the installed module `name`, or None, without importing it."""
     known = sys.modules.get(name)
     # ValueError: a module without a spec
     with suppress(ImportError, ValueError):
-        return importlib.util.find_spec(name) if known is None or not strange(known) else None
+        return importlib.util.find_spec(name) if known is None or not is_projects(known) else None
     return None
 
 
@@ -178,25 +178,25 @@ def verify() -> None:
     """Raise UsageError if a module of the project replaces a library that we need."""
     for name in NEEDED:
         module = sys.modules.get(name)
-        if module is not None and strange(module):
+        if module is not None and is_projects(module):
             where = getattr(module, "__file__", None) or name
             raise UsageError(
                 f"The module {name!r} of this process is {where}, not the library. Rename that file and restart the kernel."
             )
 
 
-def entry_points(group: str) -> list[EntryPoint]:
+def list_entry_points(group: str) -> list[EntryPoint]:
     """Return the entry points of installed packages, in search order; never the project's."""
     return [
         entry
         for place in GUARD.places().path
         for entry in _packages_in(place).entry_points(group)
-        if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not strange(top)
+        if (top := sys.modules.get(entry.module.partition(".")[0])) is None or not is_projects(top)
     ]
 
 
-def _packages_in(place: str) -> _Packages:
-    return _PACKAGES.setdefault(place, _Packages(place))
+def _packages_in(folder: str) -> _Packages:
+    return _PACKAGES.setdefault(folder, _Packages(folder))
 
 
 class _Packages:
@@ -206,18 +206,18 @@ class _Packages:
     A package that is installed while the kernel runs must be found all the same.
     """
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._changed = -1  # of the place, ns since the epoch
         self._packages: frozenset[tuple[str, int]] | None = None  # with the time of their change
         self._groups: dict[str, list[EntryPoint]] = {}
 
     def entry_points(self, group: str) -> Sequence[EntryPoint]:
         """Return the entry points of a group."""
-        if (changed := _changed(self._place)) != self._changed:
-            packages = frozenset(_packages(self._place))
+        if (changed := _changed(self._folder)) != self._changed:
+            packages = frozenset(_packages(self._folder))
             if packages != self._packages:
-                self._groups = _read_entry_points(self._place)
+                self._groups = _read_entry_points(self._folder)
             # An installer adds the folder of a package first and its files after that, which does
             # not change the place again: what may be half written is read once more.
             latest = max((when for _, when in packages), default=0)
@@ -234,20 +234,20 @@ def _changed(path: str) -> int:
         return 0
 
 
-def _packages(place: str) -> Iterator[tuple[str, int]]:
+def _packages(folder: str) -> Iterator[tuple[str, int]]:
     """Yield the name and the last change of what describes a package in a folder."""
-    with suppress(OSError), os.scandir(place) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith((".dist-info", ".egg-info")):
                 yield entry.name, _changed(entry.path)
 
 
-def _read_entry_points(place: str) -> dict[str, list[EntryPoint]]:
+def _read_entry_points(folder: str) -> dict[str, list[EntryPoint]]:
     """Read the entry points of all packages of a place, by group."""
     from importlib.metadata import distributions
 
     groups: dict[str, list[EntryPoint]] = {}
-    for package in distributions(path=[place]):
+    for package in distributions(path=[folder]):
         with suppress(Exception):  # its metadata is damaged
             for entry in package.entry_points:
                 groups.setdefault(entry.group, []).append(entry)
@@ -275,12 +275,12 @@ def _is_part(name: str) -> bool:
 
 
 def _place(spec: ModuleSpec) -> str:
-    found = (
+    path = (
         spec.origin
         if spec.has_location
         else next(iter(spec.submodule_search_locations or ()), None)
     )
-    return found or os.__file__  # built in or frozen
+    return path or os.__file__  # built in or frozen
 
 
 def _folder() -> str:

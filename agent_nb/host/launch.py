@@ -40,16 +40,16 @@ class Launch:
         self.strict = environment.get(STRICT, "") not in ("", "0")
         self.replays = environment.get(RERUN) == REPLAY
 
-    def proves(self, told: Any) -> bool:
+    def proves(self, claim: Any) -> bool:
         """Return whether `told` is the secret of this process."""
         return (
             bool(self._secret)
-            and isinstance(told, str)
-            and hmac.compare_digest(told.encode("utf-8", "replace"), self._secret)
+            and isinstance(claim, str)
+            and hmac.compare_digest(claim.encode("utf-8", "replace"), self._secret)
         )
 
 
-def secret() -> str:
+def make_secret() -> str:
     """Return a secret for a new process."""
     return os.urandom(SIZE).hex()
 

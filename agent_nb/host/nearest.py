@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 
-def nearest(name: str, folder: Path | None = None) -> Path | None:
+def find_nearest(name: str, folder: Path | None = None) -> Path | None:
     """Return the file `name` of a folder (None: the current one) or the next above it, or None."""
     try:
         here, home = Path.cwd() if folder is None else folder.resolve(), Path.home()

@@ -14,7 +14,7 @@ from contextlib import suppress
 SPARE = 512  # files beside those that are asked for: the kernel's own, the user's
 
 
-def allow(files: int) -> None:
+def allow_files(files: int) -> None:
     """Raise the limit so that `files` more files can be open, if the system lets it."""
     try:
         import resource
@@ -30,7 +30,7 @@ def allow(files: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def limit() -> int:
+def read_limit() -> int:
     """Return how many files may be open, 0 if that is unknown."""
     try:
         import resource

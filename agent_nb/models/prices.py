@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..events.types import COST_PLACES
-from ..host.imports import find, library
+from ..host.imports import find_library, import_library
 
 MILLION = 1_000_000
 EXTRA = "pip install 'jupyter-agent-nb[prices]'"
@@ -141,7 +141,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def installable(self) -> bool:
         """Whether the missing package `genai-prices` may know the price."""
-        return bool(self.provider) and find("genai_prices") is None
+        return bool(self.provider) and find_library("genai_prices") is None
 
     def cost(self, used: Used, served: str = "") -> float | None:
         """Return the cost of `used` in US dollars, None if the price is unknown.
@@ -180,7 +180,7 @@ def tariff_at(base_url: str, host: str, model: str, table: Mapping[str, Prices])
 
 def _listed(provider: str, model: str, used: Used) -> float | None:
     """Return the cost by genai-prices, None without the package or for an unknown model."""
-    package: Any = library("genai_prices")
+    package: Any = import_library("genai_prices")
     if package is None:
         return None
     usage = package.Usage(

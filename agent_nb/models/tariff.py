@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from ..errors import AgentError, UsageError
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from . import config
 from .base import Model
 from .prices import EXTRA, Tariff, find_prices, format_dollars
@@ -42,6 +42,6 @@ def check_budget(model: Model, budget: float | None) -> None:
             budget=format_dollars(budget),
             name=model.name,
             install=install,
-            file=tilde(config.config_path()),
+            file=shorten_path(config.config_path()),
         )
     )

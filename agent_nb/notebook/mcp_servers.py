@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..host import trust
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from ..models import keys
 from ..tools.mcp import config_file, permissions
 from ..tools.mcp.hub import HUB
@@ -52,11 +52,11 @@ def listing(folder: str = ".") -> str:
         if server.digest not in file
     ]
     where = (
-        f"Servers of {tilde(config.path)}"
+        f"Servers of {shorten_path(config.path)}"
         if config.path
         else f"There is no {config_file.NAME}. {config_file.ADVICE}"
     )
-    if trust.everywhere(trust.SERVERS):
+    if trust.is_trusted_everywhere(trust.SERVERS):
         where += f"\n{trust.SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])
 
@@ -80,7 +80,9 @@ def _server(name: str, folder: str) -> Server:
 def _allow(server: Server) -> str:
     if permissions.is_allowed(server):
         return f"The MCP server {server.name} may start already."
-    lines = [f"{tilde(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"]
+    lines = [
+        f"{shorten_path(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"
+    ]
     lines += [f"  {line}" for line in server.described()]
     lines += [
         "A yes counts as long as this entry stays as it is; the program itself may change.",

@@ -49,7 +49,7 @@ class Session:
         self._warned: set[str] = set()
         self._rebuilt: set[str] = set()
         self.runs: dict[str, list[Run]] = defaultdict(list)
-        self.made: set[str] = set()  # the ids of all runs
+        self.run_ids: set[str] = set()  # the ids of all runs
         # by key: each agent cell as it ran last, and when (epoch s)
         self.begun: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
@@ -59,7 +59,7 @@ class Session:
     def keep(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace."""
         self.latest = run
-        self.made.add(run.id)
+        self.run_ids.add(run.id)
         self.runs[cell.key] = [run, *self.runs[cell.key]][:KEPT]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
 

@@ -26,7 +26,7 @@ import msgspec
 
 from ..events import Event
 from ..events.event_json import encode_event
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from ..host.private_file import make_private_folder
 from . import file_lock
 from .packing import Home
@@ -88,7 +88,9 @@ class Journal:
         try:
             self._open((where or journal_folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
         except OSError as fault:
-            todo = f"Make {tilde(where or journal_folder())} writable, or set XDG_STATE_HOME."
+            todo = (
+                f"Make {shorten_path(where or journal_folder())} writable, or set XDG_STATE_HOME."
+            )
             self._end(
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
@@ -111,7 +113,7 @@ class Journal:
         try:
             self._write(encode_event(event) + b"\n")
         except OSError as fault:
-            where = tilde(self.path.parent) if self.path is not None else "its folder"
+            where = shorten_path(self.path.parent) if self.path is not None else "its folder"
             lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
             self._end(
                 f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."

@@ -29,7 +29,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from ..host.private_file import write_private
 from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
@@ -91,11 +91,11 @@ def read_signers(file: Path, *, must: bool) -> list[Signer]:
             raise UsageError(f"File not found: {file}. It should list signers.") from None
         return []
     except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"The signers in {tilde(file)} cannot be read: {fault}.") from None
+        raise UsageError(f"The signers in {shorten_path(file)} cannot be read: {fault}.") from None
     signers = [
         signer
         for number, line in enumerate(text.splitlines(), 1)
-        for signer in _line(line, f"{tilde(file)}, line {number}")
+        for signer in _line(line, f"{shorten_path(file)}, line {number}")
     ]
     if must and not any(not signer.problem for signer in signers):
         why = "; ".join(f"{signer.name}: {signer.problem}" for signer in signers)
@@ -140,7 +140,7 @@ def remove_signers(name: str) -> list[Signer]:
     for line in _lines():
         signers = [
             s
-            for s in _line(line, tilde(signers_file()))
+            for s in _line(line, shorten_path(signers_file()))
             if name in s.name.split(",") or (s.key and fingerprint_key(s.key) == name)
         ]
         gone += signers
@@ -275,4 +275,6 @@ def _write(lines: Sequence[str]) -> None:
     try:
         write_private(target, "".join(f"{line}\n" for line in lines).encode())
     except OSError as fault:
-        raise UsageError(f"{tilde(target)} cannot be written: {fault.strerror or fault}.") from None
+        raise UsageError(
+            f"{shorten_path(target)} cannot be written: {fault.strerror or fault}."
+        ) from None

@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from ..host.private_file import make_private
 from .packing import REFERENCE
 from .payloads import payload_faults
@@ -117,16 +117,16 @@ def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
         return (
             ""
             if _secret(path)
-            else f"{tilde(path)} is empty; remove it, and the next run makes a new one"
+            else f"{shorten_path(path)} is empty; remove it, and the next run makes a new one"
         )
     except OSError as fault:
         there = os.path.exists(path)
         done, todo = (
-            ("read", f"make {tilde(path)} readable")
+            ("read", f"make {shorten_path(path)} readable")
             if there
-            else ("made", f"make {tilde(path.parent)} writable")
+            else ("made", f"make {shorten_path(path.parent)} writable")
         )
-        return f"{tilde(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+        return f"{shorten_path(path)} cannot be {done} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
 
 
 def _place(folder: str | os.PathLike[str] | None) -> Path:

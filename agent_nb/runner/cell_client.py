@@ -77,7 +77,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._environment = environment
         self._proof = ""
         self._starting: dict[str, Any] = {}
-        self._asked: dict[str, Any] = {}  # executed cells by the id of their request
+        self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
         self._records = group_records(nb)
         self._on_cell = on_cell
         self._cell: Any = None
@@ -96,12 +96,12 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def adopt(self, kernel: Started) -> None:
         """Run on a kernel that was started ahead."""
         self.km, self._proof = kernel.manager, kernel.proof
-        self._starting = {"stdout": kernel.said, "stderr": kernel.said}
+        self._starting = {"stdout": kernel.output, "stderr": kernel.output}
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that recognises our requests by their secret."""
         self._starting = options
-        self._proof = launch.secret()
+        self._proof = launch.make_secret()
         environment = {
             **(options.get("env") or os.environ),
             **self._environment,
@@ -134,7 +134,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 metadata = {**(metadata or {}), "cellId": name, OURS: sent}
             made = plain(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
-                self._asked[made["header"]["msg_id"]] = self._cell
+                self._cells_by_request[made["header"]["msg_id"]] = self._cell
             return made
 
         client.session.msg = msg
@@ -153,7 +153,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
 
         nbclient drops such messages.
         """
-        cell = self._asked.get(message["parent_header"].get("msg_id", ""))
+        cell = self._cells_by_request.get(message["parent_header"].get("msg_id", ""))
         if cell is None or cell is self._cell or message["header"]["msg_type"] != "display_data":
             return
         if RECORD_MIME in message["content"].get("data", {}):

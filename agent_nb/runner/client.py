@@ -143,7 +143,7 @@ def execute_notebook(
     if started is not None:
         client.adopt(started)
     # the output of the kernel process matters only when it dies
-    with tempfile.TemporaryFile() if started is None else started.said as said:
+    with tempfile.TemporaryFile() if started is None else started.output as said:
         try:
             asyncio.run(_executed(client, said))
         except CellExecutionError:

@@ -70,13 +70,13 @@ class Started(msgspec.Struct, frozen=True):
     wanted: Wanted
     manager: Any
     proof: str
-    said: IO[bytes]
+    output: IO[bytes]
 
     def stop(self) -> None:
         """Shut the kernel down."""
         with suppress(Exception):  # it may have died
             asyncio.run(self._stop())
-        self.said.close()
+        self.output.close()
 
     async def _stop(self) -> None:
         await self.manager.shutdown_kernel(now=True)
@@ -134,16 +134,16 @@ class Ahead:
 
 
 async def _started(wanted: Wanted) -> Started:
-    said = tempfile.TemporaryFile()  # noqa: SIM115  (it is closed with the kernel)
+    output = tempfile.TemporaryFile()  # noqa: SIM115  (it is closed with the kernel)
     manager = AsyncKernelManager(kernel_name=wanted.kernel)
     launched_by_us(manager)
-    proof = launch.secret()
+    proof = launch.make_secret()
     environment = {**os.environ, **wanted.environment, launch.PROOF: proof}
     extra = [HISTORY] if manager.ipykernel else []
     await manager.start_kernel(
-        extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=said, stderr=said
+        extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=output, stderr=output
     )
-    return Started(wanted, manager, proof, said)
+    return Started(wanted, manager, proof, output)
 
 
 def _result(future: Future[Started]) -> Started | None:

@@ -28,7 +28,7 @@ import msgspec
 from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import launch
-from ..host.imports import find
+from ..host.imports import find_library
 from ..record.agent_cells import agent_cell
 from ..record.clock import is_zone
 from ..record.ipynb import cell_id, load_notebook, source_of, with_ids
@@ -193,6 +193,6 @@ def _needed(failures: Sequence[Failure]) -> str:
     for name, (modules, _, install) in EXTRAS.items():
         asked = last.error == MissingExtra.__name__ and command and command in install
         imported = module is not None and module[1] in modules
-        if (asked or imported) and None in map(find, modules):
+        if (asked or imported) and None in map(find_library, modules):
             return f"needs the extra {name} ({command if asked else install})"
     return ""

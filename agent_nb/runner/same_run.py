@@ -110,7 +110,7 @@ class _Names:
     def in_texts(self, value: Any) -> Any:
         """Return a JSON value whose texts have numbers in place of the names."""
         if isinstance(value, str):
-            return self._texts.sub(lambda found: self._number(found[0]), value)
+            return self._texts.sub(lambda match: self._number(match[0]), value)
         if isinstance(value, Mapping):
             return {self.in_texts(key): self.in_texts(part) for key, part in value.items()}
         return [self.in_texts(part) for part in value] if isinstance(value, list | tuple) else value

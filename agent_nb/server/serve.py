@@ -23,11 +23,11 @@ from ..agent import registry
 from ..agent.registry import Announced
 from ..agent.run import Run
 from ..external import tokens
-from ..host.paths import tilde
+from ..host.paths import shorten_path
 from ..models import keys
 from .hub import Hub
+from .redis.address import configured_address
 from .redis.hub import hub_at
-from .redis.place import configured_address
 
 if TYPE_CHECKING:
     from ..rows.agent import Agent
@@ -123,7 +123,7 @@ class Serving:
         ]
         if self._left is None:
             return [*ways, ("token", "server.token (it could not be left in a file)")]
-        path = tilde(self._left.path)
+        path = shorten_path(self._left.path)
         curl = (
             f'curl -N -H "Authorization: Bearer $(jq -r .token {path})" {self.url}/runs/ID/events'
         )
@@ -146,18 +146,18 @@ class _Current:
 
     def __init__(self) -> None:
         self.serving: Serving | None = None
-        self._asked: object = None
+        self._settings: object = None
 
     def get(self, settings: object) -> Serving | None:
         """Return the running server if it was made with `asked`; stop another one."""
-        if self.serving is None or (self.serving.running and self._asked == settings):
+        if self.serving is None or (self.serving.running and self._settings == settings):
             return self.serving
         self.serving.stop()
         return None
 
     def set(self, serving: Serving, settings: object) -> None:
         """Make `serving` the server of this process."""
-        self.serving, self._asked = serving, settings
+        self.serving, self._settings = serving, settings
 
 
 _current = _Current()

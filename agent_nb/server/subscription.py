@@ -53,7 +53,7 @@ class Subscription:
         self._hub = hub
         self._channel = channel
         self._wanted = wanted
-        self._place = position
+        self._position = position
         self._gap = gap
         self._overflow = overflow
         self._lag = lag
@@ -83,7 +83,7 @@ class Subscription:
                 out += self._pass(entries)
             else:
                 break
-        if self._until is not None and (not out or self._place >= self._until):
+        if self._until is not None and (not out or self._position >= self._until):
             self.close()
         return out
 
@@ -122,17 +122,17 @@ class Subscription:
 
     def _next(self, limit: int) -> tuple[list[Entry], Gap | None]:
         channel = self._channel
-        behind = channel.behind(self._place) if self._lag else 0
+        behind = channel.behind(self._position) if self._lag else 0
         if behind > self._lag:
-            entries, _ = channel.read(self._place, behind)
+            entries, _ = channel.read(self._position, behind)
             skipped, kept = entries[: -self._lag], entries[-self._lag :]
             return kept, Gap(self.run, "lag", skipped[0].id, sum(1 for e in skipped if not e.n))
-        entries, gap = channel.read(self._place, limit)
+        entries, gap = channel.read(self._position, limit)
         self._idle = not entries
         return entries, gap
 
     def _advance(self, entries: list[Entry]) -> None:
-        self._place = entries[-1].position
+        self._position = entries[-1].position
         last = entries[-1].event
         if isinstance(last, End) and not last.span:
             self.close("ended")

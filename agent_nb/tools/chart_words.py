@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ..host.imports import find
+from ..host.imports import find_library
 
 
 class _Chart(msgspec.Struct, frozen=True):
@@ -93,5 +93,5 @@ def without_chart_words(content: Any) -> Any:
 def _words(chart: _Chart | None) -> str:
     if chart is None:
         return ""
-    install = "" if find(chart.module) else f"pip install {chart.package}, then "
+    install = "" if find_library(chart.module) else f"pip install {chart.package}, then "
     return f"[no picture of {chart.name}: {install}{chart.then} makes one]"

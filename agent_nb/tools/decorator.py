@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from ..errors import UsageError
-from ..host.imports import theirs
+from ..host.imports import mark_foreign
 from ..models.messages import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
 from .safe_types import find_entry, is_a, own_fields
@@ -183,7 +183,7 @@ def _invoker(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]
         return function
 
     @functools.wraps(function)
-    @theirs
+    @mark_foreign
     def call(**values: Any) -> Any:
         args, rest = arguments.split(values)
         return function(*args, **rest)

@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import Cancelled
 from ..events import Result
 from ..events.tool_events import adapt_tool_event, is_tool_event
-from ..host.imports import theirs
+from ..host.imports import mark_foreign
 from ..wire.redact import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
@@ -125,7 +125,7 @@ class _Prints:
             self._context.progress(Update(text=text, printed=out))
 
 
-@theirs
+@mark_foreign
 def _drive(
     call: Callable[[], Any], context: ToolContext, finish: Callable[[Any], Outcome], prints: _Prints
 ) -> Any:
@@ -145,7 +145,7 @@ def _drive(
     return value
 
 
-@theirs
+@mark_foreign
 def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     last = None
     try:
@@ -159,7 +159,7 @@ def _step(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     raise Cancelled
 
 
-@theirs
+@mark_foreign
 async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -> Outcome:
     """Await or iterate an unfinished value on the event loop."""
     if inspect.isasyncgen(value):
@@ -176,7 +176,7 @@ async def _resolve(value: Any, context: ToolContext, finish: partial[Outcome]) -
     return outcome
 
 
-@theirs
+@mark_foreign
 async def _iterate(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
     last = None
     async with aclosing(generator):

@@ -141,7 +141,10 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
 
 def available() -> dict[str, tuple[str, ...]]:
     """Return the names of built-in and installed tools by plug-in (empty: not usable here)."""
-    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in plugins.names(ROOM)}
+    return {
+        plugin: tuple(tool.name for tool in _plugin(plugin))
+        for plugin in plugins.list_plugins(ROOM)
+    }
 
 
 def of_plugin(name: str) -> builtins.list[Tool]:
@@ -149,8 +152,8 @@ def of_plugin(name: str) -> builtins.list[Tool]:
 
     Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
     """
-    with plugins.blamed(ROOM, name):
-        plugin = plugins.load(ROOM, name)
+    with plugins.blame_plugin(ROOM, name):
+        plugin = plugins.load_plugin(ROOM, name)
         try:
             return builtins.list(_tools(plugin))
         except UsageError as error:
@@ -159,7 +162,7 @@ def of_plugin(name: str) -> builtins.list[Tool]:
 
 def load_installed_tools() -> dict[str, Tool]:
     """Return the built-in and installed tools by name."""
-    return {tool.name: tool for plugin in plugins.names(ROOM) for tool in _plugin(plugin)}
+    return {tool.name: tool for plugin in plugins.list_plugins(ROOM) for tool in _plugin(plugin)}
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,10 +199,10 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     )
     if declared is not None:
         return [as_tool(declared)]
-    if name.replace("_", "-") in plugins.builtin(ROOM) or name in plugins.names(ROOM):
+    if name.replace("_", "-") in plugins.list_builtin(ROOM) or name in plugins.list_plugins(ROOM):
         loaded = of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
-    for plugin in plugins.names(ROOM):
+    for plugin in plugins.list_plugins(ROOM):
         for tool in _plugin(plugin):
             if tool.name == name:
                 return [tool]
@@ -253,5 +256,5 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
         n for n, v in namespace.items() if not n.startswith("_") and is_a(v, types.FunctionType)
     }
     hint = did_you_mean(name, known | functions, 3, cutoff=0.5)
-    broken = "".join(f" {fault}" for fault in plugins.faults(ROOM, of_plugin))
+    broken = "".join(f" {fault}" for fault in plugins.find_faults(ROOM, of_plugin))
     return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

@@ -24,7 +24,7 @@ def show_hidden(text: str) -> str:
     """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
     if text.isascii() and text.isprintable():
         return text
-    return HIDDEN.sub(lambda found: f"⟨{name_character(found)}⟩", text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda match: f"⟨{name_character(match)}⟩", text.replace("\r\n", "\n"))
 
 
 def show_output(text: str) -> str:

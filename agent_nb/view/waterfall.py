@@ -69,7 +69,7 @@ class _Fold:
         self._retry: float | None = None
         self._loose: dict[tuple[str, int], list[Segment]] = {}
         self._calls: dict[str, tuple[str, list[Segment]]] = {}
-        self._asked: dict[str, float] = {}
+        self._question_times: dict[str, float] = {}
         self._running: dict[str, float] = {}
         self._spans: dict[str, tuple[str, float, int]] = {}  # open nodes: name, start, level
 
@@ -157,10 +157,10 @@ class _Fold:
 
     def _approval(self, event: e.Approval, at: float) -> None:
         if event.stage == "requested":
-            self._asked[event.call_id] = at
-        elif event.call_id in self._asked:
+            self._question_times[event.call_id] = at
+        elif event.call_id in self._question_times:
             _, segments = self._calls.setdefault(event.call_id, ("", []))
-            segments.append(Segment("wait", self._asked.pop(event.call_id), at))
+            segments.append(Segment("wait", self._question_times.pop(event.call_id), at))
 
     def _result(self, event: e.Result, at: float) -> None:
         name, segments = self._calls.get(event.call_id, (event.name, []))

@@ -12,7 +12,7 @@ from agent_nb.agent.history import estimate_tokens
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.host import plugins
 
-XML = plugins.load("dialects", "xml")
+XML = plugins.load_plugin("dialects", "xml")
 
 
 class Small(Scripted):

@@ -19,7 +19,7 @@ from agent_nb.models.messages import (
     ThoughtBlock,
 )
 
-XML, SECTION, NATIVE = (plugins.load("dialects", n) for n in ("xml", "section", "native"))
+XML, SECTION, NATIVE = (plugins.load_plugin("dialects", n) for n in ("xml", "section", "native"))
 
 RUN = [
     e.User(content="debug app.py"),

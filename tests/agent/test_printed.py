@@ -19,7 +19,9 @@ from agent_nb.host import plugins
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import run_record
 
-NATIVE, XML, SECTION = (plugins.load("dialects", name) for name in ("native", "xml", "section"))
+NATIVE, XML, SECTION = (
+    plugins.load_plugin("dialects", name) for name in ("native", "xml", "section")
+)
 RECORD = DATA / "record_with_bars.json"  # made before prints were taken
 KEY = "sk-proj-" + "a1B2" * 8
 
@@ -202,7 +204,7 @@ def test_printed_text_survives_the_record():
     "name", ["loom", "agent-event", "looopy", "ag-ui", "ui-message", "cogency"]
 )
 def test_what_is_printed_is_lost_in_another_format_only_where_progress_is(name):
-    codec = plugins.load("codecs", name)
+    codec = plugins.load_plugin("codecs", name)
     encoder = codec.encoder()
     text = "".join(line for event in run(look) for line in encoder.feed(event))
     assert ("looking at 3" in text) is ("progress" not in encoder.losses.counts())

@@ -9,9 +9,9 @@ import pytest
 from agent_nb import events as e
 from agent_nb import parse
 from agent_nb.agent.history import estimate_tokens, write_messages
-from agent_nb.host.plugins import load
+from agent_nb.host.plugins import load_plugin
 
-XML, SECTION, NATIVE = (load("dialects", name) for name in ("xml", "section", "native"))
+XML, SECTION, NATIVE = (load_plugin("dialects", name) for name in ("xml", "section", "native"))
 FILES = ["main.py", "config.json"]
 
 

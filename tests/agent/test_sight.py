@@ -42,7 +42,9 @@ def ask(monkeypatch):
         server = Server(*answers)
         servers.append(server)
         base = server.url.removesuffix("/v1") if provider == "anthropic" else server.url
-        made = plugins.load("models", provider)(name or next(NAMES), base_url=base, **options)
+        made = plugins.load_plugin("models", provider)(
+            name or next(NAMES), base_url=base, **options
+        )
         agent = Agent(made, list(tools), secrets={}, approve="auto")
         try:
             log = wait(lambda: agent(prompt, attachments=attachments)).log

@@ -14,7 +14,9 @@ KEY = "value-of-a-secret-key"
 
 def pipe(dialect="native", filtered=False):
     return Pipeline(
-        plugins.load("dialects", dialect), Turn(1), Redaction({"MY_KEY": KEY}) if filtered else None
+        plugins.load_plugin("dialects", dialect),
+        Turn(1),
+        Redaction({"MY_KEY": KEY}) if filtered else None,
     )
 
 

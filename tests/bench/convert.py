@@ -88,7 +88,7 @@ def table(count: int) -> dict[str, float]:
     """Measure every codec; return the figures of the canonical one."""
     events, found = sample(count), {}
     gc.freeze()
-    for name in plugins.names("codecs"):
+    for name in plugins.list_plugins("codecs"):
         codec = named(name)[0]
         encoder = codec.encoder(framing="ndjson")
         lines = [line for e in events for line in encoder.feed(e)] + encoder.close()
@@ -124,7 +124,7 @@ class Stream(io.RawIOBase):
 
 def peaks(count: int) -> Iterator[tuple[str, float, float]]:
     """Yield (codec, peak RSS in MB after a tenth, after all) of a conversion from canonical."""
-    for name in plugins.names("codecs"):
+    for name in plugins.list_plugins("codecs"):
         convert(Stream(count // 10), _Null(), "canonical", name)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         convert(Stream(count), _Null(), "canonical", name)

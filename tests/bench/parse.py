@@ -157,7 +157,7 @@ def throughput(bars: Bars, rounds: int) -> None:
     print(f"{'MB/s':34}{'wrapping':>10}{'feed':>10}{'parse':>10}")
     for size in SIZES:
         for dialect in DIALECTS:
-            new = plugins.load("dialects", dialect).parser
+            new = plugins.load_plugin("dialects", dialect).parser
             for kind, text in texts(dialect, MILLION).items():
                 chunks = cut(text, size)
                 wrapping = (
@@ -185,7 +185,7 @@ def throughput(bars: Bars, rounds: int) -> None:
 def linear(bars: Bars, rounds: int) -> None:
     print("time of 4 MB / time of 1 MB, 16 characters")
     for dialect in DIALECTS:
-        new = plugins.load("dialects", dialect).parser
+        new = plugins.load_plugin("dialects", dialect).parser
         small, large = texts(dialect, MILLION), texts(dialect, 4 * MILLION)
         for kind in small:
             chunks, more = cut(small[kind], 16), cut(large[kind], 16)
@@ -199,7 +199,7 @@ def against_cogency(bars: Bars, rounds: int) -> None:
     print("one answer of 100 KB, 4 characters")
     peer = cogency_seconds(text)
     chunks = cut(text, 4)
-    feed = best(rounds, lambda: feed_all(plugins.load("dialects", "xml").parser, chunks))
+    feed = best(rounds, lambda: feed_all(plugins.load_plugin("dialects", "xml").parser, chunks))
     parse = public_parse()
     whole = best(rounds, lambda: parse(chunks, "xml")) if parse else None
     print(

@@ -73,7 +73,9 @@ def ours(frames: list[bytes]) -> None:
     decoder, log, view = ChatDecoder(), EventLog(), RunView()
     log.subscribe(view.apply)
     log.append(RunStart(model="m"))
-    dialect = plugins.load("dialects", "thinking").over(plugins.load("dialects", "native"))
+    dialect = plugins.load_plugin("dialects", "thinking").over(
+        plugins.load_plugin("dialects", "native")
+    )
     pipeline = Pipeline(dialect, Turn(1), Redaction({"SOME_KEY": "a-secret-value-of-thirty-chars"}))
     for frame in frames:
         for event in pipeline.feed(decoder.feed(frame)):

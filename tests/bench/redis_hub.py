@@ -32,8 +32,8 @@ from agent_nb import events as ev
 from agent_nb.events.log import EventLog
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
+from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.hub import RedisHub
-from agent_nb.server.redis.place import parse_address
 
 TEXT = "The quick brown fox jumps over the lazy dog, again and again."
 PACED = 400  # deltas

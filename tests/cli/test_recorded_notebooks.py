@@ -451,7 +451,7 @@ class TestReading:
         lines = (tmp_path / "x.ndjson").read_text().splitlines()
         assert {json.loads(line)["run"] for line in lines} == {run}
 
-    @pytest.mark.parametrize("codec", plugins.names("codecs"))
+    @pytest.mark.parametrize("codec", plugins.list_plugins("codecs"))
     def test_export_in_every_codec_to_stdout_by_a_dash(
         self, notebook, tmp_path, monkeypatch, capsys, codec
     ):

@@ -115,7 +115,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`name`: every codec; `foreign`: every codec but the canonical one; `stem`: every corpus with
     the codec that reads it.
     """
-    names = plugins.names("codecs")
+    names = plugins.list_plugins("codecs")
     if "name" in metafunc.fixturenames:
         metafunc.parametrize("name", names)
     if "foreign" in metafunc.fixturenames:

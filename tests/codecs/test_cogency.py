@@ -266,7 +266,7 @@ def test_a_thought_in_pieces_is_one_thought_for_the_model(tool):
     lines, text = thinking(200)
     events = tool("cogency").read([_text(line) for line in [*lines, *CALL]])
     sent = write_messages(
-        plugins.load("dialects", "xml"), [[e for e in events if e.type != "delta"]]
+        plugins.load_plugin("dialects", "xml"), [[e for e in events if e.type != "delta"]]
     )
     assert sent[0].text.count("<think>") == 1
     assert text.strip() in sent[0].text

@@ -139,7 +139,7 @@ def test_the_tags_of_the_wrapped_dialect_still_count(events):
 
 
 def test_further_tags_can_be_given(to_events):
-    parser = plugins.load("dialects", "thinking").over(named("xml"), ["analysis"]).parser()
+    parser = plugins.load_plugin("dialects", "thinking").over(named("xml"), ["analysis"]).parser()
     text = "<thinking>p</thinking>r<analysis>q</analysis>s<thinking>t"
     parts = [*parser.feed(text), *parser.close()]
     assert to_events(parts) == [thought("p"), said("r"), thought("q"), said("s<thinking>t")]
@@ -153,7 +153,7 @@ def test_tags_that_the_user_names_count_in_the_dialect_thinking_too(to_events):
 
 def test_a_tag_must_be_a_name():
     with pytest.raises(UsageError, match="tag name"):
-        plugins.load("dialects", "thinking").over(named("xml"), ["<think>"])
+        plugins.load_plugin("dialects", "thinking").over(named("xml"), ["<think>"])
 
 
 def test_wrapping_twice_is_wrapping_once():
@@ -163,8 +163,8 @@ def test_wrapping_twice_is_wrapping_once():
 
 
 def test_the_wrapped_dialect_keeps_its_name_and_words(tools):
-    inner = plugins.load("dialects", "xml")
-    outer = plugins.load("dialects", "thinking").over(inner)
+    inner = plugins.load_plugin("dialects", "xml")
+    outer = plugins.load_plugin("dialects", "thinking").over(inner)
     assert (outer.name, outer.native) == ("xml", False)
     assert outer.instructions(tools) == inner.instructions(tools)
     assert outer.grammar(tools) == inner.grammar(tools)

@@ -35,7 +35,9 @@ from agent_nb.view.markdown.stream import render
 from agent_nb.view.state.cards import RespondCard, ThinkCard
 from agent_nb.view.state.fold import RunView
 
-XML, SECTION, NATIVE = (plugins.load("dialects", name) for name in ("xml", "section", "native"))
+XML, SECTION, NATIVE = (
+    plugins.load_plugin("dialects", name) for name in ("xml", "section", "native")
+)
 
 
 def frame(number: int, kind: str, **fields: object) -> dict:
@@ -180,7 +182,7 @@ def turn(data: bytes) -> list[e.Event]:
 
 def read(text: str, codec: str) -> list[e.Event]:
     """Return all events of a stream, deltas included."""
-    decoder, settler = plugins.load("codecs", codec).decoder(), Settler(codec)
+    decoder, settler = plugins.load_plugin("codecs", codec).decoder(), Settler(codec)
     came = [*decoder.feed(text), *decoder.close()]
     return [s for event in came for s in settler.feed(event)] + settler.close()
 
@@ -298,7 +300,7 @@ def test_formats_without_a_reply_have_the_same_answer_too(name, consumer, tmp_pa
 
 @pytest.mark.parametrize("codec", ["ag-ui", "agent-event", "cogency", "ui-message"])
 def test_a_repeated_text_is_a_loss_if_the_format_has_no_reply(codec):
-    encoder = plugins.load("codecs", codec).encoder()
+    encoder = plugins.load_plugin("codecs", codec).encoder()
     for event in stored(TOLD_ANEW):
         encoder.feed(event)
     assert encoder.losses.counts()["respond.reply"] == 1

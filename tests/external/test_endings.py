@@ -160,7 +160,7 @@ def test_a_question_that_was_answered_awaits_nothing():
     assert watched([*asked, done], "ui-message").status == "interrupted"
 
 
-@pytest.mark.parametrize("name", plugins.names("codecs"))
+@pytest.mark.parametrize("name", plugins.list_plugins("codecs"))
 def test_only_formats_that_are_stored_without_an_end_may_lack_it(name):
-    may = plugins.load("codecs", name).may_lack_end
+    may = plugins.load_plugin("codecs", name).may_lack_end
     assert may == (name in ("canonical", "cogency", "loom"))

@@ -7,7 +7,7 @@ import pytest
 from agent_nb.host import launch
 from agent_nb.record.record import RECORD_MIME
 
-SECRET = launch.secret()
+SECRET = launch.make_secret()
 
 
 class Notebook:

@@ -31,8 +31,8 @@ def named(name: str) -> Any:
     """
     outer, _, inner = name.partition("+")
     if not inner:
-        return plugins.load("dialects", outer)
-    found = plugins.load("dialects", inner)
+        return plugins.load_plugin("dialects", outer)
+    found = plugins.load_plugin("dialects", inner)
     return with_thought_tags(found) if outer == "leading" else thinking(found)
 
 

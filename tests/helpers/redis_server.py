@@ -19,8 +19,8 @@ import pytest
 from helpers.lacking import lacking
 
 from agent_nb.server.hub import Hub
+from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.hub import RedisHub
-from agent_nb.server.redis.place import parse_address
 from agent_nb.server.redis.publisher import Limits
 
 KEY = b"the key of the tests"

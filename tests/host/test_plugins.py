@@ -123,19 +123,21 @@ def fails(use, room, broken):
 
 
 def test_the_names_are_listed_and_the_sound_ones_work(broken):
-    assert {"a-broken", "a-sound"} <= set(plugins.names("tools")) & set(choose.list_prefixes())
+    assert {"a-broken", "a-sound"} <= set(plugins.list_plugins("tools")) & set(
+        choose.list_prefixes()
+    )
     assert available()["a-sound"] == ("sound_tool",)
     assert available()["a-broken"] == ()
     assert resolve_tools("sound_tool,a-sound").names == ("sound_tool",)
     assert choose.make_model("a-sound/x").name == "scripted"
-    assert plugins.load("dialects", "a-sound").name == "xml"
+    assert plugins.load_plugin("dialects", "a-sound").name == "xml"
     assert detect('{"type": "user", "content": "x"}\n').name == "cogency"
 
 
 def test_using_the_broken_one_names_its_package(broken):
     fails(lambda: choose.make_model("a-broken/x"), "models", broken)
-    fails(lambda: plugins.load("dialects", "a-broken"), "dialects", broken)
-    fails(lambda: plugins.load("codecs", "a-broken"), "codecs", broken)
+    fails(lambda: plugins.load_plugin("dialects", "a-broken"), "dialects", broken)
+    fails(lambda: plugins.load_plugin("codecs", "a-broken"), "codecs", broken)
     fails(lambda: resolve_tools("a-broken"), "tools", broken)
 
 
@@ -222,12 +224,12 @@ def _install(folder, name):
 
 def test_plugin_installed_while_the_kernel_runs_is_found(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "late" not in plugins.names("tools")
+    assert "late" not in plugins.list_plugins("tools")
     for _ in _install(tmp_path, "late"):
-        assert "late" not in plugins.names("tools")  # half written
-    assert "late" in plugins.names("tools")
+        assert "late" not in plugins.list_plugins("tools")  # half written
+    assert "late" in plugins.list_plugins("tools")
     shutil.rmtree(tmp_path / "late-1.0.dist-info")
-    assert "late" not in plugins.names("tools")
+    assert "late" not in plugins.list_plugins("tools")
 
 
 def test_installed_packages_are_read_once_until_they_change(tmp_path, monkeypatch):
@@ -240,6 +242,6 @@ def test_installed_packages_are_read_once_until_they_change(tmp_path, monkeypatc
     for path in (tmp_path / "early-1.0.dist-info", tmp_path):
         os.utime(path, (an_hour_ago, an_hour_ago))
     for _ in range(3):
-        assert "early" in plugins.names("tools")
+        assert "early" in plugins.list_plugins("tools")
         (tmp_path / "another file").touch()  # as a program in that folder may
     assert read.count(str(tmp_path)) == 1

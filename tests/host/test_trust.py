@@ -33,20 +33,20 @@ def keys(folder):
 
 
 def test_nothing_is_allowed_at_first(tmp_path):
-    assert not trust.allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.allowed(keys(tmp_path))
-    assert list(trust.listed()) == []
+    assert not trust.is_allowed(policy(tmp_path / "p.yaml"))
+    assert not trust.is_allowed(keys(tmp_path))
+    assert list(trust.list_allowed()) == []
 
 
 def test_a_yes_outlives_the_process(tmp_path):
-    assert trust.allow([policy(tmp_path / "p.yaml"), keys(tmp_path)])
+    assert trust.allow_offers([policy(tmp_path / "p.yaml"), keys(tmp_path)])
     new_process()
-    assert trust.allowed(policy(tmp_path / "p.yaml"))
-    assert trust.allowed(keys(tmp_path))
+    assert trust.is_allowed(policy(tmp_path / "p.yaml"))
+    assert trust.is_allowed(keys(tmp_path))
 
 
 def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
-    trust.allow([policy(tmp_path / "p.yaml")])
+    trust.allow_offers([policy(tmp_path / "p.yaml")])
     new_process()
     for other in (
         policy(tmp_path / "p.yaml", b"b"),
@@ -54,17 +54,17 @@ def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
         policy(tmp_path / "sub" / "p.yaml"),
         keys(tmp_path),
     ):
-        assert not trust.allowed(other)
+        assert not trust.is_allowed(other)
 
 
 def test_allowing_keys_allows_no_files(tmp_path):
-    trust.allow([keys(tmp_path)])
-    assert not trust.allowed(policy(tmp_path / ".env"))
-    assert not trust.allowed(policy(tmp_path / "p.yaml"))
+    trust.allow_offers([keys(tmp_path)])
+    assert not trust.is_allowed(policy(tmp_path / ".env"))
+    assert not trust.is_allowed(policy(tmp_path / "p.yaml"))
 
 
 def test_it_is_written_for_the_user_alone(tmp_path):
-    trust.allow([keys(tmp_path)])
+    trust.allow_offers([keys(tmp_path)])
     if sys.platform != "win32":
         assert stat.S_IMODE(trust.path().stat().st_mode) == 0o600
     assert [p.name for p in trust.path().parent.iterdir()] == ["folders.json"]
@@ -72,45 +72,45 @@ def test_it_is_written_for_the_user_alone(tmp_path):
 
 def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    trust.allow(
+    trust.allow_offers(
         [keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")]
     )
     if sys.platform != "win32":
-        assert list(trust.listed()) == [
+        assert list(trust.list_allowed()) == [
             ("~/a", "give keys (.env), be obeyed in p.yaml"),
             ("~/b", "be obeyed in q.yml"),
         ]
-    assert trust.revoke(str(tmp_path / "a"))
-    assert not trust.revoke(str(tmp_path / "a"))
-    assert not trust.allowed(keys(tmp_path / "a"))
-    assert not trust.allowed(policy(tmp_path / "a" / "p.yaml"))
-    assert trust.allowed(policy(tmp_path / "b" / "q.yml"))
+    assert trust.revoke_folder(str(tmp_path / "a"))
+    assert not trust.revoke_folder(str(tmp_path / "a"))
+    assert not trust.is_allowed(keys(tmp_path / "a"))
+    assert not trust.is_allowed(policy(tmp_path / "a" / "p.yaml"))
+    assert trust.is_allowed(policy(tmp_path / "b" / "q.yml"))
 
 
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     monkeypatch.setattr(trust, "path", lambda: tmp_path / "file" / "folders.json")
-    assert not trust.allow([keys(tmp_path)])
-    assert trust.allowed(keys(tmp_path))
+    assert not trust.allow_offers([keys(tmp_path)])
+    assert trust.is_allowed(keys(tmp_path))
     new_process()
-    assert not trust.allowed(keys(tmp_path))
+    assert not trust.is_allowed(keys(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"folders": 3}', b"\xff"])
 def test_a_file_that_says_nothing_allows_nothing(tmp_path, content):
     trust.path().parent.mkdir(parents=True, exist_ok=True)
     trust.path().write_bytes(content)
-    assert not trust.allowed(keys(tmp_path))
-    assert trust.allow([keys(tmp_path)])
+    assert not trust.is_allowed(keys(tmp_path))
+    assert trust.allow_offers([keys(tmp_path)])
     new_process()
-    assert trust.allowed(keys(tmp_path))
+    assert trust.is_allowed(keys(tmp_path))
 
 
 def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    trust.named("p.yaml")
-    assert trust.allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.allowed(policy(tmp_path / "q.yaml"))
+    trust.trust_file("p.yaml")
+    assert trust.is_allowed(policy(tmp_path / "p.yaml"))
+    assert not trust.is_allowed(policy(tmp_path / "q.yaml"))
     assert not trust.path().exists()
 
 
@@ -130,14 +130,16 @@ def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch
 def test_whose_word_a_file_is(tmp_path, given, theirs):
     folder = tmp_path / "n"
     given = given.format(folder=folder)
-    assert trust.found_in(Path(folder, os.path.expanduser(given)), folder, given=given) is theirs
+    assert trust.found_in(Path(folder, os.path.expanduser(given)), folder, written=given) is theirs
 
 
 def test_a_link_from_elsewhere_into_the_folder_is_the_folders_word(tmp_path):
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "p.yaml").write_text("")
     (tmp_path / "link.yaml").symlink_to(tmp_path / "n" / "p.yaml")
-    assert trust.found_in(tmp_path / "link.yaml", tmp_path / "n", given=str(tmp_path / "link.yaml"))
+    assert trust.found_in(
+        tmp_path / "link.yaml", tmp_path / "n", written=str(tmp_path / "link.yaml")
+    )
 
 
 def test_a_refusal_names_file_and_folder_and_is_not_endless(tmp_path):

@@ -11,7 +11,7 @@ from agent_nb.agent.limits import Meter, limits_from
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events import Counts
-from agent_nb.host.imports import find
+from agent_nb.host.imports import find_library
 from agent_nb.models import choose, config, prices
 from agent_nb.models.parts import Head, Text, Usage
 from agent_nb.models.prices import FREE, Prices, Tariff, find_prices, tariff_at
@@ -162,12 +162,12 @@ def test_models_of_this_machine_cost_nothing(monkeypatch):
 
 
 def test_the_library_is_not_imported_for_other_hosts(monkeypatch):
-    monkeypatch.setattr(prices, "library", pytest.fail)
+    monkeypatch.setattr(prices, "import_library", pytest.fail)
     assert Tariff(model="gpt-5").cost(Counts(input=1)) is None
 
 
 def test_without_the_library_the_price_is_unknown(monkeypatch):
-    monkeypatch.setattr(prices, "library", lambda name: None)
+    monkeypatch.setattr(prices, "import_library", lambda name: None)
     assert not Tariff(model="gpt-5", provider="openai").known
 
 
@@ -218,7 +218,7 @@ def test_costs_of_requests_and_of_sub_agents_add_up():
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(configure, monkeypatch):
-    monkeypatch.setattr(prices, "find", lambda name: None)
+    monkeypatch.setattr(prices, "find_library", lambda name: None)
     configure("")
     model = Priced(ANSWER)
     with pytest.raises(UsageError) as caught:
@@ -240,8 +240,8 @@ def test_the_lines_of_the_refusal_are_what_the_configuration_takes(configure):
 
 
 def test_on_an_official_host_the_refusal_names_the_library(monkeypatch):
-    monkeypatch.setattr(prices, "library", lambda name: None)
-    monkeypatch.setattr(prices, "find", lambda name: None)
+    monkeypatch.setattr(prices, "import_library", lambda name: None)
+    monkeypatch.setattr(prices, "find_library", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'jupyter-agent-nb\[prices\]'"):
         check_budget(choose.make_model("openai/gpt-5"), 1.0)
 
@@ -308,7 +308,7 @@ def test_a_sub_agent_without_a_price_costs_its_call_not_the_run():
 
 @pytest.fixture
 def library():
-    if find("genai_prices") is None:
+    if find_library("genai_prices") is None:
         lacking("needs genai-prices (extra prices)")
 
 

@@ -199,7 +199,7 @@ def seen_of(run):
             ]
         ),
     )
-    for form in (*PAGES, *plugins.names("codecs")):
+    for form in (*PAGES, *plugins.list_plugins("codecs")):
         yield f"export {form}", export([run], form, Losses())
     hub = Hub()
     hub.attach(run.log)
@@ -882,7 +882,7 @@ def a_run_over_http(stage):
             listed = client.get("/runs")
             stage.said.append(listed.text)
             (info,) = listed.json()["runs"]
-            for form in plugins.names("codecs"):
+            for form in plugins.list_plugins("codecs"):
                 stage.said.append(
                     client.get(f"/runs/{info['run']}/events", params={"format": form}).text
                 )

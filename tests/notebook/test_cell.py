@@ -104,7 +104,7 @@ def test_the_secret_leaves_the_environment_and_strictness_stays():
 
 
 def test_secrets_are_whole_and_each_its_own():
-    made = {launch.secret() for _ in range(20)}
+    made = {launch.make_secret() for _ in range(20)}
     assert len(made) == 20
     assert all(len(bytes.fromhex(text)) == 32 for text in made)
 

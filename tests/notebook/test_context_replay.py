@@ -271,7 +271,7 @@ def test_a_drift_goes_on_with_the_context_of_now(nb):
 def test_a_record_with_a_context_of_another_form_is_played(nb, forged):
     model = asked("df.columns")
     nb.cell("Go.", LINE, model=model, df=frame(3))
-    listed = nb.shell.magics_manager.registry["AgentMagics"].session.library._made["c1"]
+    listed = nb.shell.magics_manager.registry["AgentMagics"].session.library._records["c1"]
     whole = json.loads(json.dumps(listed[0]))
     for event in whole["events"]:
         if event["type"] == "state" and event.get("kind") == "context":

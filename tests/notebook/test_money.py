@@ -37,8 +37,8 @@ def test_no_price_and_no_cost_are_no_figure(agent, capsys, usage):
 def test_a_budget_without_a_price_fails_the_cell_before_anything_is_sent(
     agent, loaded, monkeypatch
 ):
-    monkeypatch.setattr(prices, "library", lambda name: None)
-    monkeypatch.setattr(prices, "find", lambda name: None)
+    monkeypatch.setattr(prices, "import_library", lambda name: None)
+    monkeypatch.setattr(prices, "find_library", lambda name: None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef")
     with pytest.raises(AgentCellError, match="the price of openai/gpt-5 is unknown"):
         agent("-m openai/gpt-5 --budget 0.10")

@@ -346,7 +346,7 @@ def looking(folder, *names):
 @pytest.mark.long
 def test_each_kernel_has_its_own_secret_which_the_import_takes_away(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        launch, "secret", lambda made=launch.secret: kept.append(made()) or kept[-1]
+        launch, "make_secret", lambda made=launch.make_secret: kept.append(made()) or kept[-1]
     )
     kept, paths = [], looking(tmp_path, "a", "b", "c")
     assert main(["run", "-j", "3", *map(str, paths)]) == 0

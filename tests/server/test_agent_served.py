@@ -90,7 +90,7 @@ def test_an_agent_is_started_over_http_asks_and_is_followed_to_its_end(served, t
             headers={"Accept": "application/x-ndjson"},
         ).text
         assert decode(remote, "canonical") == list(found.log)
-        for name in plugins.names("codecs"):
+        for name in plugins.list_plugins("codecs"):
             text = client.get(f"/runs/{run}/events", params={"format": name}).text
             assert any(getattr(e, "content", "") == "It is 42." for e in decode(text, name))
 

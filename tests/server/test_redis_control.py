@@ -19,6 +19,7 @@ from agent_nb.external import tokens
 from agent_nb.external.attach import attach
 from agent_nb.server import serve
 from agent_nb.server.app import Server, Settings
+from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.hub import RedisHub
 from agent_nb.server.redis.messages import (
     LIFE,
@@ -30,7 +31,6 @@ from agent_nb.server.redis.messages import (
     question_hash,
     seal_message,
 )
-from agent_nb.server.redis.place import parse_address
 
 CALL = calling("touch", name="a")
 ASKED = ev.Approval(seq=1, call_id="c", stage="requested", args={"name": "a", "n": 1})
@@ -41,7 +41,7 @@ OPEN = question_hash([ASKED], "c")
 
 
 def approve(**changes):
-    values = {"call": "c", "asked": OPEN, "allow": True, "back": "p:inbox:x", **changes}
+    values = {"call": "c", "question": OPEN, "allow": True, "back": "p:inbox:x", **changes}
     return new_message("approve", values.pop("run", "r"), **values)
 
 
@@ -153,7 +153,7 @@ def kernel(redis_server, monkeypatch, tmp_path):
 @pytest.fixture
 def server(kernel):
     """A server elsewhere, which makes no runs; `token` is its token."""
-    hub = RedisHub(kernel._hub.place, key=hub_key())
+    hub = RedisHub(kernel._hub.address, key=hub_key())
     made = Server(hub, token="test-token-123", settings=Settings(keepalive=0)).start()
     yield made
     made.stop()
@@ -241,7 +241,7 @@ def test_forged_altered_expired_and_replayed_messages_approve_nothing(
     server, redis_server, kernel, caplog
 ):
     key = kernel._hub._control.key
-    place = kernel._hub.place
+    place = kernel._hub.address
 
     def put(name, fields):
         redis_server.command("XADD", place.key("run", name, "control"), "*", *fields)
@@ -250,7 +250,7 @@ def test_forged_altered_expired_and_replayed_messages_approve_nothing(
         name, call = attached.run.id, event.call_id
         right = question_hash(kernel._hub.channel(name).stored(), call)
         back = place.key("inbox", "mine")
-        good = {"call": call, "asked": right, "allow": True, "back": back}
+        good = {"call": call, "question": right, "allow": True, "back": back}
         denial = new_message("approve", name, **{**good, "allow": False})
         _, data, _, signature = seal_message(denial, key)
         late = msgspec.structs.replace(
@@ -262,9 +262,9 @@ def test_forged_altered_expired_and_replayed_messages_approve_nothing(
             seal_message(late, key),
             seal_message(new_message("approve", "another", **good), key),
             seal_message(
-                new_message("approve", name, **{**good, "asked": question_hash([ASKED], "c")}), key
+                new_message("approve", name, **{**good, "question": question_hash([ASKED], "c")}), key
             ),
-            seal_message(new_message("approve", name, **{**good, "asked": ""}), key),
+            seal_message(new_message("approve", name, **{**good, "question": ""}), key),
             seal_message(new_message("approve", name, **{**good, "back": "runs"}), key),
             [b"e", b"garbage"],
         ]
@@ -297,7 +297,7 @@ def test_events_forged_in_redis_make_nobody_approve_what_was_not_asked(
 
     async def deceived(attached, event):
         mirror = hub.channel(attached.run.id)
-        for entry in mirror._kept:
+        for entry in mirror._stored:
             if entry.event.type == "approval":
                 entry.event = msgspec.structs.replace(entry.event, args={"name": "harmless"})
         with pytest.raises(UsageError, match="not the question"):
@@ -318,7 +318,7 @@ def test_a_server_with_another_key_can_only_follow(kernel, redis_server, monkeyp
     log.append(ev.User(content="hi"))
     assert kernel._hub.flush(PATIENCE)
     for key, said in ((b"another", 409), (b"", 405)):
-        hub = RedisHub(kernel._hub.place, key=key)
+        hub = RedisHub(kernel._hub.address, key=key)
         made = Server(hub, token="test-token-123", settings=Settings(keepalive=0)).start()
         try:
             with httpx.Client(

@@ -23,6 +23,7 @@ from agent_nb.external.connect import Backoff
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
+from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.entries import (
     encode_bounded,
     encode_entry,
@@ -31,7 +32,6 @@ from agent_nb.server.redis.entries import (
     stream_id,
 )
 from agent_nb.server.redis.hub import RedisHub, hub_at
-from agent_nb.server.redis.place import parse_address
 from agent_nb.server.redis.publisher import Limits
 
 pytestmark = pytest.mark.extra
@@ -234,7 +234,7 @@ def test_a_client_from_another_server_finds_its_place_further_on(hubs, redis_ser
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 2)
     asyncio.run(server.find("r"))
-    server._reader.leave(server.place.key("run", "r", "events"))  # it is slow
+    server._reader.leave(server.address.key("run", "r", "events"))  # it is slow
     write(log, 3)
     assert kernel.flush()
     assert read(server, "r", after="5") == []
@@ -303,7 +303,7 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
     assert kernel.flush()
     info = asyncio.run(server.listed())[0]
     assert (info.status, info.controls) == ("running", ("cancel", "approve"))
-    redis_server.command("DEL", kernel.place.key("run", "r", "alive"))
+    redis_server.command("DEL", kernel.address.key("run", "r", "alive"))
     for info in (asyncio.run(server.listed())[0], asyncio.run(server.find("r")).info()):
         assert (info.status, info.controls) == ("away", ())
 
@@ -337,10 +337,10 @@ def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
 ):
     monkeypatch.setattr("agent_nb.server.redis.hub.TEND", 0.02)
     url = redis_server.url
-    kernel = hubs(url, keep=40, limits=Limits(deltas=0.0, kept=500))
+    kernel = hubs(url, keep=40, limits=Limits(deltas=0.0, lifetime=500))
     log = EventLog("r")
     kernel.attach(log)
-    key = kernel.place.key("run", "r", "events")
+    key = kernel.address.key("run", "r", "events")
     for _ in range(20):
         write(log, 10)
         assert kernel.flush()
@@ -348,7 +348,7 @@ def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
     assert 200 <= held <= 200 + 50
     log.append(ev.End())
     until(lambda: redis_server.command("XLEN", key) == 201)
-    names = redis_server.command("KEYS", f"{kernel.place.prefix}:run:*")
+    names = redis_server.command("KEYS", f"{kernel.address.prefix}:run:*")
     assert len(names) >= 2
     assert all(0 < redis_server.command("TTL", name) <= 500 for name in names)
 
@@ -380,7 +380,7 @@ def test_a_hole_in_the_middle_is_a_gap_for_every_reader(hubs, redis_server):
     asyncio.run(server.find("r"))
     live = server.subscribe("r")
     assert len(live.take()) == 1
-    key = server.place.key("run", "r", "events")
+    key = server.address.key("run", "r", "events")
     redis_server.command("XADD", key, "5-0", "e", encode_event(ev.Think(run="r", seq=5)))
     redis_server.command("XADD", key, "6-0", "e", b"garbage")
     redis_server.command("XADD", key, "7-0", "e", encode_event(ev.End(run="r", seq=7)))
@@ -399,7 +399,7 @@ def test_a_key_that_is_no_stream_keeps_nothing_else_from_being_read(hubs, redis_
         log.append(ev.User(content="x"))
         assert kernel.flush()
         asyncio.run(server.find(name))
-    key = server.place.key("run", "bad", "events")
+    key = server.address.key("run", "bad", "events")
     redis_server.command("DEL", key)
     redis_server.command("SET", key, "not a stream")
     logs["bad"].append(ev.End())
@@ -441,7 +441,7 @@ def test_a_password_is_used_and_a_wrong_one_is_refused_without_showing_it(
         assert "s3cret" not in str(caught.value)
         assert "wr0ng" not in str(caught.value)
         assert "ada" not in str(caught.value)
-    assert "s3cret" not in caplog.text + repr(hub) + repr(hub.place)
+    assert "s3cret" not in caplog.text + repr(hub) + repr(hub.address)
 
 
 def test_tls_is_used_and_the_certificate_is_checked(redis_folder, hubs, tmp_path, free_port):
@@ -577,7 +577,7 @@ def test_what_redis_lost_between_two_events_is_published_again(hubs, redis_serve
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 4)
-    key = kernel.place.key("run", "r", "events")
+    key = kernel.address.key("run", "r", "events")
     there = redis_server.command("XRANGE", key, "-", "+")[:left]
     redis_server.command("DEL", key)
     for number, said in there:
@@ -592,7 +592,7 @@ def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, m
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 3)
-    key = kernel.place.key
+    key = kernel.address.key
     redis_server.command("DEL", key("run", "r", "events"), key("run", "r", "info"), key("runs"))
     until(lambda: [i.run for i in asyncio.run(server.listed())] == ["r"])
     assert [e.event for e in read(server, "r") if not e.n] == list(log)
@@ -650,7 +650,7 @@ def test_a_redis_without_memory_holds_up_no_run_and_gets_events_later(redis_fold
     assert not kernel.flush(0.3)
     redis.command("CONFIG", "SET", "maxmemory", "0")
     assert kernel.flush(PATIENCE)
-    url = f"redis://127.0.0.1:{redis.port}/0?prefix={kernel.place.prefix}"
+    url = f"redis://127.0.0.1:{redis.port}/0?prefix={kernel.address.prefix}"
     server = hubs(url)
     assert [e.event for e in read(server, "r") if not e.n] == list(log)
 
@@ -676,7 +676,7 @@ def test_an_entry_with_the_largest_id_is_not_read_and_its_run_says_so(hubs, redi
     kernel.attach(log)
     log.append(ev.User(content="mine"))
     assert kernel.flush(PATIENCE)
-    key = kernel.place.key("run", "r", "events")
+    key = kernel.address.key("run", "r", "events")
     poison = encode_event(ev.User(content="poison"))
     redis_server.command("XADD", key, f"{2**64 - 1}-0", "e", poison)
     with caplog.at_level(logging.WARNING, "agent_nb.hub"):
@@ -695,10 +695,10 @@ def test_of_an_index_that_a_stranger_fills_only_the_newest_runs_are_read(
     kernel, server = hubs(url), hubs(url)
     kernel.attach(EventLog("mine"))
     assert kernel.flush(PATIENCE)
-    runs = kernel.place.key("runs")
+    runs = kernel.address.key("runs")
     for n in range(20):
         redis_server.command("ZADD", runs, -n, f"x{n}")
-        redis_server.command("SET", kernel.place.key("run", f"x{n}", "info"), b"x" * 200_000)
+        redis_server.command("SET", kernel.address.key("run", f"x{n}", "info"), b"x" * 200_000)
     assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
 
 
@@ -728,10 +728,10 @@ def test_garbage_in_the_index_hides_that_entry_only(hubs, redis_server, garbage,
     publish(kernel, "mine")
     how, data = garbage
     if b"another run" in data:
-        data = redis_server.command("GET", kernel.place.key("run", "mine", "info"))
-    redis_server.command("ZADD", kernel.place.key("runs"), 7, name)
+        data = redis_server.command("GET", kernel.address.key("run", "mine", "info"))
+    redis_server.command("ZADD", kernel.address.key("runs"), 7, name)
     redis_server.command(
-        how, kernel.place.key("run", name.decode("utf-8", "replace"), "info"), data
+        how, kernel.address.key("run", name.decode("utf-8", "replace"), "info"), data
     )
     assert [info.run for info in asyncio.run(server.listed())] == ["mine"]
     publish(kernel, "later")

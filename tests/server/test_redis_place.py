@@ -4,7 +4,7 @@ import pytest
 
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
-from agent_nb.server.redis.place import configured_address, parse_address
+from agent_nb.server.redis.address import configured_address, parse_address
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from agent_nb.tools.results import convert_result
 
 @pytest.fixture(autouse=True)
 def nothing_installed(monkeypatch):
-    monkeypatch.setattr(chart_words, "find", lambda name: None)
+    monkeypatch.setattr(chart_words, "find_library", lambda name: None)
 
 
 def plotly():
@@ -46,7 +46,7 @@ def test_a_chart_without_a_picture_says_so_and_what_to_install(make):
 
 
 def test_what_is_installed_need_not_be_installed(monkeypatch):
-    monkeypatch.setattr(chart_words, "find", lambda name: name)
+    monkeypatch.setattr(chart_words, "find_library", lambda name: name)
     assert "pip install" not in convert_result(bokeh()).content
 
 

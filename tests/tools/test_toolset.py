@@ -99,7 +99,7 @@ def test_an_entry_point_is_found_by_its_name_and_by_its_tools(
 
     monkeypatch.setattr(
         plugins,
-        "entry_points",
+        "list_entry_points",
         lambda group: [Broken(), Entry()] if group == "agent_nb.tools" else [],
     )
     assert resolve_tools("extra").names == ("one",)

@@ -340,7 +340,7 @@ def test_every_kind_of_card_has_its_file():
         "header",
         "footer",
     }
-    assert set(plugins.builtin("view.cards")) == kinds
+    assert set(plugins.list_builtin("view.cards")) == kinds
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_the_gist_of_a_result(content, display, gist):
 
 def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     """Install a card for the tool `plot`, as an entry point would."""
-    real = plugins.load
+    real = plugins.load_plugin
     monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
         base.plugins,
@@ -431,7 +431,7 @@ def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
     monkeypatch.setattr(
         base.plugins,
         "load",
-        lambda room, name, real=plugins.load: (
+        lambda room, name, real=plugins.load_plugin: (
             (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
         ),
     )

@@ -139,7 +139,7 @@ def test_an_expansion_that_names_its_nodes_places_them():
         loom("got_expand", node_id="n1", nodes_added=["x", {"id": "y"}], edges_added=[["n1", "x"]])
     )
     assert [t.text for t in card.nodes["n1"].children] == ["x", "y"]
-    assert card.asked[1] == 1
+    assert card.counts[1] == 1
 
 
 def test_a_second_try_of_a_node_is_counted():

@@ -70,7 +70,7 @@ class _Reader:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
         self._named = as_dict(schema.get("$defs"))
-        self._made: dict[str, Any] = {}
+        self._types: dict[str, Any] = {}
 
     @cached_property
     def kind(self) -> Any:
@@ -131,10 +131,10 @@ class _Reader:
 
     def _reference(self, name: str) -> Any:
         """Return the type of a definition; one that holds itself is checked one level deep."""
-        if name not in self._made:
-            self._made[name] = Any
-            self._made[name] = self._type(self._named.get(name))
-        return self._made[name]
+        if name not in self._types:
+            self._types[name] = Any
+            self._types[name] = self._type(self._named.get(name))
+        return self._types[name]
 
 
 def _literal(values: list[Any]) -> Any:

@@ -66,7 +66,7 @@ class Connections:
 
     def _add(self) -> Way:
         if len(self._all) % STEP == 0:
-            open_files.allow(len(self._all) + STEP)
+            open_files.allow_files(len(self._all) + STEP)
         way = self._make()
         self._all.add(way)
         return way

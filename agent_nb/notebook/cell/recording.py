@@ -136,9 +136,9 @@ class Recorder:
         assert request is not None
         listed = self.library.of(self.cell)
         try:
-            self._record = self._take(begun_by(listed, self._call), request.given.digests)
+            self._record = self._take(begun_by(listed, self._call), request.inputs.digests)
             if self._record is None and listed:
-                raise self._nothing(begun_by(listed, self._call), request.given)
+                raise self._nothing(begun_by(listed, self._call), request.inputs)
             if self._record is not None:
                 tape = self._tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
@@ -150,7 +150,7 @@ class Recorder:
             elif request.scripted():
                 self._scripted = True
             else:
-                raise self._nothing([], request.given)
+                raise self._nothing([], request.inputs)
         except AgentError as fault:
             self._refused = True
             self._differences = list(getattr(fault, "differences", ()))

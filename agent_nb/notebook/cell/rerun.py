@@ -53,11 +53,11 @@ AGAIN = "Record it with: jupyter agent-nb run --live NOTEBOOK, or run the cell w
 class Choice(msgspec.Struct, frozen=True):
     """The decision: play `tape` (made from `record`), or without one call the model.
 
-    `found` says why. `changes`: the variables that differ; if the run used them, none is played.
+    `match` says why. `changes`: the variables that differ; if the run used them, none is played.
     `remark`: what else is to be said of a replay.
     """
 
-    found: Match
+    match: Match
     tape: Tape | None = None
     record: Mapping[str, Any] | None = None
     changes: Changes = Changes()
@@ -76,7 +76,7 @@ class Choice(msgspec.Struct, frozen=True):
     @property
     def why_anew(self) -> tuple[str, ...]:
         """What alone kept a record from being played, in words, if the cell does not show it."""
-        if self.found.changed == ("conversation",):
+        if self.match.changed == ("conversation",):
             return ("the conversation changed",)
         return self.changes.used
 

@@ -154,7 +154,7 @@ class CellRun:
         await driver.drive(lambda: self._make(driver))
         resume = self._stream.played.resume if self._stream is not None else None
         if resume is not None and not interrupts.stopped:
-            self._choice = Choice(self._choice.found)  # live from the drift on
+            self._choice = Choice(self._choice.match)  # live from the drift on
             driver = self._new_driver(interrupts)
             await driver.drive(lambda: self._start(driver, resume))
         assert self._stream is not None
@@ -182,8 +182,8 @@ class CellRun:
         )
         self._context = gather_context(session, cell, options, agent, question.prompt)
         self._choice = choice = self._choose(agent, conversation)
-        if choice.found.status == "tampered":
-            print_warning(f"{choice.found.problem}. It is not played; the cell runs live.")
+        if choice.match.status == "tampered":
+            print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
         if choice.tape is None:
             changed = choice.why_anew
             self._context = msgspec.structs.replace(self._context, changed=changed)

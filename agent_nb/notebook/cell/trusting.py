@@ -20,7 +20,7 @@ from typing import Any
 
 from ...errors import NotAllowed, UsageError
 from ...host import trust
-from ...host.paths import tilde
+from ...host.paths import shorten_path
 from ...host.trust import Offer
 from ...models import config, keys
 from ...tools import policy_file
@@ -51,7 +51,7 @@ def ask_permissions(
             break
         for offer in open_:
             if ask_yes_no(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
-                trust.allow([offer])
+                trust.allow_offers([offer])
             else:
                 declined.add(offer)
     if fault is not None:
@@ -71,7 +71,7 @@ def question(offer: Offer) -> str:
         if offer.what == "keys"
         else "as long as the file stays as it is"
     )
-    return f"{make_printable(os.path.basename(offer.file))} in {make_printable(tilde(Path(offer.folder)))} {does}. A yes counts {for_}."
+    return f"{make_printable(os.path.basename(offer.file))} in {make_printable(shorten_path(Path(offer.folder)))} {does}. A yes counts {for_}."
 
 
 def trust_folder(arguments: Sequence[str]) -> str:
@@ -91,7 +91,7 @@ def trust_folder(arguments: Sequence[str]) -> str:
         return (
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
-    allowed = trust.allow(offers)
+    allowed = trust.allow_offers(offers)
     return "\n".join(
         [
             *(f"allowed: {offer.file} {offer.does}" for offer in offers),
@@ -133,8 +133,8 @@ def _configuration(folder: Path) -> Offer | None:
 
 def list_permissions(_: Sequence[str] = ()) -> str:
     """Return the permissions of folders, one a line."""
-    rows = [f"{place} may {may}" for place, may in trust.listed()]
-    if trust.everywhere():
+    rows = [f"{place} may {may}" for place, may in trust.list_allowed()]
+    if trust.is_trusted_everywhere():
         rows.insert(
             0, f"{trust.VARIABLE} is set: in this process every folder may give keys and be obeyed"
         )
@@ -143,7 +143,7 @@ def list_permissions(_: Sequence[str] = ()) -> str:
 
 def _revoke(arguments: Sequence[str]) -> str:
     done: dict[str, Any] = {
-        word: trust.revoke(os.path.expanduser(word)) for word in arguments or ["."]
+        word: trust.revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
     }
     return "\n".join(
         f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"

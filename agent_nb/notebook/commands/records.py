@@ -98,7 +98,7 @@ def _offered(session: Session, *, unsaved: bool = False) -> Lost:
         for cell, runs in session.runs.items()
         if any(run.status == "ok" for run in runs)
     }
-    return lost_runs(file, path, session.made, answered)
+    return lost_runs(file, path, session.run_ids, answered)
 
 
 def recover_runs(session: Session, arguments: list[str]) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
-from ...host.paths import tilde
-from ...host.trust import allowed
+from ...host.paths import shorten_path
+from ...host.trust import is_allowed
 from ...tools.variable_facts import count_tokens
 from ...view.format import count_noun
 from ..notices import format_table, make_printable
@@ -84,7 +84,7 @@ def show_tools(session: Session, _: list[str]) -> None:
     from ...tools.toolset import of_plugin
 
     rows: list[tuple[str, str, str]] = []
-    for plugin in plugins.names("tools"):
+    for plugin in plugins.list_plugins("tools"):
         try:
             rows += [
                 (t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)
@@ -106,7 +106,7 @@ def show_config(session: Session, _: list[str]) -> None:
     exists = "" if file.config_path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {tilde(file.config_path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(file.config_path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
@@ -178,7 +178,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
                 for provider, variable, source in keys.list_key_sources()
             )
         )
-        if (offer := keys.find_offer()) is not None and not allowed(offer):
+        if (offer := keys.find_offer()) is not None and not is_allowed(offer):
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments

@@ -123,12 +123,12 @@ def _cell(session: Session, at: Typed) -> Found:
     option, equals, value = at.begun.partition("=")
     if equals and option in _OPTIONS:
         return _value(session, _OPTIONS[option], value)
-    before = _OPTIONS.get(at.words[-1]) if at.words else None
+    before = _OPTIONS.get(at.arguments[-1]) if at.arguments else None
     if before is not None and before.takes_value:
         return _value(session, before, at.begun)
     if at.begun and not at.begun.startswith("-"):
         return Found()
-    typed = {_OPTIONS[word].destination for word in at.words if word in _OPTIONS}
+    typed = {_OPTIONS[word].destination for word in at.arguments if word in _OPTIONS}
     # short names appear once a dash is typed; what is there already only if it repeats
     offered = [
         name
@@ -157,13 +157,13 @@ def _value(session: Session, option: Option, begun: str) -> Found:
 def _command(session: Session, at: Typed) -> Found:
     from ..commands import COMMANDS
 
-    if not at.words:
+    if not at.arguments:
         return _fitting(COMMANDS, "command", at.begun)
-    wanted = ARGUMENTS.get(at.words[0], (None,))
-    source = wanted[min(len(at.words), len(wanted)) - 1]
+    wanted = ARGUMENTS.get(at.arguments[0], (None,))
+    source = wanted[min(len(at.arguments), len(wanted)) - 1]
     if source is None:
         return Found()
-    left = (n for n in source.source(session, at.begun) if n not in at.words[1:])
+    left = (n for n in source.source(session, at.begun) if n not in at.arguments[1:])
     return _fitting(left, source.kind, at.begun)
 
 

@@ -20,7 +20,7 @@ class Typed(msgspec.Struct, frozen=True):
     """The magic, its words before the cursor, and the beginning of the word under the cursor."""
 
     magic: Literal["cell", "line"]
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     begun: str
 
 

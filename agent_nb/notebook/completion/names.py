@@ -76,7 +76,7 @@ def provider_names(session: Session, begun: str) -> list[str]:
     try:
         return choose.list_prefixes()
     except AgentError:  # the configuration is wrong, which its use reports
-        return sorted({*plugins.names("models"), *config.KNOWN})
+        return sorted({*plugins.list_plugins("models"), *config.KNOWN})
 
 
 def _config() -> config.Config:
@@ -91,9 +91,9 @@ def tool_names(session: Session, begun: str) -> Iterator[str]:
     the MCP servers of the folder.
     """
     yield from (name for name, value in _named(session) if _usable(value))
-    ours = plugins.builtin("tools")
+    ours = plugins.list_builtin("tools")
     yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
-    yield from (name for name in plugins.names("tools") if name not in ours)
+    yield from (name for name in plugins.list_plugins("tools") if name not in ours)
     yield from (f"{PREFIX}{name}" for name in server_names(session, begun))
 
 
@@ -158,12 +158,12 @@ def conversation_names(session: Session, begun: str) -> list[str]:
 
 def dialect_names(session: Session, begun: str) -> list[str]:
     """Return the dialects."""
-    return plugins.names("dialects")
+    return plugins.list_plugins("dialects")
 
 
 def codec_names(session: Session, begun: str) -> list[str]:
     """Return the formats of runs of other systems."""
-    return plugins.names("codecs")
+    return plugins.list_plugins("codecs")
 
 
 def run_ids(session: Session, begun: str) -> list[str]:

@@ -24,9 +24,9 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import plugins
-from ...host.imports import find
-from ...host.paths import tilde
-from ...host.trust import HOW, allowed
+from ...host.imports import find_library
+from ...host.paths import shorten_path
+from ...host.trust import HOW, is_allowed
 from ...tools.toolset import of_plugin
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
@@ -88,8 +88,10 @@ def _run_check(topic: str, check: Check) -> list[Finding]:
 
 
 def _check_package() -> Iterator[Finding]:
-    yield Finding("python", "ok", f"{sys.version.split()[0]} ({tilde(Path(sys.executable))})")
-    ours = f"{environment.find_version(PACKAGE) or 'from a folder'} ({tilde(Path(__file__).parents[2])})"
+    yield Finding(
+        "python", "ok", f"{sys.version.split()[0]} ({shorten_path(Path(sys.executable))})"
+    )
+    ours = f"{environment.find_version(PACKAGE) or 'from a folder'} ({shorten_path(Path(__file__).parents[2])})"
     yield Finding("package", "ok", f"{PACKAGE} {ours}")
     if faults := "; ".join(environment.unmet_requirements()):
         yield Finding("requirements", "broken", faults, f"pip install --upgrade {PACKAGE}")
@@ -114,7 +116,7 @@ def _check_kernels() -> Iterator[Finding]:
     one_is_usable = any(kernel.usable for _, kernel in kernels.values())
     unusable: State = "missing" if one_is_usable else "broken"
     for name, (path, kernel) in kernels.items():
-        topic, python = f"kernel {name}", tilde(Path(path))
+        topic, python = f"kernel {name}", shorten_path(Path(path))
         if kernel.fault:
             todo = f"jupyter kernelspec remove {name}"
             yield Finding(topic, unusable, f"{python}: {kernel.fault}", todo)
@@ -145,12 +147,12 @@ def _check_signing_secret() -> Iterator[Finding]:
 
     path = Path(jupyter_data_dir()) / "notebook_secret"
     if path.is_file() and os.access(path, os.R_OK):
-        yield Finding("signatures", "ok", f"records are signed with {tilde(path)}")
+        yield Finding("signatures", "ok", f"records are signed with {shorten_path(path)}")
     elif _is_writable(path.parent) and not path.exists():
-        yield Finding("signatures", "ok", f"the first run makes {tilde(path)}")
+        yield Finding("signatures", "ok", f"the first run makes {shorten_path(path)}")
     else:
         text = "records cannot be signed, so that their code must be trusted by hand"
-        todo = f"make {tilde(path)} readable, or set JUPYTER_DATA_DIR"
+        todo = f"make {shorten_path(path)} readable, or set JUPYTER_DATA_DIR"
         yield Finding("signatures", "broken", text, todo)
 
 
@@ -159,9 +161,9 @@ def _check_journals() -> Iterator[Finding]:
 
     path = journal_folder()
     if _is_writable(path):
-        yield Finding("journals", "ok", f"{tilde(path)}, {len(list_journals())} kept")
+        yield Finding("journals", "ok", f"{shorten_path(path)}, {len(list_journals())} kept")
     else:
-        text = f"{tilde(path)} cannot be written: a killed kernel loses its run"
+        text = f"{shorten_path(path)} cannot be written: a killed kernel loses its run"
         todo = "make the folder writable, or set XDG_STATE_HOME"
         yield Finding("journals", "broken", text, todo)
 
@@ -178,7 +180,7 @@ def _check_keys() -> Iterator[Finding]:
     known = [(provider, source) for provider, _, source in keys.list_key_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := keys.find_offer()) is not None and not allowed(offer):
+    if (offer := keys.find_offer()) is not None and not is_allowed(offer):
         yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
@@ -186,7 +188,7 @@ def _check_keys() -> Iterator[Finding]:
 
 def _check_extras() -> Iterator[Finding]:
     for name, extra in EXTRAS.items():
-        if None in map(find, extra.modules):
+        if None in map(find_library, extra.modules):
             yield Finding(f"extra {name}", "missing", extra.purpose, extra.install)
         else:
             yield Finding(f"extra {name}", "ok", extra.purpose)
@@ -199,7 +201,7 @@ def _check_git() -> Iterator[Finding]:
 
 def _check_plugins() -> Iterator[Finding]:
     for room in plugins.ATTRIBUTE:
-        for fault in plugins.faults(room, USES.get(room)):
+        for fault in plugins.find_faults(room, USES.get(room)):
             yield Finding("plug-in", "missing", fault)
 
 

@@ -37,8 +37,8 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
         return render_page(runs)
     if name in PAGES:
         return "\n".join(make_bundle(run.log)[PAGES[name]] + "\n" for run in runs)
-    if name.partition(":")[0] not in plugins.names("codecs"):
-        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.names("codecs")]))
+    if name.partition(":")[0] not in plugins.list_plugins("codecs"):
+        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.list_plugins("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"
         for run in runs

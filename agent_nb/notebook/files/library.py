@@ -90,21 +90,21 @@ class Library:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
-        self._made: dict[str, list[Record]] = {}
+        self._records: dict[str, list[Record]] = {}
         self._gone: set[str] = set()
         self._read: tuple[tuple[str, int, int], File] | None = None
-        self._told: Path | None = None
+        self._named_path: Path | None = None
         self._served: Path | None = None
         self._ask_at = 0.0
         self._silent_until = 0.0
         self._search = FolderSearch(_started_in(namespace))
-        self._found: Path | None = None
+        self._only_path: Path | None = None
         self._remarked = False
 
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
-        others = [r for r in self._made.get(key, []) if r.get("id") != record.get("id")]
-        self._made[key] = select_records([record, *others], user_key())
+        others = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
+        self._records[key] = select_records([record, *others], user_key())
 
     def of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell, ranked."""
@@ -114,13 +114,15 @@ class Library:
             if len(elsewhere) > 1
             else elsewhere
         )
-        return self._known([*sort_newest_first(self._made.get(cell.key, [])), *elsewhere])
+        return self._known([*sort_newest_first(self._records.get(cell.key, [])), *elsewhere])
 
     def made(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
         name = (record.get("id"), record.get("hash"))
         return any(
-            (r.get("id"), r.get("hash")) == name for listed in self._made.values() for r in listed
+            (r.get("id"), r.get("hash")) == name
+            for listed in self._records.values()
+            for r in listed
         )
 
     def owns(self, record: Record) -> bool:
@@ -130,28 +132,28 @@ class Library:
     def of_cells(self, keys: Iterable[str] | None = None) -> list[Record]:
         """Return the records of these cells (None: all), also those of the file."""
         file = self.file()
-        chosen = dict.fromkeys([*self._made, *file.runs] if keys is None else keys)
-        return [r for k in chosen for r in (*self._made.get(k, ()), *file.runs.get(k, ()))]
+        chosen = dict.fromkeys([*self._records, *file.runs] if keys is None else keys)
+        return [r for k in chosen for r in (*self._records.get(k, ()), *file.runs.get(k, ()))]
 
     def forget(self, keys: Iterable[str] | None = None) -> list[str]:
         """Forget the records of these cells (None: all); return their run ids, also of the file."""
         ids = {str(r.get("id", "")) for r in self.of_cells(keys)}
-        for key in list(self._made) if keys is None else keys:
-            self._made.pop(key, None)
+        for key in list(self._records) if keys is None else keys:
+            self._records.pop(key, None)
         self._gone |= ids
         return sorted(ids)
 
     def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
         """Return the path of the notebook, if known; with `ask`, Jupyter servers may be asked."""
-        self._told = told_path(sent, self._namespace) or self._told
-        if self._told is not None and self._told.is_file():
-            return self._told
+        self._named_path = told_path(sent, self._namespace) or self._named_path
+        if self._named_path is not None and self._named_path.is_file():
+            return self._named_path
         now = time.monotonic()
         renamed = self._served is not None and not self._served.is_file()
         if now >= self._silent_until and (renamed or (ask and now >= self._ask_at)):
             self._served, self._ask_at = served_path(), now + FRESH
             self._silent_until = 0.0 if self._served is not None else now + SILENCE
-        return self._served or session_path() or self._found
+        return self._served or session_path() or self._only_path
 
     def unplaced(self, cell: Cell) -> str:
         """Return what to do if the notebook of a cell is unknown, else ""."""
@@ -224,11 +226,11 @@ class Library:
 
     def _look(self, cell: Cell) -> None:
         """Find the notebook of a cell in the kernel's folder if its path is unknown."""
-        if self.path(cell.sent, ask=True) != self._found:
+        if self.path(cell.sent, ask=True) != self._only_path:
             return
         paths = self._search.holding(_text(cell))
-        if self._found not in paths:
-            self._found = paths[0] if len(paths) == 1 else None
+        if self._only_path not in paths:
+            self._only_path = paths[0] if len(paths) == 1 else None
 
     def _known(self, listed: Iterable[Record]) -> list[Record]:
         """Return each run once, without forgotten ones."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ...agent.run import Run
 from ...errors import UsageError
-from ...host.paths import tilde
+from ...host.paths import shorten_path
 from ...record.record import Record, events_of
 from ...rows.map.known_rows import forgetting
 from ...rows.map.known_rows.stored import stores_folder
@@ -52,7 +52,7 @@ def stores_remark() -> str:
         return ""
     total = _size(sum(kept.size for kept in stores))
     count = count_noun(len(stores), "store")
-    return f"{count} of maps ({total}) in {tilde(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+    return f"{count} of maps ({total}) in {shorten_path(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
 def forget_question() -> str:

@@ -23,7 +23,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...events.text import content_text
-from ...host.plugins import builtin
+from ...host.plugins import list_builtin
 from ...record.agent_cells import agent_cell, source_hash
 from ...record.countersign import add_signature, describe_signatures, signers_of
 from ...record.ipynb import cell_id, metadata_of, source_of, with_ids
@@ -151,7 +151,7 @@ def harmless(sources: Iterator[str]) -> frozenset[str]:
     if any(_UNREAD.search(source) for source in code):
         return frozenset()
     tools_made = tool_names(code)
-    plugin_tools = (tool for name in builtin(ROOM) for tool in of_plugin(name))
+    plugin_tools = (tool for name in list_builtin(ROOM) for tool in of_plugin(name))
     return frozenset(tool.name for tool in plugin_tools if tool.effect in QUIET) - tools_made
 
 

@@ -112,7 +112,7 @@ class AttachRun(FollowRun):
 
     def __init__(self, session: Session, cell: Cell, request: Asked) -> None:
         super().__init__(session, cell)
-        self.asked, self.options = request, request.options
+        self.request, self.options = request, request.options
 
     async def _follow(self, interrupts: Interrupts) -> Run | None:
         try:
@@ -129,7 +129,7 @@ class AttachRun(FollowRun):
             if recorded is None:
                 raise UsageError(NEVER_ASKED)
             return self._replay(recorded, known)
-        attached = attach(self.asked.url, self.asked.token, show=False)
+        attached = attach(self.request.url, self.request.token, show=False)
         driver = Driver(self.session.shell, interrupts)
         cards = Cards(
             self.cell,

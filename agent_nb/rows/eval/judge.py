@@ -50,7 +50,7 @@ class JudgeScore:
         beside: Mapping[str, Any],
     ) -> None:
         """Raises UsageError for a judge that gives no score."""
-        self.title = f"judge {judge.name or judge.choice.asked or 'by the configured model'}"
+        self.title = f"judge {judge.name or judge.choice.requested or 'by the configured model'}"
         self._judge = judge
         self._expected = expected
         self._options, self._beside = options, beside

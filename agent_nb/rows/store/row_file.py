@@ -37,8 +37,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import UsageError
-from ...host.paths import tilde
-from ...host.private_file import make_private_folder, put
+from ...host.paths import shorten_path
+from ...host.private_file import make_private_folder, put_file
 from . import row_link
 from .row_link import FileState, read_file_state
 
@@ -140,7 +140,7 @@ class RowFile:
     def _current(self, *, writes: bool) -> _Handle:
         """Return the handle of the file that stands at the path now."""
         if self._closed:
-            raise UsageError(f"The store {tilde(self.path)} is closed.")
+            raise UsageError(f"The store {shorten_path(self.path)} is closed.")
         for _ in range(TRIES):
             state = read_file_state(self.path)
             handle = self._handle
@@ -392,7 +392,7 @@ class RowFile:
             raise self._fault(fault.strerror or str(fault), _WRITABLE) from fault
 
     def _fault(self, why: str, advice: str) -> UsageError:
-        message = f"The store {tilde(self.path)} cannot be used: {why}. {advice}"
+        message = f"The store {shorten_path(self.path)} cannot be used: {why}. {advice}"
         former = [handle.name for handle in self._former if handle.name != self.path]
         if former and os.path.lexists(former[-1]):
             message += f" It was replaced while the map ran: the rows stored before are in {former[-1].name}, and are taken from there when the map runs again."
@@ -477,7 +477,7 @@ def _make(path: Path) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
-        put(new, path)
+        put_file(new, path)
     finally:
         with suppress(OSError):
             new.unlink()

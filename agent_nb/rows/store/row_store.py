@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...host.paths import tilde
+from ...host.paths import shorten_path
 from ...record.record import Record
 from ...record.signing import sign_record
 from . import row_carry, row_claims, row_records
@@ -127,7 +127,7 @@ class RowStore:
             row_claims.enter_store(connection, self._name, self._owner, self._now())
             return 1
         if not row_claims.count_transaction(connection, self._name, self._transactions):
-            raise UsageError(OVERWRITTEN.format(tilde(self.path)))
+            raise UsageError(OVERWRITTEN.format(shorten_path(self.path)))
         return self._transactions + 1
 
     def find(self, keys: Iterable[str]) -> dict[str, Stored]:

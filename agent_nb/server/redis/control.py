@@ -77,7 +77,7 @@ class Control:
         channel, gate = self._attended[run]
         try:
             found = gate.open(fields or [])
-            if not found.back.startswith(self._link.place.key("inbox", "")):
+            if not found.back.startswith(self._link.address.key("inbox", "")):
                 raise Refused("it names no inbox for the reply")  # noqa: TRY301
         except Refused as why:
             self._refuse(run, str(why))
@@ -96,18 +96,20 @@ class Control:
             LOG.warning("a control message for %s does not count: %s", whose, why)
 
     async def _obey(self, channel: Channel, request: Message) -> None:
-        done, words = True, ""
+        done, failure = True, ""
         try:
             done = await _act(channel, request)
         except Refused as why:
-            done, words = False, str(why)
-            self._refuse(channel.run, words)
+            done, failure = False, str(why)
+            self._refuse(channel.run, failure)
         except AgentError as fault:
-            done, words = False, str(fault)
+            done, failure = False, str(fault)
         except Exception as fault:  # of the run's own function; the sender learns of it
-            done, words = False, f"{type(fault).__name__} in the kernel of the run"
+            done, failure = False, f"{type(fault).__name__} in the kernel of the run"
             LOG.exception("%s of run %s", request.kind, channel.run)
-        reply = new_message("said", channel.run, nonce=request.nonce, done=done, words=words[:2000])
+        reply = new_message(
+            "said", channel.run, nonce=request.nonce, done=done, failure=failure[:2000]
+        )
         fields = seal_message(reply, self.key)
         with suppress(HubAway):  # the sender gives up by itself
             added: Command = ("XADD", request.back, "MAXLEN", "~", 1000, "*", *fields)
@@ -131,9 +133,11 @@ class Control:
     ) -> bool:
         """Answer a question of the run; return whether one was open. Raises as `cancel` does."""
         answer = {"allow": allow, "args": args, "scope": scope, "reason": reason}
-        asked = question_hash(mirror.stored(), call_id)
+        question = question_hash(mirror.stored(), call_id)
         back = self._reader.inbox
-        said = new_message("approve", mirror.run, call=call_id, asked=asked, back=back, **answer)
+        said = new_message(
+            "approve", mirror.run, call=call_id, question=question, back=back, **answer
+        )
         return await self._ask(said)
 
     async def listen(self, run: str, *, here: bool) -> None:
@@ -154,8 +158,8 @@ class Control:
             ) from None
         finally:
             self._waiting.pop(request.nonce, None)
-        if reply.words:
-            raise UsageError(reply.words)
+        if reply.failure:
+            raise UsageError(reply.failure)
         return bool(reply.done)
 
     async def _send(self, message: Message) -> None:
@@ -178,7 +182,7 @@ class Control:
                 self._refuse("this server", str(why))
 
     def _key(self, run: str) -> str:
-        return self._link.place.key("run", run, "control")
+        return self._link.address.key("run", run, "control")
 
 
 async def _act(channel: Channel, request: Message) -> bool:
@@ -192,7 +196,7 @@ async def _act(channel: Channel, request: Message) -> bool:
             await result
         return True
     if request.kind == "approve" and channel.approve is not None:
-        if request.asked != question_hash(channel.stored(), request.call):
+        if request.question != question_hash(channel.stored(), request.call):
             raise Refused("what it answers is not the question that is open")
         answer = {"args": request.args, "scope": request.scope, "reason": request.reason}
         said: Any = channel.approve(request.call, allow=request.allow, **answer)

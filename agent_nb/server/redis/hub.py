@@ -27,12 +27,12 @@ from ...models.offline import find_barring_setting
 from ..channel import Channel, Info
 from ..hub import KEEP, RUNS, Hub
 from ..subscription import Subscription
+from .address import RedisAddress, configured_address, parse_address
 from .control import Control
 from .index import Index
 from .link import LOG, Link, Refusal
 from .messages import hub_key
 from .mirrors import Mirrors
-from .place import RedisAddress, configured_address, parse_address
 from .publisher import Limits, Publisher
 from .reader import Reader
 
@@ -44,7 +44,7 @@ END = 30.0  # s that the end of the process waits at most
 
 
 class RedisHub(Hub):
-    """A hub over the Redis at `place`; see `Hub`. `key`: of control messages, b"" for none.
+    """A hub over the Redis at `address`; see `Hub`. `key`: of control messages, b"" for none.
 
     Raises UsageError if Redis does not answer, MissingExtra without the extra `redis`.
     """
@@ -60,7 +60,7 @@ class RedisHub(Hub):
         limits: Limits | None = None,
     ) -> None:
         super().__init__(keep=keep, runs=runs, epoch=epoch)
-        self.place, self.where = address, address.shown
+        self.address, self.where = address, address.shown
         limits = limits or Limits()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._link = Link(address)
@@ -173,7 +173,7 @@ class RedisHub(Hub):
             _THREAD.submit(self._link.aclose())
             why = self._link.away or str(fault) or "it does not answer in time"
             raise UsageError(
-                f"The Redis at {self.place.shown} cannot be used: {why} Start redis-server there, or correct the address."
+                f"The Redis at {self.address.shown} cannot be used: {why} Start redis-server there, or correct the address."
             ) from None
 
     async def _begin(self) -> None:
@@ -188,7 +188,7 @@ class RedisHub(Hub):
             try:
                 await work()
             except Exception:  # runs and readers must not suffer from it
-                LOG.exception("the hub at %s", self.place.shown)
+                LOG.exception("the hub at %s", self.address.shown)
                 await asyncio.sleep(1)
 
     async def _tend(self) -> None:
@@ -230,7 +230,7 @@ class RedisHub(Hub):
         await self._link.aclose()
 
     def __repr__(self) -> str:
-        return f"<hub over {self.place.shown}>"
+        return f"<hub over {self.address.shown}>"
 
 
 async def _quietly(work: Coroutine[Any, Any, T]) -> None:
@@ -254,7 +254,7 @@ def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:
 
     Raises UsageError, MissingExtra.
     """
-    place = parse_address(url) if (url := configured_address(store)) else None
-    if place is None or find_barring_setting():
+    address = parse_address(url) if (url := configured_address(store)) else None
+    if address is None or find_barring_setting():
         return Hub(keep=keep)
-    return RedisHub(place, keep=keep, key=hub_key())
+    return RedisHub(address, keep=keep, key=hub_key())

@@ -33,7 +33,7 @@ class Index:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._key = link.place.key
+        self._key = link.address.key
 
     def about(self, run: str, about: Published, seconds: int) -> list[Command]:
         """Return the commands that write down what is known of a run."""

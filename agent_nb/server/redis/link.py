@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ...errors import HubAway, MissingExtra
-from .place import RedisAddress
+from .address import RedisAddress
 
 LOG = logging.getLogger("agent_nb.hub")
 FIRST, MOST = 0.05, 5.0  # s
@@ -40,7 +40,7 @@ class Link:
     """The connections to one Redis, for one event loop."""
 
     def __init__(self, address: RedisAddress) -> None:
-        self.place = address
+        self.address = address
         self.away = ""
         self._quiet_until = 0.0
         self._met = False  # Redis has answered once; before, the error says what is wrong
@@ -66,7 +66,7 @@ class Link:
         self._met = True
         if self.away:
             self.away = ""
-            LOG.info("%s answers again", self.place.shown)
+            LOG.info("%s answers again", self.address.shown)
         return answers
 
     async def ask(self, *command: str | bytes | int) -> Any:
@@ -108,24 +108,24 @@ class Link:
                 await client.aclose()
 
     def _client(self, answer: float) -> Any:
-        place, library = self.place, self._redis
+        address, library = self.address, self._redis
         options: dict[str, Any] = {
-            "db": place.db,
-            "username": place.user or None,
-            "password": place.password or None,
+            "db": address.db,
+            "username": address.user or None,
+            "password": address.password or None,
             "protocol": 2,
             "socket_connect_timeout": 5.0,
             "socket_timeout": answer,
             "health_check_interval": 30,
             "retry": library.Retry(library.NoBackoff(), 0),
         }
-        if place.scheme == "unix":
-            client = library.Redis(unix_socket_path=place.path, **options)
+        if address.scheme == "unix":
+            client = library.Redis(unix_socket_path=address.path, **options)
         else:
-            secure = place.scheme == "rediss"
-            tls = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **place.files}
+            secure = address.scheme == "rediss"
+            tls = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **address.files}
             options |= tls if secure else {}
-            client = library.Redis(host=place.host, port=place.port, ssl=secure, **options)
+            client = library.Redis(host=address.host, port=address.port, ssl=secure, **options)
         client.response_callbacks.clear()
         return client
 
@@ -134,20 +134,20 @@ class Link:
             return reply
         if isinstance(reply, self._redis.busy) or str(reply).startswith(_NOT_NOW):
             raise self._gone(reply)
-        return Refusal(self.place.scrub(str(reply)))
+        return Refusal(self.address.scrub(str(reply)))
 
     def _gone(self, fault: BaseException) -> HubAway:
-        why = self.place.scrub(str(fault)) or type(fault).__name__
+        why = self.address.scrub(str(fault)) or type(fault).__name__
         now = time.monotonic()
         if self._met and not self.away and now > self._quiet_until:
             self._quiet_until = now + _QUIET
             LOG.warning(
                 "The hub's store %s does not answer (%s). Runs go on, and are published when it is back.",
-                self.place.shown,
+                self.address.shown,
                 why,
             )
         self.away = why
-        return HubAway(f"The hub's store {self.place.shown} does not answer: {why}")
+        return HubAway(f"The hub's store {self.address.shown} does not answer: {why}")
 
 
 class _Library:

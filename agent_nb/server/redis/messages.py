@@ -36,9 +36,9 @@ _PURPOSE = b"agent_nb hub control 1\n"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One message. `asked`: hash of the question (`question`). `back`: where the reply goes.
+    """One message. `question`: see `question_hash`. `back`: where the reply goes.
 
-    `expires`: epoch s. A reply (`said`) has the nonce of its message, and `words` if it was
+    `expires`: epoch s. A reply (`said`) has the nonce of its message, and `failure` if it was
     refused.
     """
 
@@ -48,13 +48,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     expires: float
     back: str = ""
     call: str = ""
-    asked: str = ""
+    question: str = msgspec.field(default="", name="asked")
     allow: bool = False
     args: dict[str, Any] | None = None
     scope: Literal["once", "tool", "run"] = "once"
     reason: str = ""
     done: bool = False
-    words: str = ""
+    failure: str = msgspec.field(default="", name="words")
 
 
 class Refused(Exception):  # noqa: N818  (a message, not a fault)

@@ -36,7 +36,7 @@ class Mirror(Channel):
         self.about = about
         self.epoch = about.epoch
         self.join(about.info.conversation, about.earlier)
-        self._kept: list[Entry] = []
+        self._stored: list[Entry] = []
 
     def take_in(self, entries: Sequence[Entry]) -> None:
         """Take the next entries of the run, and wake its readers."""
@@ -51,15 +51,15 @@ class Mirror(Channel):
             return
         if entry.seq > (self.seq if entry.n else self.seq + 1):
             self._entries.clear()
-            self._kept.clear()
+            self._stored.clear()
         self.seq, self._n = entry.seq, entry.n
         if entry.n:
             self.epoch = entry.epoch
         else:
             self._note(entry.event)
-            self._kept.append(entry)
-            if len(self._kept) > MOST * 5 // 4:
-                del self._kept[:-MOST]
+            self._stored.append(entry)
+            if len(self._stored) > MOST * 5 // 4:
+                del self._stored[:-MOST]
         self._hold(entry)
 
     @property
@@ -70,7 +70,7 @@ class Mirror(Channel):
     def stored(self) -> Sequence[Event]:
         """Return the stored events that are at hand, in order."""
         with self._shared.lock:
-            return [entry.event for entry in self._kept]
+            return [entry.event for entry in self._stored]
 
     def info(self) -> Info:
         """Return the entry for the list of runs: what its publisher says, and what came since."""
@@ -83,11 +83,11 @@ class Mirror(Channel):
     def _before(
         self, position: Position, first: Entry, limit: int
     ) -> tuple[list[Entry], Gap | None]:
-        if not self._kept or self._kept[-1].seq <= position[0]:
+        if not self._stored or self._stored[-1].seq <= position[0]:
             return super()._before(position, first, limit)
-        begin = self._kept[0].seq
+        begin = self._stored[0].seq
         start = max(position[0] + 1 - begin, 0)
-        older = [e for e in self._kept[start : start + limit] if e.position < first.position]
+        older = [e for e in self._stored[start : start + limit] if e.position < first.position]
         missed = begin - 1 - position[0]
         gap = Gap(self.run, "evicted", str(position[0]), missed) if missed > 0 else None
         return older or self._entries[:limit], gap

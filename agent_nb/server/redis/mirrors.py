@@ -40,7 +40,7 @@ class Mirrors:
         self._index = Index(link)
         self._shared, self._on_loop = shared, on_loop
         self._known: dict[str, Mirror] = {}
-        self._asked: dict[str, float] = {}  # when, monotonic s
+        self._last_read: dict[str, float] = {}  # when, monotonic s
         self._away: set[str] = set()
         self._loading: dict[str, asyncio.Future[Mirror]] = {}
 
@@ -50,7 +50,7 @@ class Mirrors:
 
     def touch(self, run: str) -> None:
         """Keep a run for another while."""
-        self._asked[run] = time.monotonic()
+        self._last_read[run] = time.monotonic()
 
     async def find(self, run: str) -> Mirror:
         """Return the mirror of a run, with all that Redis has of it. Raises UsageError, HubAway.
@@ -88,12 +88,12 @@ class Mirrors:
                     self._away.add(run)
                     if run in away:
                         end(run)
-            elif time.monotonic() - self._asked[run] > IDLE:
+            elif time.monotonic() - self._last_read[run] > IDLE:
                 with self._shared.lock:
                     if not listeners(run):
                         self._reader.leave(self._stream(run))
                         del self._known[run]
-                        del self._asked[run]
+                        del self._last_read[run]
 
     async def _load(self, run: str) -> Mirror:
         about = await self._index.find(run)
@@ -127,7 +127,7 @@ class Mirrors:
         control, on_loop = self._control, self._on_loop
         ways: dict[str, Callable[..., Any]] = {
             "cancel": lambda: on_loop(control.cancel(mirror)),
-            "approve": lambda call, **said: on_loop(control.approve(mirror, call, **said)),
+            "approve": lambda call, **answer: on_loop(control.approve(mirror, call, **answer)),
         }
         mirror.cancel = ways["cancel"] if "cancel" in offered else None
         mirror.approve = ways["approve"] if "approve" in offered else None
@@ -139,4 +139,4 @@ class Mirrors:
             self._reader.leave(self._stream(mirror.run))
 
     def _stream(self, run: str) -> str:
-        return self._link.place.key("run", run, "events")
+        return self._link.address.key("run", run, "events")

@@ -37,12 +37,12 @@ BYTES = 4 << 20  # of a batch
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much Redis keeps of a run, and how long.
 
-    `entries`: of a stream, about. `kept`: seconds after the last news. `deltas`: seconds that
+    `entries`: of a stream, about. `lifetime`: seconds after the last news. `deltas`: seconds that
     deltas stay after the end. `runs`: ended runs in the index. `largest`: bytes of an entry.
     """
 
     entries: int = 100_000
-    kept: int = 24 * 3600
+    lifetime: int = 24 * 3600
     deltas: float = 60.0
     runs: int = 1000
     largest: int = LARGEST
@@ -53,7 +53,7 @@ class Outgoing:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.place = START
+        self.position = START
         self.listed = False
         self.fault = ""
         self.deltas: deque[str] = deque()
@@ -62,7 +62,7 @@ class Outgoing:
     def back_to(self, top: tuple[int, int]) -> None:
         """Go on after the newest entry that Redis has, if it lost some."""
         seq, n = top
-        self.place = min(self.place, (seq, self.channel.epoch if n else 0, n))
+        self.position = min(self.position, (seq, self.channel.epoch if n else 0, n))
 
 
 class Publisher:
@@ -148,11 +148,11 @@ class Publisher:
                 continue
             renewed, *_ = await self._link.pipe(
                 [
-                    ("EXPIRE", self._key(run), self._limits.kept),
-                    *self._index.alive(run, self._limits.kept),
+                    ("EXPIRE", self._key(run), self._limits.lifetime),
+                    *self._index.alive(run, self._limits.lifetime),
                 ]
             )
-            if renewed == 0 and out.place > START:
+            if renewed == 0 and out.position > START:
                 out.back_to((0, 0))
                 out.listed = False
                 self.notify(run)
@@ -188,20 +188,20 @@ class Publisher:
 
     def _give_up(self, out: Outgoing, why: str) -> None:
         out.fault = why
-        where = self._link.place.shown
+        where = self._link.address.shown
         LOG.warning("run %s is not published at %s: %s", out.channel.run, where, why)
 
     async def _send(self, out: Outgoing) -> bool:
         """Publish a batch of one run; return whether there may be more."""
         with self._shared.lock:
-            found, _ = out.channel.read(out.place, BATCH)
+            found, _ = out.channel.read(out.position, BATCH)
         if not found:
             if not out.listed:
                 await self._list(out)
             return False
         entries, commands = self._batch(out, found)
         there, *replies = await self._link.pipe(commands, whole=True)
-        if out.place > START and there == []:  # it restarted with older data, or none
+        if out.position > START and there == []:  # it restarted with older data, or none
             await self._link.ask("DEL", self._key(out.channel.run))
             out.back_to((0, 0))
             out.listed = False
@@ -209,14 +209,14 @@ class Publisher:
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
         if refused and not await self._were_there(out, refused, replies):
             return False
-        out.place = entries[-1].position
+        out.position = entries[-1].position
         self._sent_count += len(entries)
         out.deltas.extend(stream_id(e) for e in entries if e.n)
         if not out.listed or not all(e.n for e in entries):
             await self._list(out)
         if len(out.deltas) > self._keep * 5 // 4:
             await self._delete(out, self._keep)
-        if out.channel.ended and out.place == out.channel.newest:
+        if out.channel.ended and out.position == out.channel.newest:
             out.ended = out.ended or time.monotonic()
         return True
 
@@ -231,8 +231,8 @@ class Publisher:
         """Return the next entries, and commands that read whether the last one is there and add
         them. A stream that is gone is not begun in its middle: then nothing is added.
         """
-        key, (seq, _, n) = self._key(out.channel.run), out.place
-        more = ("NOMKSTREAM",) if out.place > START else ()
+        key, (seq, _, n) = self._key(out.channel.run), out.position
+        more = ("NOMKSTREAM",) if out.position > START else ()
         most = ("MAXLEN", "~", self._limits.entries)
         commands: list[Command] = []
         size = 0
@@ -298,15 +298,15 @@ class Publisher:
 
     def _over(self, out: Outgoing) -> bool:
         return bool(out.fault) or (
-            bool(out.ended) and time.monotonic() - out.ended > self._limits.kept
+            bool(out.ended) and time.monotonic() - out.ended > self._limits.lifetime
         )
 
     def _about(self, channel: Channel) -> list[Command]:
         with self._shared.lock:
             about = Published(channel.info(), channel.earlier, channel.epoch)
-        kept = self._limits.kept
+        kept = self._limits.lifetime
         words: list[Command] = [("EXPIRE", self._key(channel.run), kept)]
         return [*words, *self._index.about(channel.run, about, kept)]
 
     def _key(self, run: str) -> str:
-        return self._link.place.key("run", run, "events")
+        return self._link.address.key("run", run, "events")

@@ -28,7 +28,7 @@ class Reader:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self.inbox = link.place.key("inbox", secrets.token_hex(8))
+        self.inbox = link.address.key("inbox", secrets.token_hex(8))
         self._cursors: dict[str, str] = {self.inbox: "0-0"}
         self._deliver: dict[str, Deliver] = {}
 

@@ -4,8 +4,8 @@
                     "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
 
 Rules
-- The file is the nearest one of the run's folder and above (`host.nearest`). It is a stranger's
-  word: reading it starts nothing.
+- The file is the nearest one of the run's folder and above (`host.nearest.find_nearest`). It is a
+  stranger's word: reading it starts nothing.
 - What is wrong with the file is a UsageError; what is wrong with one entry is kept, so that the
   others can be used.
 - Keys that belong to other programs are ignored. None of them allows anything.
@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError, did_you_mean
-from ...host.nearest import nearest
-from ...host.paths import tilde
+from ...host.nearest import find_nearest
+from ...host.paths import shorten_path
 from ...wire.surrogates import replace_surrogates
 from .server import Server, check_server, quote_ascii
 
@@ -62,26 +62,26 @@ class ConfigFile(msgspec.Struct, frozen=True):
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"
         raise UsageError(
-            f"There is no MCP server {quote_ascii(name)} in {tilde(self.path)}.{hint} Servers: {known}."
+            f"There is no MCP server {quote_ascii(name)} in {shorten_path(self.path)}.{hint} Servers: {known}."
         )
 
 
 def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
     """Return what the `.mcp.json` of a folder describes. Raises UsageError for a faulty file."""
-    path = nearest(NAME, Path(folder))
+    path = find_nearest(NAME, Path(folder))
     if path is None:
         return ConfigFile()
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"{tilde(path)} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{shorten_path(path)} cannot be read: {error.strerror}.") from None
     return parse(content, path)
 
 
 def parse(content: bytes, path: Path) -> ConfigFile:
     """Return what the content of the file at `path` describes. Raises UsageError."""
-    entries = _entries(content, tilde(path))
+    entries = _entries(content, shorten_path(path))
     servers: dict[str, Server] = {}
     faults: dict[str, str] = {}
     for name, entry in entries.items():
@@ -89,7 +89,7 @@ def parse(content: bytes, path: Path) -> ConfigFile:
             if not (isinstance(entry, dict) and entry.get("disabled") is True):
                 servers[name] = _server(name, entry, path)
         except UsageError as fault:
-            faults[name] = f"{fault} It stands in {tilde(path)}."
+            faults[name] = f"{fault} It stands in {shorten_path(path)}."
     return ConfigFile(path, servers, faults)
 
 

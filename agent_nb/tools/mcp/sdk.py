@@ -10,7 +10,7 @@ import logging
 from types import ModuleType
 
 from ...errors import MissingExtra
-from ...host.imports import library
+from ...host.imports import import_library
 
 INSTALL = "pip install 'jupyter-agent-nb[mcp]'"
 _LOGGERS = ("mcp", "client")
@@ -18,7 +18,7 @@ _LOGGERS = ("mcp", "client")
 
 def import_sdk() -> ModuleType:
     """Import the SDK and keep its loggers quiet. Raises MissingExtra."""
-    module = library("mcp")
+    module = import_library("mcp")
     if module is None or not hasattr(module, "Client"):
         raise MissingExtra("What talks to MCP servers (mcp 2.3 or newer)", INSTALL)
     for name in _LOGGERS:  # else it prints tracebacks of a server's faulty lines into the cell

@@ -61,7 +61,7 @@ def card(state: MapCard, context: Context) -> Node:
 
 def plan(state: MapCard, *, guess: bool = True) -> Row:
     """Return what the map is about to do, in one line; `guess`: with what it may take."""
-    found = state.plan.found if state.plan is not None else 0
+    found = state.plan.known if state.plan is not None else 0
     known = f"{found:,} answered already" if found else ""
     cost = estimate(state.plan) if state.plan is not None and guess else ""
     about = join_parts(known, cost, _how(state.plan))
@@ -79,7 +79,7 @@ def outcome(state: MapCard) -> Row:
     words += [T(f"  {counts.failed:,} failed", tone="bad")] if counts.failed else []
     words += [T(f"  {counts.stopped:,} stopped", tone="wait")] if counts.stopped else []
     words += [T(f"  {left:,} not asked", tone="wait")] if left > 0 else []
-    known = f"{counts.found:,} of them found, not asked again" if counts.found else ""
+    known = f"{counts.known:,} of them found, not asked again" if counts.known else ""
     tokens = f"{format_count(counts.tokens)} tokens" if counts.tokens else ""
     about = join_parts(known, tokens, _sum(counts.cost) if counts.cost else "")
     return Row((*words, T(f"  {about}", tone="muted")), wrap=True)
@@ -197,7 +197,7 @@ def _failures(counts: Counts) -> tuple[Node, ...]:
 
 def _table(rows: tuple[Line, ...], state: MapCard) -> Table:
     shown, counts = rows[-SHOWN:], state.counts
-    same = _shared([line.said for line in shown])
+    same = _shared([line.prompt for line in shown])
     left = counts.total - len(shown)
     whose = "a sample" if counts.sample else "the latest"
     note = f"{whose} of {_asked(state)}" if left > 0 else ""
@@ -219,7 +219,7 @@ def _shared(prompts: list[str]) -> int:
 
 def _row(line: Line, same: int) -> tuple[str, ...]:
     mark, word = STATUS.get(line.status, ("○", clip_text(line.status, 20)))
-    said = clip_text(("…" if same else "") + line.said[same:], WORDS)
+    said = clip_text(("…" if same else "") + line.prompt[same:], WORDS)
     answered = clip_text(line.answered, WORDS)
     time = format_duration(line.seconds) if line.seconds else ""
-    return (f"{line.place:,}", said, answered, f"{mark} {word}", time)
+    return (f"{line.position:,}", said, answered, f"{mark} {word}", time)

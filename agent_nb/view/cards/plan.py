@@ -55,10 +55,10 @@ def _tree_head(state: PlanCard, drawn: _Drawing) -> tuple[str, str, tuple[T, ...
 
 def _graph_head(state: PlanCard) -> tuple[str, str, tuple[T, ...]]:
     standing = [t.status for t in state.nodes.values()]
-    nodes = max(state.asked[0], len(standing))
+    nodes = max(state.counts[0], len(standing))
     counts = join_parts(
         count_noun(nodes, "node"),
-        count_noun(state.asked[1], "edge") if state.asked[1] else "",
+        count_noun(state.counts[1], "edge") if state.counts[1] else "",
         count_noun(state.expanded, "expansion") if state.expanded else "",
     )
     done, running, failed = (standing.count(s) for s in ("ok", "running", "error"))

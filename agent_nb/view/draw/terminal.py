@@ -42,7 +42,7 @@ class TextPainter:
         self._write = write
         self._context = Context(thoughts=thoughts)
         self._at = 0  # index of the card being printed
-        self._said: set[str] = set()  # parts of that card that are printed
+        self._printed: set[str] = set()  # parts of that card that are printed
         self._letters = 0  # printed characters of its text
         self._marks = 0  # printed marks of its bar
         self._text: Text | None = None  # the text of `_letters`
@@ -55,7 +55,7 @@ class TextPainter:
 
     def paint(self, view: RunView, now: float | None) -> int:
         """Print what is new; return 1 if there was something."""
-        before = self._letters, self._marks, self._at, len(self._said), self._begun
+        before = self._letters, self._marks, self._at, len(self._printed), self._begun
         if not self._begun and view.model:
             self._begun = True
             self._line(f"● {view.model}", "head")
@@ -67,10 +67,12 @@ class TextPainter:
             if not card.done:
                 break
             self._at, self._letters, self._marks = self._at + 1, 0, 0
-            self._said = set()
+            self._printed = set()
         if now is None and not self._ended and view.status not in {"", "running"}:
             self._end(view)
-        return int(before != (self._letters, self._marks, self._at, len(self._said), self._begun))
+        return int(
+            before != (self._letters, self._marks, self._at, len(self._printed), self._begun)
+        )
 
     def _card(self, card: Card, *, replayed: bool) -> None:
         if isinstance(card, UserCard | PlanCard):
@@ -192,8 +194,8 @@ class TextPainter:
             self._out(line if self._midline else indent + line)
 
     def _once(self, what: str, line: str, kind: str = "step") -> None:
-        if what not in self._said:
-            self._said.add(what)
+        if what not in self._printed:
+            self._printed.add(what)
             self._line(line, kind)
 
     def _line(self, line: str, kind: str = "step") -> None:

@@ -60,19 +60,21 @@ class Formulas:
     """
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._sources: list[str] = []
         self._name = secrets.token_hex(8)  # the author of the text cannot know it
 
     def put(self, source: str) -> str:
         """Return the mark of a formula, given with its delimiters."""
-        self._found.append(source)
-        return f"{self._name}m{len(self._found) - 1}m"
+        self._sources.append(source)
+        return f"{self._name}m{len(self._sources) - 1}m"
 
     def fill(self, html: str) -> str:
         """Return sanitised HTML with the formulas in place of their marks."""
         return (
-            re.sub(f"{self._name}m([0-9]+)m", lambda mark: formula(self._found[int(mark[1])]), html)
-            if self._found
+            re.sub(
+                f"{self._name}m([0-9]+)m", lambda mark: formula(self._sources[int(mark[1])]), html
+            )
+            if self._sources
             else html
         )
 

@@ -81,8 +81,8 @@ class RespondCard(Card):
     """A text of one block or several (see `agent_nb.events.text`).
 
     `at`: where the newest block begins; `writing`: whether it is still being written; `typed`: the
-    name of the type of which the text is JSON, `order` that of its fields; `asked`: whether the run
-    asked for a type, so that text may be JSON that is not (yet) valid.
+    name of the type of which the text is JSON, `order` that of its fields; `expects_type`: whether
+    the run asked for a type, so that text may be JSON that is not (yet) valid.
     """
 
     kind = "respond"
@@ -95,12 +95,12 @@ class RespondCard(Card):
         self.incomplete = False
         self.typed = ""
         self.order: tuple[str, ...] = ()
-        self.asked = False
+        self.expects_type = False
 
     @property
     def code(self) -> bool:
         """Whether the text is to be shown as JSON code: what a model wrote when asked for JSON."""
-        return self.asked and not self.typed and self.text.begins() in "{["
+        return self.expects_type and not self.typed and self.text.begins() in "{["
 
     def cut_off(self) -> None:
         """Close a text at the end of the run."""

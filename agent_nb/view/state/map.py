@@ -38,11 +38,11 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class MapPlan(msgspec.Struct, frozen=True):
-    """What a map is about to do; `found` rows are answered already, `where` others run."""
+    """What a map is about to do; `known` rows are answered already, `where` others run."""
 
     rows: Count
     repeats: Count = 1
-    found: Count = 0
+    known: Count = msgspec.field(default=0, name="found")
     columns: tuple[str, ...] = ()
     estimate: Estimate | None = None
     concurrency: Count = 0
@@ -51,11 +51,11 @@ class MapPlan(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A row as it is shown: the beginnings of its prompt (`said`) and of its answer."""
+    """A row as it is shown: the beginnings of its prompt and of its answer."""
 
-    place: Count
+    position: Count = msgspec.field(name="place")
     status: str = ""
-    said: str = ""
+    prompt: str = msgspec.field(default="", name="said")
     answered: str = ""
     seconds: Figure = 0.0
 
@@ -66,7 +66,7 @@ class Counts(msgspec.Struct, frozen=True):
     total: Count
     done: Count = 0
     ok: Count = 0
-    found: Count = 0
+    known: Count = msgspec.field(default=0, name="found")
     asking: Count = 0
     failures: dict[str, Count] = {}
     tokens: Count = 0

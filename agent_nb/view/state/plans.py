@@ -63,7 +63,7 @@ class PlanCard(Card):
         self.fresh: list[Thought] = []  # the candidates that wait for scores
         self.nodes: dict[str, Thought] = {}
         self.growing: list[Thought] = []  # graph nodes with room, the latest last
-        self.asked = [0, 0]
+        self.counts = [0, 0]
         self.expanded = 0
         self.backtracks = 0
         self.remarks: list[str] = []
@@ -183,11 +183,11 @@ def _backtrack(card: PlanCard, payload: Obj, _: float) -> bool:
 def _plan_graph(card: PlanCard, payload: Obj, _: float) -> bool:
     ids = payload.get("node_ids")
     names = [worded(i) for i in ids] if isinstance(ids, list) else []
-    card.asked = [_count(payload.get("node_count")), _count(payload.get("edge_count"))]
+    card.counts = [_count(payload.get("node_count")), _count(payload.get("edge_count"))]
     for name in names:
         if name not in card.nodes:
             _put(card, card.root, name)
-    return bool(names) or any(card.asked)
+    return bool(names) or any(card.counts)
 
 
 def _start(card: PlanCard, payload: Obj, ts: float) -> bool:
@@ -230,7 +230,7 @@ def _grow(card: PlanCard, payload: Obj, _: float) -> bool:
         node.room += room
         card.growing.append(node)
     edges = payload.get("edges_added")
-    card.asked[1] += len(edges) if isinstance(edges, list) else _count(edges)
+    card.counts[1] += len(edges) if isinstance(edges, list) else _count(edges)
     card.expanded += 1
     return True
 

@@ -30,13 +30,13 @@ class TextCards:
         self.answer: RespondCard | None = None
         self._pieces: list[RespondCard] = []  # the cards of the newest text
         self._blocks = Texts()
-        self.asked = False  # the run asks for answers of a type
+        self.expects_type = False  # the run asks for answers of a type
         self.order: tuple[str, ...] = ()  # of the fields of that type
         self._step: Step = ""  # how the newest block relates to the texts before it
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Take the settings of the run: whether it asks for a type."""
-        self.asked, self.order = "output" in settings, field_order(settings)
+        self.expects_type, self.order = "output" in settings, field_order(settings)
 
     def sort(self, event: Event) -> None:
         """Sort an event into the texts so far; a text that later events cannot extend is done."""
@@ -73,7 +73,7 @@ class TextCards:
         if self.answer is not None:
             self._finish(self.answer)
         self.answer = RespondCard(self._cards.new_key("respond"))
-        self.answer.asked, self.answer.order = self.asked, self.order
+        self.answer.expects_type, self.answer.order = self.expects_type, self.order
         self._pieces = [self.answer] if begins else [*self._pieces, self.answer]
         self._cards.add(self.answer)
         return self.answer

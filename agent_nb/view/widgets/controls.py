@@ -24,21 +24,21 @@ class Buttons(Slot):
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
-        self._made: dict[str, Any] = {}
+        self._buttons: dict[str, Any] = {}
         self._nodes: dict[str, nodes.Button] = {}
 
     def update(self, node: Any) -> None:
         """Show the buttons."""
         made = {b.key: self._button(b) for b in node.children}
-        gone = [b for key, b in self._made.items() if key not in made]
-        self._made = made
+        gone = [b for key, b in self._buttons.items() if key not in made]
+        self._buttons = made
         if not self.widgets:
             self.widgets = [self.kit.box(list(made.values()), *self.classes, across=True)]
         self.kit.set(self.widgets[0], "children", tuple(made.values()))
         self.kit.retire(gone)
 
     def _button(self, node: nodes.Button) -> Any:
-        made = self._made.get(node.key)
+        made = self._buttons.get(node.key)
         self._nodes[node.key] = node
         if made is None:
             self.kit.sent += 2

@@ -73,7 +73,7 @@ def test_every_dialect_and_a_policy_can_use_what_is_left(schema):
     spec = ToolSpec("t", "does", clean_schema(schema))
     json.dumps(spec.parameters, allow_nan=False)
     for name in ("native", "xml", "section"):
-        dialect = plugins.load("dialects", name)
+        dialect = plugins.load_plugin("dialects", name)
         for small in (False, True):
             dialect.instructions([spec], small=small)
             dialect.grammar([spec], small=small)

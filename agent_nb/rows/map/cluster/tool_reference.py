@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ....errors import AgentError, UsageError
-from ....host.imports import theirs
+from ....host.imports import mark_foreign
 from ....record.packing import digest_value
 from ....tools.base import LIVES, Tool
 from ....tools.decorator import as_tool
@@ -131,7 +131,7 @@ def _stays(tool: Tool, why: str) -> UsageError:
     )
 
 
-@theirs
+@mark_foreign
 def import_attribute(module: str, name: str) -> Any:
     """Return what a module of the user has, wherever this process finds that module."""
     return getattr(importlib.import_module(module), name)
