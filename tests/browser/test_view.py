@@ -18,7 +18,7 @@ import asyncio
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.live import open_view
 """
 FORMULAS = r"""
@@ -70,7 +70,7 @@ for word in "The **answer** is here.".split(" "):
     log.append(e.Delta(block="r", of="respond", text=word + " ")); await asyncio.sleep(.05)
 log.append(e.Respond(block="r", content="The **answer** is here. "))
 log.append(e.End())
-view.close(bundle(log))
+view.close(make_bundle(log))
 print("acts:", acts, "fault:", view.fault)
 """
 
@@ -141,7 +141,7 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
     # the power and the fraction
     notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)
     notebook.shot("formulas-live")
-    notebook.run("view.close(bundle(log))")
+    notebook.run("view.close(make_bundle(log))")
     shown.locator(".jupyter-widgets").first.wait_for(state="detached")
     notebook.page.wait_for_function(f"index => ({TYPESET})(index) === 2", arg=cell)
     assert shown.locator("code", has_text="raise 60em").count() == 1
@@ -195,7 +195,7 @@ def test_the_live_header_stays_in_words_in_a_narrow_column(notebook):
     for width in (350, 700, 1100):
         assert shown_at(notebook, cell, "? waiting for you", width) == [1, True]
         notebook.shot(f"header-live-{width}")
-    notebook.run("log.append(e.End(status='interrupted')); view.close(bundle(log))")
+    notebook.run("log.append(e.End(status='interrupted')); view.close(make_bundle(log))")
 
 
 def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opened):

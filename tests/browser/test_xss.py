@@ -163,7 +163,7 @@ import asyncio, json
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
-from agent_nb.view.bundle import bundle
+from agent_nb.view.bundle import make_bundle
 from agent_nb.view.live import open_view
 from IPython.display import clear_output
 corpus, trace, view = json.load(open("corpus.json")), {trace!r}, None
@@ -177,7 +177,7 @@ def show(kind, texts):
     if kind == "live":
         view.renderer.stop()
     else:
-        made = bundle(log, thoughts="show")
+        made = make_bundle(log, thoughts="show")
         made["text/html"] = made["text/html"].replace("<details", "<details open")
         publish({{kind: made[kind]}}, {{}}, {{}}, False)
 def done():

@@ -262,7 +262,8 @@ def test_forged_altered_expired_and_replayed_messages_approve_nothing(
             seal_message(late, key),
             seal_message(new_message("approve", "another", **good), key),
             seal_message(
-                new_message("approve", name, **{**good, "question": question_hash([ASKED], "c")}), key
+                new_message("approve", name, **{**good, "question": question_hash([ASKED], "c")}),
+                key,
             ),
             seal_message(new_message("approve", name, **{**good, "question": ""}), key),
             seal_message(new_message("approve", name, **{**good, "back": "runs"}), key),
