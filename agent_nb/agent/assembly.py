@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..dialects.base import Dialect
     from ..models.base import Model
     from ..tools.approval import Approver
-    from ..tools.base import Asker, Host
+    from ..tools.base import ApprovalSource, Host
     from ..tools.policy import Policy
     from ..tools.runner import ToolRunner
 
@@ -89,7 +89,7 @@ def make_plan(
     inputs: RunInputs,
     notes: Sequence[str | State],
     *,
-    ask: Asker,
+    ask: ApprovalSource,
     context: Context,
 ) -> Plan:
     """Return the plan of one live run."""

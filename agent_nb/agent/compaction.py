@@ -23,7 +23,7 @@ from ..host import plugins
 from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Head, Part, Text, Thought, Usage
-from . import sight
+from . import vision
 from .history import estimate_tokens, write_messages
 from .parse import read_turn, with_thought_tags
 
@@ -105,7 +105,7 @@ def _cut(event: Event) -> Event:
     if not isinstance(event, events.Result):
         return event
     if event.attachments:
-        gone = sight.left_out(event.attachments, sight.LEFT_OUT)
+        gone = vision.left_out(event.attachments, vision.LEFT_OUT)
         event = msgspec.structs.replace(event, attachments=gone)
     text = content_text(event.content)
     if len(text) <= SHORT:

@@ -37,7 +37,7 @@ from .typed.output_type import OutputType
 if TYPE_CHECKING:
     from ..dialects.base import Dialect
     from ..models.base import Model
-    from ..tools.base import Asker, Host
+    from ..tools.base import ApprovalSource, Host
     from ..tools.policy import Policy
     from ..tools.toolset import Toolset
 
@@ -60,7 +60,7 @@ class Configuration(Unpicklable):
         name: str = "",
         folder: str | os.PathLike[str] = ".",
         host: Host | None = None,
-        ask: Asker | None = None,
+        ask: ApprovalSource | None = None,
         trace_id: str = "",
         secrets: Mapping[str, str] | None = None,
         namespace: Mapping[str, Any] | None = None,
@@ -175,11 +175,11 @@ class Configuration(Unpicklable):
         self,
         *,
         host: Host | None,
-        ask: Asker | None,
+        ask: ApprovalSource | None,
         trace_id: str | None = None,
         limits: Limits | None = None,
     ) -> Self:
-        """Return a copy with another host and asker, for a cell or another agent's run.
+        """Return a copy with another host and approval source, for a cell or another agent's run.
 
         `trace_id`, `limits`: those of the other run (None: unchanged).
         """

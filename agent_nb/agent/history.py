@@ -35,7 +35,7 @@ from ..models.messages import (
     ThoughtBlock,
     text_message,
 )
-from . import sight
+from . import vision
 
 FED_BACK = (
     "malformed_execute",
@@ -81,7 +81,7 @@ class _Writer:
     def user(self, event: events.User) -> None:
         self.flush()
         self._put(
-            Message("user", (*sight.write_blocks(event.attachments), TextBlock(event.content)))
+            Message("user", (*vision.write_blocks(event.attachments), TextBlock(event.content)))
         )
 
     def think(self, event: events.Think) -> None:
@@ -115,11 +115,11 @@ class _Writer:
 
     def result(self, event: events.Result) -> None:
         value = None if isinstance(event.content, str) or self._dialect.native else event.content
-        content = sight.write_captions(content_text(event.content), event.attachments)
+        content = vision.write_captions(content_text(event.content), event.attachments)
         printed = read_printed(event)
         if printed and self._dialect.native:
             content, printed = f"{content}\n\nPrinted:\n{printed}", ""
-        failed, pictures = event.status != "ok", sight.select_pictures(event.attachments)
+        failed, pictures = event.status != "ok", vision.select_pictures(event.attachments)
         self._results.append(
             ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
         )

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 from ..events.log import EventLog
-from ..tools.base import Asker, Decision, Question
+from ..tools.base import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "tool", "run", "kernel"]
 _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
@@ -36,7 +36,7 @@ class Questions:
 
     def __init__(self) -> None:
         self._listening: list[Callable[[], bool]] = []
-        self._near: Asker | None = None
+        self._near: ApprovalSource | None = None
         self._open: dict[str, asyncio.Future[Decision]] = {}
 
     @property
@@ -48,13 +48,13 @@ class Questions:
         """Wait for remote answers while `listening()`, or another such condition, is true."""
         self._listening.append(listening)
 
-    def fall_back_to(self, near: Asker, *, keep: bool = False) -> None:
-        """Ask `near`, such as a cell, if the agent has no asker; `keep`: unless one is set."""
+    def fall_back_to(self, near: ApprovalSource, *, keep: bool = False) -> None:
+        """Ask `near`, such as a cell, if nobody else is asked; `keep`: unless one is set."""
         if self._near is None or not keep:
             self._near = near
 
-    def beside(self, near: Asker | None) -> Asker:
-        """Return an asker that takes the first answer: of `near`, if any, or a remote one."""
+    def beside(self, near: ApprovalSource | None) -> ApprovalSource:
+        """Return a source that takes the first answer: of `near`, if any, or a remote one."""
 
         async def ask(question: Question) -> Decision | None:
             far: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -67,7 +67,7 @@ class Questions:
         return ask
 
     async def _first(
-        self, far: asyncio.Future[Decision], near: Asker | None, question: Question
+        self, far: asyncio.Future[Decision], near: ApprovalSource | None, question: Question
     ) -> Decision | None:
         if near is not None:
             asking = asyncio.ensure_future(near(question))

@@ -22,7 +22,7 @@ from ..errors import ModelError
 from ..events import Event
 from ..events.log import EventLog
 from ..models.messages import Message, Request, ToolSpec, text_message
-from . import compaction, sight
+from . import compaction, vision
 from . import history as context
 from .bill import Bill
 from .limits import Clock
@@ -45,7 +45,7 @@ class Prompt:
         self._history = history
         self._summary = ""
         self._size = plan.model.context  # tokens, 0: unknown
-        self._sight = sight.Vision(plan.model)
+        self._vision = vision.Vision(plan.model)
         self._tools = [redact_tool(spec, plan.redaction) for spec in plan.tools]
         output = plan.output.wire if plan.output is not None else None
         self.ways = Ways(output and redact_schema(output, plan.redaction), plan.model, plan.tools)
@@ -64,12 +64,12 @@ class Prompt:
             self.ways.close_schema()
 
     def cover(self, refusal: str = "") -> bool:
-        """Send words instead of pictures from now on; see `Sight.cover`."""
-        return self._sight.cover(refusal)
+        """Send words instead of pictures from now on; see `Vision.cover`."""
+        return self._vision.cover(refusal)
 
     def notes(self) -> list[Event]:
         """Return what is to be logged about pictures that could not be sent."""
-        return self._sight.notes()
+        return self._vision.notes()
 
     def request(self, *, last: bool) -> Request:
         """Return the request of the next turn; `last`: the limits allow no more, and it says so."""
@@ -84,7 +84,7 @@ class Prompt:
             sent.append(text_message("user", way.last))
         tools = (*self._tools, *way.tools)
         request = Request(
-            messages=sight.keep_newest(sent),
+            messages=vision.keep_newest(sent),
             tools=tools,
             native_tools=dialect.native and bool(tools),
             grammar=self._grammar() if plan.model.grammar and not dialect.native else "",
@@ -155,11 +155,11 @@ class Prompt:
 
     def _current(self) -> list[Event]:
         """Return the events of this run as they are sent, with what stands beside its prompt."""
-        return self._plan.context.before(self._sight.view(self._log))
+        return self._plan.context.before(self._vision.view(self._log))
 
     def _earlier(self) -> list[list[Event]]:
         """Return the events of the earlier runs as they are sent."""
-        return [self._sight.view(run) for run in self._history]
+        return [self._vision.view(run) for run in self._history]
 
     def _head(self) -> list[Message]:
         """Return what precedes the conversation: instructions, system text, summary, examples."""

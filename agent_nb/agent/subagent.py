@@ -26,7 +26,7 @@ from .. import events
 from ..errors import ToolError, UsageError
 from ..events import Event
 from ..models.messages import ToolSpec
-from ..tools.base import Asker, Decision, Host, Question, Tool, ToolContext
+from ..tools.base import ApprovalSource, Decision, Host, Question, Tool, ToolContext
 from ..tools.decorator import clean_name
 from ..wire.plain_values import plain_value
 from .limits import Limits
@@ -54,11 +54,11 @@ class Delegate(Protocol):
 
     name: str
     host: Host | None
-    ask: Asker | None
+    ask: ApprovalSource | None
     limits: Limits
 
     def within(
-        self, *, trace_id: str, host: Host | None, ask: Asker | None, limits: Limits
+        self, *, trace_id: str, host: Host | None, ask: ApprovalSource | None, limits: Limits
     ) -> Delegate:
         """Return a copy that runs within another agent's run."""
 
@@ -136,7 +136,7 @@ async def _closed(stream: Stream) -> None:
 def bounded(agent: Delegate, context: ToolContext) -> Delegate:
     """Return a copy of `agent` for one call.
 
-    It has the parent's trace, host and asker, and limits within what the parent has left.
+    It has the parent's trace, host and approval source, and limits within what the parent has left.
     """
     return agent.within(
         trace_id=context.trace_id,
@@ -146,8 +146,8 @@ def bounded(agent: Delegate, context: ToolContext) -> Delegate:
     )
 
 
-def _asker(context: ToolContext) -> Asker | None:
-    """Return the parent's asker, with question ids prefixed as the child's events are.
+def _asker(context: ToolContext) -> ApprovalSource | None:
+    """Return the parent's approval source, with question ids prefixed as the child's events are.
 
     So the buttons below the call answer its questions.
     """

@@ -37,7 +37,7 @@ from ..record.recorded_calls import (
 )
 from ..record.signing import covers_record, is_intact, names_signer
 from ..tools.approval import Approver, report_decision
-from ..tools.base import LIVES, QUIET, Asker, Decision, Question, Report, Tool, ToolContext
+from ..tools.base import LIVES, QUIET, ApprovalSource, Decision, Question, Report, Tool, ToolContext
 from ..tools.policy import Policy
 from ..tools.reads import find_used_variables
 from ..tools.standing import mark_tool
@@ -193,7 +193,9 @@ def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
 class TapeApprover(Approver):
     """Approves the calls of a replay: by the recorded approval, or anew for a foreign record."""
 
-    def __init__(self, tape: Tape, policy: Policy | None = None, ask: Asker | None = None) -> None:
+    def __init__(
+        self, tape: Tape, policy: Policy | None = None, ask: ApprovalSource | None = None
+    ) -> None:
         super().__init__(policy, ask)
         self._tape = tape
         self._allowed: set[tuple[str, str]] = set()  # foreign calls, by tool and arguments

@@ -41,7 +41,7 @@ class Launch:
         self.replays = environment.get(RERUN) == REPLAY
 
     def proves(self, claim: Any) -> bool:
-        """Return whether `told` is the secret of this process."""
+        """Return whether `claim` is the secret of this process."""
         return (
             bool(self._secret)
             and isinstance(claim, str)

@@ -11,7 +11,7 @@ Rules
 - Optional: `named()`, awaited if only the server knows the name; `loading`, for models that load
   weights (`agent.readiness`); `limiter`, that of its endpoint (`http.limiter`); `tariff`, how
   requests are priced (`tariff`); `vision`, whether the model sees pictures (None or missing: they
-  are sent until a ModelError has the code `no_images`; `agent.sight`).
+  are sent until a ModelError has the code `no_images`; `agent.vision`).
 - Byte decoders are separate classes without I/O: `feed(bytes) -> list[Part]`, `close() ->
   list[Part]`.
 """

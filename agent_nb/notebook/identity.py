@@ -94,7 +94,7 @@ class Cells:
 def sent_values(metadata: Any) -> dict[str, Any]:
     """Return the wishes that count of the value under `OURS` in a request's metadata.
 
-    `told` may come from a stranger's notebook.
+    `metadata` may come from a stranger's notebook.
     """
     metadata = _dict(metadata)
     if launch.LAUNCH.proves(metadata.get(PROOF)):

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
-from .base import Asker, Decision, Question, Report, Tool, ToolContext
+from .base import ApprovalSource, Decision, Question, Report, Tool, ToolContext
 from .policy import Policy
 from .standing import STANDING, Standing, mark_tool
 from .threads import Worker
@@ -40,7 +40,7 @@ class Approver:
     def __init__(
         self,
         policy: Policy | None = None,
-        ask: Asker | None = None,
+        ask: ApprovalSource | None = None,
         standing: Standing | None = STANDING,
     ) -> None:
         self.policy = policy or Policy()

@@ -128,7 +128,7 @@ class ToolContext:
         emit: Callable[[Update], None] = lambda _: None,
         state: dict[str, Any] | None = None,
         relay: Callable[[Any], None] = lambda _: None,
-        ask: Asker | None = None,
+        ask: ApprovalSource | None = None,
         remaining: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self.call_id = call_id
@@ -292,4 +292,4 @@ class Report(Protocol):
         """Report the outcome."""
 
 
-Asker = Callable[[Question], Awaitable[Decision | None]]  # None: nobody can be asked
+ApprovalSource = Callable[[Question], Awaitable[Decision | None]]  # None: nobody can be asked

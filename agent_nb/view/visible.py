@@ -30,7 +30,8 @@ def show_hidden(text: str) -> str:
 def show_output(text: str) -> str:
     """Return terminal output as lines.
 
-    Escape sequences are removed, overwritten lines are as they were left, the rest is `visible`.
+    Escape sequences are removed, overwritten lines are as they were left, the rest is as in
+    `show_hidden`.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -12,9 +12,9 @@ from agent_nb.notebook.cell import approvals, unseen
 from agent_nb.notebook.cell.approvals import (
     ANSWERS,
     ButtonApprovals,
-    either_asker,
+    ask_by_click_or_input,
+    ask_by_input,
     put,
-    stdin_asker,
     wording,
 )
 from agent_nb.notebook.cell.unseen import UNSEEN, Unseen
@@ -87,8 +87,8 @@ def test_the_asker_asks_on_the_main_thread_or_nobody(answer):
         async def call(self, function):
             return function()
 
-    assert asyncio.run(stdin_asker(Host(), True)(QUESTION)) is ANSWERS["y"]
-    assert asyncio.run(stdin_asker(Host(), False)(QUESTION)) is None
+    assert asyncio.run(ask_by_input(Host(), True)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(Host(), False)(QUESTION)) is None
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,9 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
 
     async def ask():
         asked = asyncio.create_task(
-            either_asker(clicks, typed, lambda: bool(left) and left.pop(0), Unseen(Views))(QUESTION)
+            ask_by_click_or_input(clicks, typed, lambda: bool(left) and left.pop(0), Unseen(Views))(
+                QUESTION
+            )
         )
         while not asked.done():
             clicks.approve({"call_id": QUESTION.call_id})
@@ -186,7 +188,7 @@ def test_a_question_is_typed_below_what_it_is_about(answer):
         shown.append(len(shown) >= 2)
         return shown[-1]
 
-    assert asyncio.run(stdin_asker(Host(), True, caught_up)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(Host(), True, caught_up)(QUESTION)) is ANSWERS["y"]
     assert asked == [[False, False, True]]
 
 
@@ -198,7 +200,7 @@ def test_a_view_that_never_shows_a_question_does_not_keep_it(answer, monkeypatch
         async def call(self, function):
             return function()
 
-    assert asyncio.run(stdin_asker(Host(), True, lambda: False)(QUESTION)) is ANSWERS["y"]
+    assert asyncio.run(ask_by_input(Host(), True, lambda: False)(QUESTION)) is ANSWERS["y"]
 
 
 def counted(*, lost=False):
@@ -220,7 +222,7 @@ def test_the_keyboard_is_not_used_once_views_were_counted(monkeypatch):
     async def ask():
         views = counted()
         asked = asyncio.create_task(
-            either_asker(clicks, never, lambda: False, Unseen(lambda: views))(QUESTION)
+            ask_by_click_or_input(clicks, never, lambda: False, Unseen(lambda: views))(QUESTION)
         )
         await asyncio.sleep(0.1)
         clicks.approve({"call_id": QUESTION.call_id})

@@ -7,7 +7,7 @@ Rules
 - On the keyboard, text of models and tools is shown as plain printable text: no key, no control
   sequence, nothing that reorders the line.
 - Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
-- An asker returns None if it can reach no user; then the approval gate says how to allow.
+- An approval source returns None if it can reach no user; then the approval gate says how to allow.
 - Once front ends have counted views of the card, the keyboard is not used: after a reload or a
   rerun `input()` shows on no page and keeps the main thread. A question that nobody can see any
   more is denied, and its run ends (`unseen`).
@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from ...agent.registry import Questions, Scope
-from ...tools.base import Asker, Decision, Host, Question
+from ...tools.base import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import Unseen
 
@@ -43,8 +43,10 @@ ANSWERS = {
 }
 
 
-def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True) -> Asker:
-    """Return an asker that uses `input()` on the main thread of `host`, if `allowed`.
+def ask_by_input(
+    host: Host, allowed: bool, shown: Callable[[], bool] = lambda: True
+) -> ApprovalSource:
+    """Return an approval source that uses `input()` on the main thread of `host`, if `allowed`.
 
     The question appears below the call it is about: it waits until the view has `shown` every
     event, at most PATIENCE seconds.
@@ -62,10 +64,10 @@ def stdin_asker(host: Host, allowed: bool, shown: Callable[[], bool] = lambda: T
     return ask
 
 
-def either_asker(
-    clicks: ButtonApprovals, typed: Asker, can_click: Callable[[], bool], unseen: Unseen
-) -> Asker:
-    """Return an asker that waits for a click, or uses `typed` if clicks do not arrive.
+def ask_by_click_or_input(
+    clicks: ButtonApprovals, typed: ApprovalSource, can_click: Callable[[], bool], unseen: Unseen
+) -> ApprovalSource:
+    """Return an approval source that waits for a click, or uses `typed` if clicks do not arrive.
 
     `can_click` may become true within PATIENCE seconds. `unseen` denies what nobody can see.
     """

@@ -8,8 +8,8 @@ Rules
 - Stopping such a cell stops the run, shown or not; a second stop abandons it.
 - When the awaited run ends, its cards become the static page with the record, once. In that cell
   the run then displays itself as one line, in later cells as cards again.
-- Questions for which the agent has no asker are put by buttons where clicks arrive, else on the
-  keyboard.
+- Questions for which the agent has no approval source are put by buttons where clicks arrive, else
+  on the keyboard.
 - Its tools work in the kernel, as those of `%%agent` do; the agent runs on the cell's own loop.
 """
 
@@ -28,12 +28,12 @@ from ...errors import Cancelled, UsageError
 from ...events.completion import ABANDONED, complete_log
 from ...events.log import EventLog
 from ...models.keys import collect_secrets
-from ...tools.base import Asker
+from ...tools.base import ApprovalSource
 from ...wire.redact import redact_value
 from ..notices import print_warning
 from ..options import Options
 from . import executions
-from .approvals import ButtonApprovals, either_asker, run_actions, stdin_asker
+from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
 from .capture import is_capturing, show_bars
 from .display import Display, show_unrecorded
 from .event_file import write_events
@@ -130,12 +130,12 @@ class AwaitedRun(Waiting):
         self._held = ExitStack()
         self._held.enter_context(show_bars(shell))
 
-    def _asker(self) -> Asker:
+    def _asker(self) -> ApprovalSource:
         host: Any = _CellThread(self.interrupts)  # only its `call` is needed
-        typed = stdin_asker(host, self._cell.stdin, lambda: self._display.caught_up)
+        typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
             return typed
-        return either_asker(ButtonApprovals(), typed, self._can_click, self._unseen)
+        return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
         """Leave the static page and the record, and the run in the namespace."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...tools.base import Asker
+from ...tools.base import ApprovalSource
 from ...view.views import Views
 from ..identity import Cell
-from .approvals import ButtonApprovals, either_asker, stdin_asker
+from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input
 from .driver import Driver
 from .frontend import can_click, may_click
 from .offered_cells import Chosen
@@ -55,12 +55,12 @@ class Controls:
         """Return whether presses arrive now."""
         return self._clickable and (self._alone or can_click(self._shell, self._cell))
 
-    def asker(self, driver: Driver, caught_up: Callable[[], bool]) -> Asker:
-        """Return an asker for the run of `driver`; `caught_up`: see `stdin_asker`."""
-        typed = stdin_asker(driver.host, self._cell.stdin, caught_up)
+    def approval_source(self, driver: Driver, caught_up: Callable[[], bool]) -> ApprovalSource:
+        """Return an approval source for the run of `driver`; `caught_up`: see `ask_by_input`."""
+        typed = ask_by_input(driver.host, self._cell.stdin, caught_up)
         if not self._clickable:
             return typed
-        return either_asker(self._clicks, typed, self.can_click, self.unseen)
+        return ask_by_click_or_input(self._clicks, typed, self.can_click, self.unseen)
 
     def _stop(self) -> None:
         if self._driver is not None:

@@ -22,7 +22,7 @@ from ...record.journal import Journal
 from ...record.record import NO_CONVERSATION, Record, events_of
 from ...record.run_inputs import RunInputs
 from ...rows.agent import Agent
-from ...tools.base import Asker, Host
+from ...tools.base import ApprovalSource, Host
 from ..conversations import Conversation, Turn, rebuild_remarks
 from ..identity import Cell
 from ..options import Options
@@ -156,7 +156,7 @@ def make_agent(
     options: Options,
     *,
     host: Host,
-    ask: Asker,
+    ask: ApprovalSource,
     secrets: Mapping[str, str],
 ) -> Agent:
     """Return the agent that a cell's options ask for. Raises UsageError."""

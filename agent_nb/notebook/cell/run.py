@@ -177,7 +177,7 @@ class CellRun:
             cell,
             options,
             host=driver.host,
-            ask=self._controls.asker(driver, self._caught_up),
+            ask=self._controls.approval_source(driver, self._caught_up),
             secrets=self._secrets,
         )
         self._context = gather_context(session, cell, options, agent, question.prompt)
@@ -233,7 +233,9 @@ class CellRun:
             inputs.foreign, trust=trusted_records(self.cell), can_ask=self._controls.can_ask
         )
         self._permit(agent, live=True)
-        live = agent.within(host=driver.host, ask=self._controls.asker(driver, self._caught_up))
+        live = agent.within(
+            host=driver.host, ask=self._controls.approval_source(driver, self._caught_up)
+        )
         stream = inputs.ask(live, notes=vouch, resume=resume, context=self._context)
         self._journal = open_journal(self.session, self.cell, options, stream.log)
         if self._journal is not None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...events import Event, Result
-from ...tools.base import Asker, Decision, Question
+from ...tools.base import ApprovalSource, Decision, Question
 from ...view.views import Views
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Unseen:
 
         stream.log.subscribe(hear)
 
-    async def denied_or(self, ask: Asker, question: Question) -> Decision | None:
+    async def denied_or(self, ask: ApprovalSource, question: Question) -> Decision | None:
         """Return the answer that `ask` gets, or a denial once nobody can see the question."""
         asking = asyncio.ensure_future(ask(question))
         try:

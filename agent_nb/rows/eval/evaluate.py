@@ -30,8 +30,8 @@ from .evaluated import Spent
 from .evaluation import Evaluation
 from .intervals import check_level
 from .judge import JudgeScore
-from .kept_scores import KIND, compare_scores, scores_payload
 from .pairing import row_key
+from .recorded_scores import KIND, compare_scores, scores_payload
 from .scores import Candidate, Score, ScoredRow, Scores
 from .scoring import ColumnScore, FunctionScore, Scorer
 

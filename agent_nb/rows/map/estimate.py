@@ -28,9 +28,9 @@ from ...agent.assembly import Basis
 from ...agent.history import CHARS_PER_TOKEN, estimate_tokens
 from ...agent.limits import Limits
 from ...agent.request import write_opening
-from ...agent.sight import is_blind
 from ...agent.typed.output_type import OutputType
 from ...agent.typed.output_way import Ways
+from ...agent.vision import is_blind
 from ...events import Counts
 from ...events.field_order import fields_of
 from ...models.messages import ImageBlock, Message, TextBlock

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent_nb.rows.eval.kept_scores import MOST, UNSEEN, compare_scores, scores_payload
+from agent_nb.rows.eval.recorded_scores import MOST, UNSEEN, compare_scores, scores_payload
 from agent_nb.rows.eval.scores import Candidate, Score
 from agent_nb.rows.map.row import RowResult
 

@@ -12,7 +12,7 @@ from helpers.waiting import wait
 from PIL import Image
 
 from agent_nb import Agent, events, tool
-from agent_nb.agent import sight
+from agent_nb.agent import vision
 from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens, write_messages
 from agent_nb.dialects.native import dialect as NATIVE
 from agent_nb.dialects.section import dialect as SECTION
@@ -188,19 +188,19 @@ def test_a_refusal_of_pictures_is_answered_with_words_once_and_remembered(ask, s
     assert error.code == "no_images"
     assert "Going on with words in place of the pictures." in error.message
     assert log.of("end")[0].status == "ok"
-    assert sight._refused
+    assert vision._refused
 
 
 def test_a_model_that_refused_pictures_is_not_asked_to_see_again():
     class Blind:
         name, address = next(NAMES), "http://here"
 
-    assert not sight.is_blind(Blind())
-    sight.Vision(Blind()).cover("This model does not support images.")
-    assert sight.is_blind(Blind())
+    assert not vision.is_blind(Blind())
+    vision.Vision(Blind()).cover("This model does not support images.")
+    assert vision.is_blind(Blind())
     other = Blind()
     other.address = "http://there"
-    assert not sight.is_blind(other)
+    assert not vision.is_blind(other)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_refusal_of_one_picture_is_not_held_against_the_model(ask, words):
     answers = (calls("openai", "look", {}), refuses(400, words), says("openai", "ok"))
     log, asked = ask("openai", *answers, name=name)
     assert (len(asked), log.of("end")[0].status) == (3, "ok")
-    assert not any(known == f"openai/{name}" for known, _ in sight._refused)
+    assert not any(known == f"openai/{name}" for known, _ in vision._refused)
 
 
 def test_a_second_refusal_ends_the_run(ask):
@@ -300,7 +300,9 @@ def test_a_blind_model_does_not_pay_for_pictures():
     class Blind:
         name, vision = "blind", False
 
-    seen = sight.Vision(Blind()).view([events.User(content="x", attachments=(attached(PLOT),) * 5)])
+    seen = vision.Vision(Blind()).view(
+        [events.User(content="x", attachments=(attached(PLOT),) * 5)]
+    )
     assert estimate_tokens(write_messages(NATIVE, [seen])) < 200
 
 
@@ -317,20 +319,20 @@ def test_only_the_newest_pictures_of_a_long_conversation_are_sent():
             ),
         ],
     ]
-    sent = sight.keep_newest(write_messages(NATIVE, runs), 12)
+    sent = vision.keep_newest(write_messages(NATIVE, runs), 12)
     pictures = [b for m in sent for b in m.blocks if isinstance(b, ImageBlock)]
-    assert [sight.describe_figure(1, attached(base64.b64decode(p.data))) for p in pictures] == [
+    assert [vision.describe_figure(1, attached(base64.b64decode(p.data))) for p in pictures] == [
         "[figure 1: 14×5 pixels]",
         "[figure 1: 15×5 pixels]",
     ]
     words = [
-        b for m in sent for b in m.blocks if isinstance(b, TextBlock) and sight.EARLIER in b.text
+        b for m in sent for b in m.blocks if isinstance(b, TextBlock) and vision.EARLIER in b.text
     ]
     assert len(words) == 13
-    few = sight.keep_newest(write_messages(NATIVE, runs), 4)
+    few = vision.keep_newest(write_messages(NATIVE, runs), 4)
     (result,) = (b for m in few for b in m.blocks if isinstance(b, ResultBlock))
     assert (len(result.pictures), result.pictures[-1].data) == (4, base64_of(png(10, 6)))
-    assert sight.EARLIER in result.content
+    assert vision.EARLIER in result.content
 
 
 def test_a_long_run_leaves_out_the_pictures_of_older_results(ask):
@@ -347,7 +349,7 @@ def test_a_long_run_leaves_out_the_pictures_of_older_results(ask):
     kept = write_messages(NATIVE, [cut_results(NATIVE, [events.User(content="go"), *shown], 2500)])
     results = [b for m in kept for b in m.blocks if isinstance(b, ResultBlock)]
     assert [len(r.pictures) for r in results] == [0, 0, 1, 1]
-    assert f"[{sight.LEFT_OUT}: figure 1, 70×30]" in results[0].content
+    assert f"[{vision.LEFT_OUT}: figure 1, 70×30]" in results[0].content
 
 
 def test_json_stays_json_with_its_pictures_beside_it_in_a_text_dialect():
