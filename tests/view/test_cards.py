@@ -397,7 +397,7 @@ def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
         base.plugins,
-        "load",
+        "load_plugin",
         lambda room, name: card if name == f"{part}-plot" else real(room, name),
     )
 
@@ -430,7 +430,7 @@ def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
     monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
         base.plugins,
-        "load",
+        "load_plugin",
         lambda room, name, real=plugins.load_plugin: (
             (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)
         ),
