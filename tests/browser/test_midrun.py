@@ -24,7 +24,7 @@ def scan(column: str, rows: int = 400):
         if row % 10 == 0:
             time.sleep(0.04)
             yield (row + 1) / rows
-        while row == 200 and not Path("seen").exists():
+        while row == 200 and not Path("midrun-seen").exists():
             time.sleep(0.02)
     return {"found": 8, "column": column}
 
@@ -114,7 +114,7 @@ def seen(opened):
         front.shot("midrun-tool-dark")
         front.theme("JupyterLab Light")
         front.page.evaluate("() => { window.looking_away = false; }")
-    (front.server.root / "seen").touch()
+    (front.server.root / "midrun-seen").touch()
     moment("answer", "Without them")
     front.wait(cell)
     front.sees(cell, "_agent.to_frame()")

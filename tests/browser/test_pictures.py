@@ -20,7 +20,7 @@ ax.set_title("Price per day")
 ax.set_xlabel("day")
 plt.show()
 import time
-while not Path("drawn").exists():
+while not Path("plot-drawn").exists():
     time.sleep(0.02)
 print("mean", sum(prices) / len(prices))
 """
@@ -41,7 +41,7 @@ prices = [10 + 3 * math.sin(n / 5) + (n % 7) / 4 for n in range(90)]
 def pause():
     "Wait."
     import time
-    while not Path("seen").exists():
+    while not Path("plot-seen").exists():
         time.sleep(0.02)
     return "on"
 
@@ -80,12 +80,14 @@ def sees_pictures(notebook, cell, number):
 
 def test_a_plot_stands_in_the_card_of_its_call_from_the_first_moment_on(opened, tmp_path):
     notebook = opened("lab", name="plots", cells=(PREPARE,))
+    for name in ("plot-drawn", "plot-seen"):  # of a try before this one: the folder is shared
+        (notebook.server.root / name).unlink(missing_ok=True)
     notebook.start(0)
     notebook.wait(0)
     cell = notebook.begin(ASK)
     (begun,) = sees_pictures(notebook, cell, 1)  # the code that drew it still runs
     notebook.shot("plot-while-its-code-runs")
-    (notebook.server.root / "drawn").touch()
+    (notebook.server.root / "plot-drawn").touch()
     notebook.sees(cell, "running pause")
     (plot,) = sees_pictures(notebook, cell, 1)
     assert plot == begun
@@ -93,7 +95,7 @@ def test_a_plot_stands_in_the_card_of_its_call_from_the_first_moment_on(opened, 
     assert plot["alt"].startswith("figure 1 of python")
     assert plot["shown"] <= plot["width"]
     notebook.shot("plot-while-it-runs")
-    (notebook.server.root / "seen").touch()
+    (notebook.server.root / "plot-seen").touch()
     notebook.wait(cell)
     first, second = sees_pictures(notebook, cell, 2)
     assert not first["live"]

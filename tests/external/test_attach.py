@@ -177,7 +177,7 @@ def test_a_run_is_followed_through_a_proxy_that_breaks_connections(rig, token):
             for seed in range(10):
                 group.start_soon(one, seed)
 
-    wait(main)
+    wait(main, 100)  # breaks and resumes ten runs: long beside other tests
 
 
 def test_a_server_that_restarts_is_found_again(rig, token):
