@@ -41,8 +41,8 @@ def manage_servers(arguments: Arguments) -> int:
     """list the MCP servers of this folder's .mcp.json, or let one start after showing what it is"""
     from ..notebook.mcp_servers import run_mcp_command
 
-    words = [arguments.verb, *arguments.names] if arguments.verb else []
-    print_lines(make_printable(run_mcp_command(words)))
+    command = [arguments.verb, *arguments.names] if arguments.verb else []
+    print_lines(make_printable(run_mcp_command(command)))
     return OK
 
 

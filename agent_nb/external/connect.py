@@ -195,29 +195,29 @@ async def check_response(response: httpx.Response) -> None:
         "text/event-stream"
     ):
         return
-    said = (await read_beginning(response, 500)).decode("utf-8", "replace")
+    reason = (await read_beginning(response, 500)).decode("utf-8", "replace")
     if response.status_code in _NEVER or 300 <= response.status_code < 400:
-        raise UsageError(f"{response.url.host} refuses ({response.status_code}): {said}")
+        raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
     if response.status_code == 200:
         kind = response.headers.get("content-type", "of no type")
         raise UsageError(
             f"{response.url.copy_with(query=None)} is not a stream of events, but {kind}."
         )
-    raise httpx.ReadError(f"HTTP {response.status_code}: {said}")
+    raise httpx.ReadError(f"HTTP {response.status_code}: {reason}")
 
 
 async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
     """Return the newest run of a server. Raises UsageError if it has none or refuses."""
     try:
-        status, said = await send_request(client, "GET", f"{server}/runs")
+        status, answer = await send_request(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:
         raise UsageError(
             f"{server} does not answer ({fault}). Is `jupyter agent-nb serve` running there?"
         ) from fault
     if status != 200:
-        raise UsageError(f"{server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}")
+        raise UsageError(f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")
     try:
-        runs = json.loads(said).get("runs") or []
+        runs = json.loads(answer).get("runs") or []
     except (ValueError, AttributeError):
         raise UsageError(f"{server} does not list runs. Is it a server of agent_nb?") from None
     if not runs:

@@ -30,9 +30,9 @@ class RemoteControl:
             try:
                 async with connect(self._where) as client:
                     url = f"{self._where.server}/runs/{quote(self._log.run)}"
-                    _, said = await send_request(client, "GET", url)
-                found = json.loads(said)
-                return found.get("status") == "running" and "cancel" in found.get("controls", ())
+                    _, answer = await send_request(client, "GET", url)
+                about = json.loads(answer)
+                return about.get("status") == "running" and "cancel" in about.get("controls", ())
             except (httpx.HTTPError, OSError, ValueError, AttributeError):
                 return False
         return False
@@ -73,12 +73,12 @@ class RemoteControl:
             try:
                 known = self._where.run or len(self._log)
                 run = self._log.run if known else await find_newest_run(client, server)
-                status, said = await send_request(
+                status, answer = await send_request(
                     client, "POST", f"{server}/runs/{quote(run)}/{what}", body
                 )
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(f"{server} does not answer ({fault}).") from fault
         if status >= 300:
             raise UsageError(
-                f"{server} refuses ({status}): {said[:300].decode('utf-8', 'replace')}"
+                f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}"
             )

@@ -79,7 +79,7 @@ def test_a_run_is_published_from_its_first_event_to_its_last(serving):
     assert text == done.log.to_ndjson()
 
 
-def test_runs_that_were_over_are_published_while_somebody_holds_them():
+def test_an_ended_run_is_published_as_long_as_it_is_referenced():
     held, lost = run(run_of("one")), run(run_of("two"))
     name = lost.id
     del lost

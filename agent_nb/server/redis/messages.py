@@ -63,14 +63,14 @@ class Refused(Exception):  # noqa: N818  (a message, not a fault)
 
 def hub_key() -> bytes:
     """Return the key of control messages, b"" if there is none. Raises UsageError if too short."""
-    given = os.environ.get(VARIABLE, "")
-    if not given:
+    variable = os.environ.get(VARIABLE, "")
+    if not variable:
         secret = user_key()
-    elif len(given) < SHORTEST:
+    elif len(variable) < SHORTEST:
         raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
     else:
-        keys.hide_secret(given)
-        secret = given.encode()
+        keys.hide_secret(variable)
+        secret = variable.encode()
     return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
 
 
@@ -124,15 +124,15 @@ def question_hash(events: Iterable[Event], call_id: str) -> str:
     """Return the hash of what the newest question about a call shows: the call, its arguments and
     the preview. "" if there is none.
     """
-    call = asked = None
+    call = question = None
     for event in events:
         if isinstance(event, Call) and event.call_id == call_id:
             call = event
         elif isinstance(event, Approval) and (event.call_id, event.stage) == (call_id, "requested"):
-            asked = event
-    if asked is None:
+            question = event
+    if question is None:
         return ""
-    shown = b"\n".join(encode_bounded(event) for event in (call, asked) if event is not None)
+    shown = b"\n".join(encode_bounded(event) for event in (call, question) if event is not None)
     return hashlib.sha256(shown).hexdigest()
 
 

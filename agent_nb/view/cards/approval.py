@@ -36,11 +36,11 @@ def card(state: CallCard, context: Context) -> Node | None:
 
 
 def _warning(state: CallCard) -> tuple[Node, ...]:
-    """Return what the user should know before answering; a question of others has its words."""
-    words = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
+    """Return what the user should know before answering; another system gives a reason."""
+    warning = _extra(state).get("warning") or (state.asked.reason if state.asked else "")
     return (
-        (Row((T(clip_text(words, 200), tone="wait", bold=True),), wrap=True),)
-        if isinstance(words, str) and words
+        (Row((T(clip_text(warning, 200), tone="wait", bold=True),), wrap=True),)
+        if isinstance(warning, str) and warning
         else ()
     )
 

@@ -266,8 +266,8 @@ def _result(state: CallCard, context: Context) -> tuple[Node, ...]:
     if mine is not None:
         return (mine,)
     if state.status == "ok":
-        said = _words(state, state.content) if isinstance(state.content, str) else state.content
-        return values.value_nodes(said, state.display)
+        content = _words(state, state.content) if isinstance(state.content, str) else state.content
+        return values.value_nodes(content, state.display)
     return _failure(state)
 
 
