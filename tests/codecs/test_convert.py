@@ -242,7 +242,8 @@ def test_memory_does_not_grow_with_the_stream(name):
         return high
 
     peak(100)
-    small, large = peak(2_000), peak(6_000)
+    # the least of three: other threads of the process allocate, too
+    small, large = (min(peak(count) for _ in range(3)) for count in (2_000, 6_000))
     assert large < small * 1.5 + 100_000
 
 
