@@ -5,7 +5,8 @@ Rules
   gives up after `Backoff.patience` seconds without news; a server that restarts meanwhile is found
   again.
 - An unknown run is waited for, because a restarted server may not have it yet.
-- A connection is left when events are missing on it for longer than `Backoff.torn` seconds.
+- A connection is left when events are missing on it for longer than `Backoff.torn` seconds, and
+  when a request gets no answer, or an answer no bytes, for `Backoff.idle` seconds.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class RemoteRun:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
         if self._follower.last_id:
             headers["Last-Event-ID"] = self._follower.last_id
-        async with client.stream("GET", url, params={"internal": "1"}, headers=headers) as response:
+        request = client.build_request("GET", url, params={"internal": "1"}, headers=headers)
+        async with aclosing(await self._send(client, request)) as response:
             self.connections += 1
             await check_response(response)
             self._on_state("following")
@@ -84,6 +86,15 @@ class RemoteRun:
                     torn = (torn or anyio.current_time()) if self._follower.torn else 0.0
                     if self._follower.over:
                         return
+
+    async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        """Return the response to a request, its body unread.
+
+        Raises httpx.HTTPError, TimeoutError when no answer comes.
+        """
+        with anyio.move_on_after(self._backoff.idle):
+            return await client.send(request, stream=True)
+        raise TimeoutError(f"no answer came for {self._backoff.idle:g} s")
 
     async def _bytes(
         self, response: httpx.Response, torn: Callable[[], float]

@@ -13,6 +13,7 @@ import anyio
 import httpx
 import pytest
 from helpers.waiting import wait
+from msgspec.structs import replace
 
 from agent_nb import events as ev
 from agent_nb.errors import ModelError, UsageError
@@ -178,6 +179,36 @@ def test_a_run_is_followed_through_a_proxy_that_breaks_connections(rig, token):
                 group.start_soon(one, seed)
 
     wait(main, 100)  # breaks and resumes ten runs: long beside other tests
+
+
+def test_a_server_that_takes_a_request_and_never_answers_is_asked_again(rig, token):
+    server = rig()
+    driven = server.publish("r")
+    speak(driven.feed)
+
+    class Silent(Proxy):
+        """A proxy that leaves the first request without an answer."""
+
+        requests = 0
+
+        async def _spoil(self, path, headers, writer):
+            self.requests += 1
+            if self.requests == 1:
+                await asyncio.sleep(10)
+            self._rng = random.Random(3)  # its first plan passes all on
+            await super()._spoil(path, headers, writer)
+
+    async def main():
+        async with Silent(server.server.url, 0) as proxy:
+            attached = attach(f"{proxy.url}/runs/r", token, backoff=replace(QUICK, idle=0.5))
+            await attached
+            for task in proxy._serving:
+                task.cancel()
+            return proxy.requests, attached
+
+    requests, attached = wait(main)
+    assert requests > 1
+    assert stored(attached.log) == stored(driven.log)
 
 
 def test_a_server_that_restarts_is_found_again(rig, token):

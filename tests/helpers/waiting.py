@@ -1,5 +1,6 @@
 """Coroutines run from a test, with a bound on their time."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -9,10 +10,29 @@ T = TypeVar("T")
 
 
 def wait(work: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
-    """Run asynchronous work to its end and return its value. Raises TimeoutError."""
+    """Run asynchronous work to its end and return its value.
+
+    Raises TimeoutError, after printing where each task waits.
+    """
 
     async def main() -> T:
-        with anyio.fail_after(seconds):
-            return await work()
+        late = asyncio.get_running_loop().call_later(seconds, _print_tasks)
+        try:
+            with anyio.fail_after(seconds):
+                return await work()
+        finally:
+            late.cancel()
 
     return anyio.run(main)
+
+
+def _print_tasks() -> None:
+    for task in asyncio.all_tasks():
+        print(task.get_name(), end=": ")
+        waits: object = task.get_coro()
+        while waits is not None:  # from the outermost coroutine to what it waits for
+            frame = getattr(waits, "cr_frame", None) or getattr(waits, "ag_frame", None)
+            if frame is not None:
+                print(f"{frame.f_code.co_filename}:{frame.f_lineno}", end="  ")
+            waits = getattr(waits, "cr_await", None) or getattr(waits, "ag_await", None)
+        print()
