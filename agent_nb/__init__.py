@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .events.columns import TURNS as TURNS
     from .events.log import EventLog as EventLog
     from .events.tool_events import adapt_tool_event as adapt_tool_event
-    from .external.attach import attach as attach
-    from .external.watch import watch as watch
+    from .external.attached_run import attach as attach
+    from .external.watched_run import watch as watch
     from .models.scripted import Scripted as Scripted
     from .rows.agent import Agent as Agent
     from .rows.eval.comparison import compare as compare
@@ -69,9 +69,9 @@ _WHERE = {
     "RUNS": "events.columns",
     "decode": "codecs.convert",
     "encode": "codecs.convert",
-    "attach": "external.attach",
+    "attach": "external.attached_run",
     "serve": "server.serve",
-    "watch": "external.watch",
+    "watch": "external.watched_run",
 }
 
 __all__ = [*_WHERE, "load_ipython_extension", "unload_ipython_extension"]  # noqa: PLE0604  (names of the table above)

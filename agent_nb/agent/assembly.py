@@ -36,7 +36,7 @@ from .run_spec import Plan
 from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
-    from ..dialects.base import Dialect
+    from ..dialects import Dialect
     from ..models.base import Model
     from ..tools.approval import Approver
     from ..tools.base import ApprovalSource, Host

@@ -16,7 +16,7 @@ from contextlib import aclosing
 import msgspec
 
 from .. import events
-from ..dialects.base import Dialect
+from ..dialects import Dialect
 from ..events import Event
 from ..events.text import Texts, answer_text, content_text
 from ..host import plugins

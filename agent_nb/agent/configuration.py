@@ -35,7 +35,7 @@ from .model_choice import ModelChoice
 from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
-    from ..dialects.base import Dialect
+    from ..dialects import Dialect
     from ..models.base import Model
     from ..tools.base import ApprovalSource, Host
     from ..tools.policy import Policy

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from .. import events
-from ..dialects.base import Dialect
+from ..dialects import Dialect
 from ..events import RESEND, Event
 from ..events.text import Texts, content_text
 from ..models.messages import (

@@ -1,7 +1,8 @@
 """A run in progress: iterate it for events, await it for the `Run`, stop it from any thread.
 
-Why shared: a run of an agent (`stream`), of another system (`external.watch`) and of another
-process (`external.attach`) differ in where their events come from, not in how code holds them.
+Why shared: a run of an agent (`stream`), of another system (`external.watched_run`) and of another
+process (`external.attached_run`) differ in where their events come from, not in how code holds
+them.
 
 Rules
 - One task drives the run, in the event loop that started it; code in another loop cannot await it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..dialects.base import Dialect
+from ..dialects import Dialect
 from ..events import End, Event
 from ..events.log import EventLog
 from ..host import plugins

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..dialects.base import Dialect, Typed
+from ..dialects import Dialect, Typed
 from ..errors import ModelError
 from ..events import Event
 from ..events.log import EventLog

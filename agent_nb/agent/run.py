@@ -21,7 +21,7 @@ from .typed.output_type import OutputType
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..view.timeline import Timeline
+    from ..view import Timeline
 
 
 class Run(Unpicklable):
@@ -135,7 +135,7 @@ class Run(Unpicklable):
 
     def timeline(self) -> Timeline:
         """Return the waterfall of model, tools and waiting; it displays in cells and prints."""
-        from ..view.timeline import Timeline
+        from ..view import Timeline
 
         return Timeline(self.log)
 
@@ -169,7 +169,7 @@ class Run(Unpicklable):
         return f"<Run {self.id}: {self.status}{why}, {count}{answer}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..view.bundle import make_bundle
+        from ..view import make_bundle
 
         if self.seen():
             return {"text/plain": repr(self)}

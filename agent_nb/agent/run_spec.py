@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..dialects.base import Dialect
+from ..dialects import Dialect
 from ..errors import ModelError
 from ..events import State
 from ..models.base import Model

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..dialects.base import Dialect, Parser
-from ..dialects.call_assembly import CallAssembler
+from ..dialects import CallAssembler, Dialect, Parser
 from ..events import Event
 from ..models import parts
 from ..wire.redact import Redaction, Redactor

@@ -12,7 +12,7 @@ from .terminal import JsonOutput, print_complaint
 
 def convert_run(arguments: Arguments) -> int:
     """translate a run from one format into another, as it comes; losses are reported on stderr"""
-    from ..codecs.convert import convert_files
+    from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
     if (

@@ -18,7 +18,7 @@ def print_events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
     from ..notebook.files import tables
     from ..notebook.files.recorded_runs import read_runs, rows_with_calls
-    from ..rows.recorded_runs import Runs
+    from ..rows import Runs
 
     found = read_runs(list_notebooks(arguments.notebooks), every=arguments.all)
     output = output_path(arguments.output)
@@ -64,7 +64,7 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
-    from ..codecs.losses import Losses
+    from ..codecs import Losses
     from ..notebook.files.export import export as exported
     from ..notebook.files.export import is_page
     from ..notebook.files.recorded_runs import read_runs, rows_with_calls

@@ -35,8 +35,7 @@ from .terminal import (
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from ..record.ipynb import load_notebook
-    from ..runner.kernels import Ahead, Wanted, choose_kernel
-    from ..runner.parameters import inject_parameters, parse_parameters
+    from ..runner import Ahead, Wanted, choose_kernel, inject_parameters, parse_parameters
 
     values, rerun = (
         parse_parameters(arguments.parameter),
@@ -72,7 +71,7 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
-        from ..runner.client import execute_notebook, write_notebook
+        from ..runner import execute_notebook, write_notebook
 
         with streaming() as relay:
             outcome = execute_notebook(
@@ -156,9 +155,17 @@ def check_notebooks(arguments: Arguments) -> int:
     model is called
     """
     from ..record.signers import load_signers
-    from ..runner.kernels import Ahead
-    from ..runner.notebook_check import Options, check_notebook, choose_test_kernel
-    from ..runner.report import Problem, Report, render_junit, report_to_builtins, summarize_reports
+    from ..runner import (
+        Ahead,
+        Options,
+        Problem,
+        Report,
+        check_notebook,
+        choose_test_kernel,
+        render_junit,
+        report_to_builtins,
+        summarize_reports,
+    )
 
     signers = load_signers(arguments.signers)
     for signer in signers:
@@ -280,7 +287,7 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..runner.event_relay import Relay, allows_overlap
+    from ..runner import Relay, allows_overlap
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")

@@ -29,16 +29,14 @@ def serve_runs(arguments: Arguments) -> int:
     """serve an agent and recorded runs over HTTP: POST /runs, and their events as SSE or JSON lines
     in any format
     """
-    from ..external import tokens
+    from ..external import write_server_note
     from ..models import keys
-    from ..server.app import Server, Settings
-    from ..server.redis.address import configured_address
-    from ..server.redis.hub import hub_at
+    from ..server import Server, Settings, configured_address, open_hub
 
     token, place = _token(arguments)
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
     arguments.store = configured_address(arguments.store)
-    hub = hub_at(arguments.store, keep=arguments.buffer)
+    hub = open_hub(arguments.store, keep=arguments.buffer)
     agents = _agents(arguments, hub)
     options: dict[str, Any] = {"closing": agents.stop} if agents is not None else {}
     server = Server(
@@ -57,7 +55,7 @@ def serve_runs(arguments: Arguments) -> int:
 
     def ready(server: Server) -> None:
         nonlocal left
-        left = tokens.write_note(server.url, server.token)
+        left = write_server_note(server.url, server.token)
         print_lines(f"agent-nb serves at {server.url}")
         if hub.where:
             print_lines(f"runs of other kernels: over {hub.where}")
@@ -176,12 +174,12 @@ def serve_options(sub: argparse.ArgumentParser) -> None:
 
 def _token(arguments: Arguments) -> tuple[str | None, str]:
     """Return the token (None: the server makes one) and its place. Raises UsageError."""
-    from ..external import tokens
+    from ..external import read_token
 
     if arguments.token:
         return arguments.token, "as given with --token"
     if arguments.token_file:
-        return tokens.from_file(Path(arguments.token_file)), f"in {arguments.token_file}"
+        return read_token(Path(arguments.token_file)), f"in {arguments.token_file}"
     if given := os.environ.get(TOKEN_VARIABLE, ""):
         return given, f"in {TOKEN_VARIABLE}"
     return None, ""
@@ -194,10 +192,8 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     """
     from ..agent.assembly import make_basis
     from ..host.trust import OPTION, VARIABLE, trust_file
-    from ..rows.agent import Agent
-    from ..server.agents import Agents
-    from ..server.store import Store
-    from ..server.toolfile import tools_of
+    from ..rows import Agent
+    from ..server import Agents, Store, load_tools
     from ..tools.policy import MODES
 
     if arguments.trust_folder:
@@ -212,7 +208,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         return None
     agent = Agent(
         arguments.model or None,
-        tools_of(arguments.tools),
+        load_tools(arguments.tools),
         system=arguments.system,
         dialect=arguments.dialect or None,
         approve=arguments.approve,

@@ -60,8 +60,7 @@ def in_parallel(
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-    from ..runner.progress import Progress
-    from ..runner.stopping import raise_on_signals, stop_all
+    from ..runner import Progress, raise_on_signals, stop_all
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:

@@ -204,6 +204,6 @@ def frame_sse(data: str, event: str = "", number: str | None = None) -> str:
     return f"{head}{kind}data: {data}\n\n"
 
 
-def sse_safe(text: str) -> bool:
+def is_sse_safe(text: str) -> bool:
     """Return whether `text` fits on an `event:` or `id:` line."""
     return not _UNSAFE.search(text)

@@ -25,7 +25,7 @@ Kind = Literal["url", "text", "path", "response", "async", "file", "items", ""]
 _TEXT = ("{", "[", ":", "data:", "event:", "id:", "retry:", "\ufeff")
 
 
-def kind_of(source: Any) -> Kind:
+def classify_source(source: Any) -> Kind:
     """Return what a source is."""
     if is_url(source):
         return "url"
@@ -56,7 +56,7 @@ def is_text(source: Any) -> bool:
 
 def is_live(source: Any, follow: bool) -> bool:
     """Return whether the items of a source are news; those of a file or a list are not."""
-    kind = kind_of(source)
+    kind = classify_source(source)
     if follow or kind == "url":
         return True
     if kind == "path":
@@ -81,9 +81,9 @@ def _is_regular(source: Any) -> bool:
         return hasattr(source, "getvalue")
 
 
-def name_of(source: Any) -> str:
+def name_source(source: Any) -> str:
     """Return a short name of a source: no folder, no password, no query."""
-    kind = kind_of(source)
+    kind = classify_source(source)
     if kind == "url":
         parts = urlsplit(source)
         return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -97,7 +97,7 @@ def read_items(source: Any) -> Iterator[Any]:
 
     Raises UsageError if it is a missing file, or can only be read asynchronously.
     """
-    kind = kind_of(source)
+    kind = classify_source(source)
     if kind == "text":
         yield from read_unzipped([source])
     elif kind == "path":
@@ -108,7 +108,7 @@ def read_items(source: Any) -> Iterator[Any]:
         yield from source
     else:
         raise UsageError(
-            f"{name_of(source) if kind else f'A {type(source).__name__}'} cannot be decoded. Give a path, a text, an open file"
+            f"{name_source(source) if kind else f'A {type(source).__name__}'} cannot be decoded. Give a path, a text, an open file"
             f" or an iterable{', or watch it' if kind else ''}."
         )
 

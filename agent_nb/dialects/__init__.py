@@ -1,4 +1,7 @@
-"""Dialects: how a model writes a turn; one file each, see `base`.
+"""How a model writes a turn: each plug-in is one dialect.
+
+Read `base` first: what a dialect is, and its parser. The agent asks for one by name and puts calls
+together that come in pieces (`CallAssembler`).
 
 Order: base, calls, fences, recursion, render
 < call_assembly, grammar, markers
@@ -6,3 +9,22 @@ Order: base, calls, fences, recursion, render
 < text_dialect, thinking
 < section, xml
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .base import Dialect as Dialect
+    from .base import Parser as Parser
+    from .base import Typed as Typed
+    from .call_assembly import CallAssembler as CallAssembler
+
+_HOMES = {
+    "CallAssembler": "call_assembly",
+    "Dialect": "base",
+    "Parser": "base",
+    "Typed": "base",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

@@ -1,8 +1,34 @@
 """Runs of other systems and processes: watched, imported, attached to.
 
+Read `followed` first: what both have in common. `attached_run` follows a run of this package in
+another process, `watched_run` one of another system, whose format `importer` turns into logs.
+
 Order: follow, followed, importer, tokens
 < connect
 < http_stream, remote_control, remote_run
-< attach, sources
-< watch
+< attached_run, sources
+< watched_run
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .attached_run import attach as attach
+    from .tokens import list_servers as list_servers
+    from .tokens import read_token as read_token
+    from .tokens import write_server_note as write_server_note
+    from .watched_run import Watch as Watch
+    from .watched_run import watch as watch
+
+_HOMES = {
+    "Watch": "watched_run",
+    "attach": "attached_run",
+    "list_servers": "tokens",
+    "read_token": "tokens",
+    "watch": "watched_run",
+    "write_server_note": "tokens",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

@@ -23,9 +23,7 @@ from typing import Any
 
 import msgspec
 
-from ..codecs.base import Codec
-from ..codecs.foreign_stream import ForeignStream
-from ..codecs.losses import Losses
+from ..codecs import Codec, ForeignStream, Losses
 from ..events import RESEND, Delta, Error, Event, Interrupt, RunStart, User
 from ..events.completion import Settler
 from ..events.event_json import event_from, to_builtins

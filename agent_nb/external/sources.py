@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from ..codecs.sources import kind_of, read_chunks
+from ..codecs import classify_source, read_chunks
 from ..errors import UsageError
 from ..wire.compression import FileDecompressor, decompress_body, read_unzipped
 
@@ -44,7 +44,7 @@ async def items_of(
 
 
 def _opened(source: Any, done: Callable[[], bool], *, follow: bool) -> AsyncIterable[Any]:
-    kind = kind_of(source)
+    kind = classify_source(source)
     if kind == "url":
         return _get(source, done)
     if kind == "text":

@@ -55,7 +55,7 @@ def folder() -> Path:
     return Path(user_state_dir("agent_nb", appauthor=False)) / "servers"
 
 
-def write_note(url: str, token: str, where: Path | None = None) -> Left | None:
+def write_server_note(url: str, token: str, where: Path | None = None) -> Left | None:
     """Write the note of a server; return None if it cannot be written."""
     place = where or folder()
     path = place / f"{''.join(c if c.isalnum() else '-' for c in url.partition('://')[2])}.json"
@@ -73,10 +73,10 @@ def write_note(url: str, token: str, where: Path | None = None) -> Left | None:
 
 def find_token(url: str, where: Path | None = None) -> str:
     """Return the token of the running server at `url`, or ""."""
-    return next((note.token for note in list_running(where) if note.url == url), "")
+    return next((note.token for note in list_servers(where) if note.url == url), "")
 
 
-def list_running(where: Path | None = None) -> list[Note]:
+def list_servers(where: Path | None = None) -> list[Note]:
     """Return the notes of the running servers."""
     found = []
     with suppress(OSError):
@@ -87,7 +87,7 @@ def list_running(where: Path | None = None) -> list[Note]:
     return found
 
 
-def from_file(path: Path) -> str:
+def read_token(path: Path) -> str:
     """Return the token in a file; create it, with a new token, if it is missing.
 
     Only the user can read the file. Raises UsageError.

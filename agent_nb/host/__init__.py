@@ -1,6 +1,6 @@
 """The process and its folder: plug-ins, trust, imports, and how the process was launched.
 
-Order: background, file_owner, import_places, launch, nearest, open_files, paths, presenter,
+Order: background, door, file_owner, import_places, launch, nearest, open_files, paths, presenter,
   private_file, version
 < dotenv, imports
 < plugins, trust

@@ -174,7 +174,9 @@ def _load_ahead() -> None:
     in the first agent cell its card would.
     """
     with suppress(Exception):  # the cell that needs a module says what is wrong with it
-        from ..view.widgets import board  # noqa: F401
+        from ..view import LiveView
+
+        LiveView.import_widgets()
         from . import presenter  # noqa: F401
         from .cell import run  # noqa: F401
 

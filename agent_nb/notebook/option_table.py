@@ -12,7 +12,7 @@ import msgspec
 
 from ..agent.context import MODES
 from ..agent.limits import Limits
-from ..rows.map.options import MapOptions, OnError
+from ..rows import MapOptions, OnError
 from ..tools.base import Compare
 
 DEFAULT_CONVERSATION = "main"

@@ -19,7 +19,7 @@ import msgspec
 from ..agent.context import Mode
 from ..errors import UsageError, did_you_mean
 from ..models.keys import collect_secrets
-from ..rows.map.options import MapOptions
+from ..rows import MapOptions
 from ..tools.base import Compare
 from ..wire.redact import redact_text
 from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts

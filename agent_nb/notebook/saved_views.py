@@ -24,7 +24,7 @@ from ..record.outputs import numbers_of
 from ..record.record import LIVE_KEY
 
 if TYPE_CHECKING:
-    from ..view.saved_page import Fate
+    from ..view import Fate
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -51,7 +51,7 @@ def bring_up_to_date(nb: Notebook) -> int:
 
 def _forms(run: str, before: str) -> dict[str, str]:
     """Return the forms of a run in progress, {} if those `before` stay."""
-    from ..view.saved_page import SAVED, Recovery, saved_forms
+    from ..view import SAVED, Recovery, saved_forms
 
     path = journal_of(run)
     if path is None:

@@ -16,7 +16,7 @@ from typing import Any
 from ..agent.run import Run
 from ..host.trust import Offer
 from ..record.signing import key_problem, sign_record, user_key
-from ..view.run_live_button import RunLiveButton
+from ..view import RunLiveButton
 from .conversations import Conversation, Conversations
 from .files.library import Library
 from .identity import Cell, Cells

@@ -1,4 +1,46 @@
 """Many prompts: an agent asked for each row of a table, and how well its answers do.
 
+Read `map/stream` first: a map from its first row to its table. `agent` is the public `Agent`, with
+maps and evaluations; stores of finished rows are listed and emptied from outside.
+
 Order: recorded_runs, store < map < eval < agent
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .agent import Agent as Agent
+    from .map.known_rows.forgetting import forget_all_rows as forget_all_rows
+    from .map.known_rows.forgetting import forget_map_rows as forget_map_rows
+    from .map.known_rows.forgetting import list_stores as list_stores
+    from .map.known_rows.forgetting import locate_map as locate_map
+    from .map.known_rows.recorded import COUNTS as COUNTS
+    from .map.known_rows.recorded import count_failed_rows as count_failed_rows
+    from .map.known_rows.stored import stores_folder as stores_folder
+    from .map.options import MapOptions as MapOptions
+    from .map.options import OnError as OnError
+    from .map.row import Row as Row
+    from .map.stream import MapStream as MapStream
+    from .map.stream import start_map as start_map
+    from .recorded_runs import Runs as Runs
+
+_HOMES = {
+    "Agent": "agent",
+    "COUNTS": "map.known_rows.recorded",
+    "MapOptions": "map.options",
+    "MapStream": "map.stream",
+    "OnError": "map.options",
+    "Row": "map.row",
+    "Runs": "recorded_runs",
+    "count_failed_rows": "map.known_rows.recorded",
+    "forget_all_rows": "map.known_rows.forgetting",
+    "forget_map_rows": "map.known_rows.forgetting",
+    "list_stores": "map.known_rows.forgetting",
+    "locate_map": "map.known_rows.forgetting",
+    "start_map": "map.stream",
+    "stores_folder": "map.known_rows.stored",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

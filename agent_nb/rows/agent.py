@@ -76,10 +76,10 @@ class Agent(PromptAgent):
         for what cannot be asked, before the first request.
         """
         from .map.options import MapOptions
-        from .map.stream import map_of
+        from .map.stream import start_map
 
         options = MapOptions(concurrency=concurrency, rpm=rpm, on_error=on_error, limit=limit)
-        return map_of(
+        return start_map(
             self,
             data,
             prompt,

@@ -25,7 +25,7 @@ from ..record.record import NO_CONVERSATION, Record
 from ..record.run_inputs import diff_texts
 from ..record.signers import Signer
 from ..record.verify import check_record
-from ..view.format import count_noun
+from ..view import count_noun
 from .cell_failure import Failure
 from .report import Problem
 from .shown_pictures import describe_differences, uncompared_kinds

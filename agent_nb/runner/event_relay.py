@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..codecs.base import Codec
-    from ..codecs.losses import Losses
+    from ..codecs import Codec, Losses
 
 BEAT = 0.03  # seconds between two reads of the file
 CHUNK = 1 << 20  # bytes
@@ -36,7 +35,7 @@ class Relay:
     def __init__(
         self, codec: str, write: Callable[[str], Any], lock: threading.Lock | None = None
     ) -> None:
-        from ..codecs.detect import named
+        from ..codecs import named
 
         target, form = named(codec)
         self._encoder = target.encoder(form=form)
@@ -95,7 +94,7 @@ def allows_overlap(codec: str) -> bool:
 
     Raises UsageError on an unknown codec.
     """
-    from ..codecs.detect import named
+    from ..codecs import named
 
     found: Codec = named(codec)[0]
     return found.interleaves

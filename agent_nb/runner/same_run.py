@@ -21,7 +21,7 @@ from typing import Any
 from ..events.event_json import to_builtins
 from ..record.inner_records import ROWS_KIND, read_inner_records
 from ..record.record import Record, events_of
-from ..rows.map.known_rows.recorded import COUNTS
+from ..rows import COUNTS
 from ..wire.json_text import as_dict, as_list, encode_canonical
 
 FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")

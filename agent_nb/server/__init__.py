@@ -1,8 +1,36 @@
 """The server: publish runs to subscribers (`hub`) and over HTTP (`app`, `serve`).
 
+Read `hub` first: runs in, numbered events out. The command line starts a `Server` with the agents
+that may be started over it; everyone else uses HTTP.
+
 Order: access, agents, channel, filters, store, toolfile
 < frames, subscription
 < hub
 < app, redis
 < serve
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .agents import Agents as Agents
+    from .app.serving import Server as Server
+    from .app.settings import Settings as Settings
+    from .redis.address import configured_address as configured_address
+    from .redis.hub import open_hub as open_hub
+    from .store import Store as Store
+    from .toolfile import load_tools as load_tools
+
+_HOMES = {
+    "Agents": "agents",
+    "Server": "app.serving",
+    "Settings": "app.settings",
+    "Store": "store",
+    "configured_address": "redis.address",
+    "load_tools": "toolfile",
+    "open_hub": "redis.hub",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

@@ -15,7 +15,7 @@ from ..agent.run import Run
 from ..agent.stream import Stream
 from ..errors import UsageError
 from ..events.log import EventLog
-from ..rows.agent import Agent
+from ..rows import Agent
 
 CONVERSATIONS = 200
 

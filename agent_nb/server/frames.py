@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..codecs.base import Codec
-from ..codecs.contract import Encoder
-from ..codecs.framing import RAW, Framing, Item, frame_sse, sse_safe
+from ..codecs import RAW, Codec, Encoder, Framing, Item, frame_sse, is_sse_safe
 from ..events import Extension
 from ..events.event_json import encode_event
 from ..events.position import START, Position
@@ -122,4 +120,4 @@ def _is_internal(item: Item) -> bool:
 def _frame(item: Item, number: str | None) -> str:
     if item.event == RAW:
         return frame_sse(str(item.obj))
-    return frame_sse(dumps(item.obj), item.event if sse_safe(item.event) else "", number)
+    return frame_sse(dumps(item.obj), item.event if is_sse_safe(item.event) else "", number)

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any
 from ..agent import registry
 from ..agent.registry import Announced
 from ..agent.run import Run
-from ..external import tokens
+from ..external import write_server_note
 from ..host.paths import shorten_path
 from ..models import keys
 from .hub import Hub
 from .redis.address import configured_address
-from .redis.hub import hub_at
+from .redis.hub import open_hub
 
 if TYPE_CHECKING:
-    from ..rows.agent import Agent
+    from ..rows import Agent
     from .app import Server
 
 
@@ -40,7 +40,7 @@ class Serving:
     def __init__(self, server: Server, hub: Hub) -> None:
         self._server = server
         self._hub = hub
-        self._left = tokens.write_note(server.url, server.token)
+        self._left = write_server_note(server.url, server.token)
         self._unfollow = registry.follow(self._publish)
         self._running = True
 
@@ -192,7 +192,7 @@ def serve(
     found = _current.get(asked)
     if found is None:
         start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
-        settings, hub = Settings(keepalive=keepalive), hub_at(store)
+        settings, hub = Settings(keepalive=keepalive), open_hub(store)
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )

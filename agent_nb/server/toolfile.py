@@ -19,7 +19,7 @@ from ..errors import UsageError
 from ..tools.base import Tool
 
 
-def tools_of(references: Iterable[str]) -> list[Any]:
+def load_tools(references: Iterable[str]) -> list[Any]:
     """Return the tools for comma-separated names and for files. Raises UsageError."""
     found: list[Any] = []
     for text in references:

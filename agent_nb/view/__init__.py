@@ -1,7 +1,8 @@
-"""The view of a run.
+"""The view of a run: events become cards, cards become neutral nodes, and nodes are drawn.
 
-`state` folds events into cards, `cards` turns cards into neutral nodes, `draw` and `widgets` draw
-the nodes.
+Read `nodes` first: what every card is made of. `state` folds events into cards, `cards` turns cards
+into nodes, `draw` and `widgets` draw them. Other rooms open a live view (`open_view`), make the
+static one (`make_bundle`), draw nodes of their own, and say counts and money the same way.
 
 Order: display, nodes, theme, views, visible
 < format, presses
@@ -15,3 +16,82 @@ Order: display, nodes, theme, views, visible
 < painters
 < live
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .bundle import make_bundle as make_bundle
+    from .bundle import page_forms as page_forms
+    from .draw.html import draw_html as draw_html
+    from .draw.html import typeset_formulas as typeset_formulas
+    from .format import clip_text as clip_text
+    from .format import count_noun as count_noun
+    from .format import describe_failure as describe_failure
+    from .format import format_count as format_count
+    from .format import format_money as format_money
+    from .format import join_parts as join_parts
+    from .live import LiveView as LiveView
+    from .live import open_view as open_view
+    from .nodes import Fold as Fold
+    from .nodes import Image as Image
+    from .nodes import Node as Node
+    from .nodes import Page as Page
+    from .nodes import Row as Row
+    from .nodes import Section as Section
+    from .nodes import Stack as Stack
+    from .nodes import T as T
+    from .nodes import Table as Table
+    from .nodes import Tone as Tone
+    from .renderer import Source as Source
+    from .run_live_button import RunLiveButton as RunLiveButton
+    from .saved_page import SAVED as SAVED
+    from .saved_page import Fate as Fate
+    from .saved_page import Recovery as Recovery
+    from .saved_page import saved_forms as saved_forms
+    from .timeline import Timeline as Timeline
+    from .values import IMAGES as IMAGES
+    from .values import LARGEST_IMAGE as LARGEST_IMAGE
+    from .values import value_nodes as value_nodes
+    from .views import Views as Views
+    from .visible import show_output as show_output
+
+_HOMES = {
+    "Fate": "saved_page",
+    "Fold": "nodes",
+    "IMAGES": "values",
+    "Image": "nodes",
+    "LARGEST_IMAGE": "values",
+    "LiveView": "live",
+    "Node": "nodes",
+    "Page": "nodes",
+    "Recovery": "saved_page",
+    "Row": "nodes",
+    "RunLiveButton": "run_live_button",
+    "SAVED": "saved_page",
+    "Section": "nodes",
+    "Source": "renderer",
+    "Stack": "nodes",
+    "T": "nodes",
+    "Table": "nodes",
+    "Timeline": "timeline",
+    "Tone": "nodes",
+    "Views": "views",
+    "clip_text": "format",
+    "count_noun": "format",
+    "describe_failure": "format",
+    "draw_html": "draw.html",
+    "format_count": "format",
+    "format_money": "format",
+    "join_parts": "format",
+    "make_bundle": "bundle",
+    "open_view": "live",
+    "page_forms": "bundle",
+    "saved_forms": "saved_page",
+    "show_output": "visible",
+    "typeset_formulas": "draw.html",
+    "value_nodes": "values",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

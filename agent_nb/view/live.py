@@ -79,6 +79,14 @@ class LiveView:
         if data := self._painter.follow(recovery):
             self._publish(data, recovery.metadata, self._display, True)
 
+    @staticmethod
+    def import_widgets() -> None:
+        """Import what draws widgets, so that the first view opens at once.
+
+        Raises ImportError if ipywidgets is missing.
+        """
+        from .widgets import board  # noqa: F401  (loading it is all)
+
     def close(self, final: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Paint the last state, then replace the display by the mime bundle `final`.
 

@@ -126,7 +126,7 @@ def named_modules(name: str, path: Path, known: Collection[str]) -> Iterator[tup
     for text in strings(path):
         if _DOTTED.fullmatch(text):
             yield text, _longest_module(text.replace(":", "."), known)
-    if is_door(path) and _is_lazy(path):
+    if is_door(path) and is_lazy(path):
         tables = [n for n in parse_file(path).body if isinstance(n, ast.Assign | ast.AnnAssign)]
         for table in (t.value for t in tables):
             for value in table.values if isinstance(table, ast.Dict) else ():
@@ -135,7 +135,7 @@ def named_modules(name: str, path: Path, known: Collection[str]) -> Iterator[tup
                     yield value.value, full if full in known else ""
 
 
-def _is_lazy(door: Path) -> bool:
+def is_lazy(door: Path) -> bool:
     """Return whether an `__init__` finds names when they are first used (module `__getattr__`)."""
     return any("__getattr__" in ast.unparse(n).split("\n")[0] for n in parse_file(door).body)
 

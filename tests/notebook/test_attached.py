@@ -69,7 +69,7 @@ def remote(tmp_path, monkeypatch, request):
     over = request.param == "redis"
     apart = Apart(request.getfixturevalue("redis_server").url) if over else None
     remote = Remote(apart)
-    left = tokens.write_note(remote.server.url, TOKEN)
+    left = tokens.write_server_note(remote.server.url, TOKEN)
     yield remote
     left.close()
     remote.server.stop()
@@ -163,7 +163,7 @@ def test_a_wrong_token_is_said_and_not_shown(line, remote):
 
 def test_several_servers_of_one_user_are_named(monkeypatch):
     notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
-    monkeypatch.setattr(tokens, "list_running", lambda: notes)
+    monkeypatch.setattr(attach, "list_servers", lambda: notes)
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
         attach.read([], {})
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.codecs.convert import decode
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.host import plugins
 from agent_nb.server.app import Server, Settings
 from agent_nb.tools.base import Decision

@@ -19,7 +19,7 @@ from agent_nb import Agent, Scripted, tool
 from agent_nb.agent import registry
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.server import serve
 
 LOOM = {"format": "loom"}
@@ -242,13 +242,13 @@ def test_the_token_lies_in_a_private_file_and_goes_with_the_server(serving, stat
 
 
 def test_a_note_of_a_dead_server_is_not_used(state):
-    left = tokens.write_note("http://127.0.0.1:1", "t" * 12)
-    assert [note.url for note in tokens.list_running()] == ["http://127.0.0.1:1"]
+    left = tokens.write_server_note("http://127.0.0.1:1", "t" * 12)
+    assert [note.url for note in tokens.list_servers()] == ["http://127.0.0.1:1"]
     text = left.path.read_bytes()
     left.close()
     (state / "127-0-0-1-1.json").write_bytes(text)
     (state / "odd.json").write_text("{")
-    assert tokens.list_running() == []
+    assert tokens.list_servers() == []
 
 
 def test_a_folder_that_cannot_be_written_is_no_reason_not_to_serve(state, monkeypatch):

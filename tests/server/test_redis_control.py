@@ -16,7 +16,7 @@ from agent_nb import events as ev
 from agent_nb.agent import registry
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.server import serve
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.redis.address import parse_address

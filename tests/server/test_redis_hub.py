@@ -18,7 +18,7 @@ from agent_nb import events as ev
 from agent_nb.errors import UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.external.connect import Backoff
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
@@ -31,7 +31,7 @@ from agent_nb.server.redis.entries import (
     split_id,
     stream_id,
 )
-from agent_nb.server.redis.hub import RedisHub, hub_at
+from agent_nb.server.redis.hub import RedisHub, open_hub
 from agent_nb.server.redis.publisher import Limits
 
 pytestmark = pytest.mark.extra
@@ -616,10 +616,10 @@ def test_a_redis_that_hangs_keeps_no_run_waiting(redis_folder, hubs):
 
 def test_where_only_records_are_played_no_redis_is_asked(monkeypatch, free_port):
     monkeypatch.setenv("AGENT_NB_RERUN", "replay")
-    hub = hub_at(f"redis://127.0.0.1:{free_port}/0")
+    hub = open_hub(f"redis://127.0.0.1:{free_port}/0")
     assert type(hub) is Hub
     with pytest.raises(UsageError, match="rediss://"):
-        hub_at("redis://example.org/0")
+        open_hub("redis://example.org/0")
 
 
 def test_while_redis_is_away_servers_say_so_and_what_they_have_is_read(redis_folder):

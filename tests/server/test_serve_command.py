@@ -23,11 +23,11 @@ from agent_nb import Agent, Scripted
 from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.external import tokens
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.external.connect import Backoff
 from agent_nb.server.agents import Agents
 from agent_nb.server.store import Store
-from agent_nb.server.toolfile import tools_of
+from agent_nb.server.toolfile import load_tools
 
 QUICK = Backoff(first=0.01, most=0.1, patience=60, torn=0.5)
 TOOLS = '''
@@ -361,19 +361,19 @@ def test_a_file_gives_its_marked_tools_or_else_its_functions(tmp_path):
     )
     (tmp_path / "bad.py").write_text("1 / 0")
     (tmp_path / "none.py").write_text("x = 1")
-    assert [t.tool.name for t in tools_of([str(tmp_path / "marked.py")])] == ["touch"]
-    assert [t.__name__ for t in tools_of([str(tmp_path / "plain.py")])] == ["add"]
-    assert tools_of(["files, python", "shell"]) == ["files", "python", "shell"]
+    assert [t.tool.name for t in load_tools([str(tmp_path / "marked.py")])] == ["touch"]
+    assert [t.__name__ for t in load_tools([str(tmp_path / "plain.py")])] == ["add"]
+    assert load_tools(["files, python", "shell"]) == ["files", "python", "shell"]
     for name, words in (("bad", "ZeroDivisionError"), ("none", "no tools")):
         with pytest.raises(UsageError, match=words):
-            tools_of([str(tmp_path / f"{name}.py")])
+            load_tools([str(tmp_path / f"{name}.py")])
 
 
 def test_a_token_file_is_made_for_the_user_alone_and_read_again(tmp_path):
-    from agent_nb.external.tokens import from_file
+    from agent_nb.external.tokens import read_token
 
-    token = from_file(tmp_path / "new")
-    assert from_file(tmp_path / "new") == token
+    token = read_token(tmp_path / "new")
+    assert read_token(tmp_path / "new") == token
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
 
 

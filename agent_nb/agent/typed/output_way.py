@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from ...dialects.base import Dialect
+from ...dialects import Dialect
 from ...models.base import Model
 from ...models.messages import OutputSchema, ToolSpec
 from ...wire.json_text import dumps

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...events import End, Event
 from ..contract import Options
-from ..framing import Item, sse_safe
+from ..framing import Item, is_sse_safe
 from ..losses import Losses
 from .lines import Obj, as_in_document
 from .run_writer import RunWriter
@@ -47,7 +47,7 @@ class LooopyWriter:
         if noted.get("#own"):
             return self._framed(obj)
         event, number = noted.get("#event", ""), noted.get("#id")
-        framed = self._options.framing == "sse" and isinstance(event, str) and sse_safe(event)
+        framed = self._options.framing == "sse" and isinstance(event, str) and is_sse_safe(event)
         if "#kind" in noted:
             obj["kind"] = noted["#kind"]
         elif noted.get("#bare") and (framed or not event):
@@ -55,16 +55,16 @@ class LooopyWriter:
         return Item(
             obj,
             event if framed else "",
-            number if isinstance(number, str) and sse_safe(number) else None,
+            number if isinstance(number, str) and is_sse_safe(number) else None,
         )
 
     def _framed(self, obj: Obj) -> Item:
         """Frame an event of ours as the chosen form says."""
         if self._options.form == "document":
             return Item(as_in_document(obj))
-        if self._options.framing != "sse" or not sse_safe(obj["kind"]):
+        if self._options.framing != "sse" or not is_sse_safe(obj["kind"]):
             return Item(obj)
         context = obj.pop("contextId")
         self._ids[context] = self._ids.get(context, 0) + 1
         number = f"{context}-{self._ids[context]}"
-        return Item(obj, obj.pop("kind"), number if sse_safe(number) else None)
+        return Item(obj, obj.pop("kind"), number if is_sse_safe(number) else None)

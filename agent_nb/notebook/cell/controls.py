@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tools.base import ApprovalSource
-from ...view.views import Views
+from ...view import Views
 from ..identity import Cell
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input
 from .driver import Driver

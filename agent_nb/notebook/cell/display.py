@@ -22,10 +22,7 @@ from ...agent.stream import Stream
 from ...events import Event
 from ...record.journal import Journal
 from ...record.record import METADATA_KEY, RECORD_MIME
-from ...view.bundle import make_bundle
-from ...view.live import LiveView, open_view
-from ...view.renderer import Source
-from ...view.views import Views
+from ...view import LiveView, Source, Views, make_bundle, open_view
 from ...wire.picture_size import describe_figure
 from ..identity import Cell
 from ..options import Options

@@ -27,15 +27,14 @@ from ...record.match import Match
 from ...record.record import Record, events_of
 from ...record.run_inputs import RunInputs
 from ...record.signing import covers_record, is_intact, names_signer, user_key
-from ...rows.agent import Agent
-from ...view.format import clip_text
+from ...rows import Agent
+from ...view import clip_text
 from ..options import LATEST, Options
 from .failed_cell import Question
 from .rerun import Choice, recording_advice
 
 if TYPE_CHECKING:
-    from ...rows.map.row import Row
-    from ...rows.map.stream import MapStream
+    from ...rows import MapStream, Row
 
 ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 MAP = "_map"  # the variable of the latest map
@@ -56,10 +55,10 @@ class Mapped:
 
     def given(self, agent: Agent) -> RunInputs:
         """Return the inputs of the map. Raises UsageError for data or a prompt of no use."""
-        from ...rows.map.stream import map_of
+        from ...rows import start_map
 
         options = self._options
-        self._stream = map_of(
+        self._stream = start_map(
             agent,
             data_of(options.map, self._namespace),
             self.question.prompt,
@@ -166,7 +165,7 @@ def explain_unplayable(stream: Stream, tape: Tape) -> str:
 
 def to_finish(tape: Tape) -> bool:
     """Return whether a map of the user's own has rows that failed, which are asked again."""
-    from ...rows.map.known_rows.recorded import count_failed_rows
+    from ...rows import count_failed_rows
 
     return tape.own and count_failed_rows(tape.events) > 0
 

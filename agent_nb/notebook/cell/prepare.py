@@ -21,7 +21,7 @@ from ...models.offline import find_barring_setting
 from ...record.journal import Journal
 from ...record.record import NO_CONVERSATION, Record, events_of
 from ...record.run_inputs import RunInputs
-from ...rows.agent import Agent
+from ...rows import Agent
 from ...tools.base import ApprovalSource, Host
 from ..conversations import Conversation, Turn, rebuild_remarks
 from ..identity import Cell

@@ -36,7 +36,7 @@ from ...record.ranking import read_start_time
 from ...record.record import NO_CONVERSATION, events_of
 from ...record.run_inputs import RunInputs
 from ...record.signing import user_key
-from ...rows.agent import Agent
+from ...rows import Agent
 from ...tools.base import Compare
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes

@@ -36,7 +36,7 @@ from ...events.log import EventLog
 from ...models.keys import collect_secrets
 from ...models.offline import find_barring_setting
 from ...record.journal import Journal
-from ...rows.agent import Agent
+from ...rows import Agent
 from ...tools.capture import mark_shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation

@@ -21,7 +21,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from ...errors import AgentStopped
-from ...view.run_live_button import RunLiveButton
+from ...view import RunLiveButton
 from ..files.notebook_path import SESSION
 from ..notices import print_warning
 from .failure import AgentCellError

@@ -22,7 +22,7 @@ from ...agent.run import Run
 from ...errors import UsageError
 from ...events import Event
 from ...events.log import EventLog
-from ...view.bundle import make_bundle
+from ...view import make_bundle
 from ..identity import Cells
 from .approvals import ButtonApprovals, run_actions
 from .awaited_run import view_options

@@ -32,9 +32,8 @@ from ...record.ranking import read_start_time
 from ...record.record import events_of
 from ...record.run_inputs import RunInputs
 from ...record.signing import is_intact
-from ...rows.agent import Agent
-from ...rows.map.known_rows.recorded import count_failed_rows
-from ...view.format import clip_text, count_noun
+from ...rows import Agent, count_failed_rows
+from ...view import clip_text, count_noun
 from ..files.library import File
 from ..identity import Cell
 from ..options import Options

@@ -19,7 +19,7 @@ from ...agent.run import Run
 from ...events.interruption import AT, limit_in
 from ...events.mapped import is_map
 from ...models.keys import collect_secrets
-from ...view.format import format_money
+from ...view import format_money
 from ...wire.redact import redact_value
 from ..notices import print_warning
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...events import Event, Result
 from ...tools.base import ApprovalSource, Decision, Question
-from ...view.views import Views
+from ...view import Views
 
 if TYPE_CHECKING:
     from ...agent.stream import Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...view.format import clip_text, count_noun
+from ...view import clip_text, count_noun
 from ..cell.offered_cells import Offer, insert_offer, list_offers
 from ..identity import current_request
 from .output import show_parts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..notices import format_table, make_printable
 
 if TYPE_CHECKING:
-    from ...rows.agent import Agent
+    from ...rows import Agent
     from ..options import Options
     from ..session import Session
 
@@ -27,7 +27,7 @@ def print_text(text: str) -> None:
 
 def agent_of(session: Session, options: Options) -> Agent:
     """Return the agent that a cell with these options would have; its model is not looked for."""
-    from ...rows.agent import Agent
+    from ...rows import Agent
     from ..output_option import wanted_type
 
     return Agent(
@@ -53,8 +53,7 @@ def show_parts(session: Session, *parts: str | Rows) -> None:
     if getattr(session.shell, "kernel", None) is None:
         print_text(text)
         return
-    from ...view.draw.html import draw_html
-    from ...view.nodes import Node, Page, Row, Section, T, Table
+    from ...view import Node, Page, Row, Section, T, Table, draw_html
     from ..cell.publish import publish_display
 
     def node(part: str | Rows) -> Node:

@@ -8,7 +8,7 @@ from ...errors import UsageError
 from ...events.interruption import AT, limit_in
 from ...record.forgotten import FORGET
 from ...record.record import METADATA_KEY, RECORD_MIME
-from ...view.format import clip_text, count_noun
+from ...view import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
 from .output import Rows, agent_of, print_text, show_parts
 from .permissions import describe_allowed
@@ -106,7 +106,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     them back; `others`: those of other notebooks
     """
     from ...agent.run import Run
-    from ...view.bundle import make_bundle
+    from ...view import make_bundle
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run
     from ..files.recovery import choose_journals, journal_rows

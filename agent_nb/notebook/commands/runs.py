@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError, unknown_name
-from ...view.format import count_noun
+from ...view import count_noun
 from ..transform import await_or_run
 from .output import print_text
 

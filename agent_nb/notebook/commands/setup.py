@@ -16,7 +16,7 @@ from ...errors import AgentError, UsageError
 from ...host.paths import shorten_path
 from ...host.trust import is_allowed
 from ...tools.variable_facts import count_tokens
-from ...view.format import count_noun
+from ...view import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
 from .output import agent_of, print_text, show_parts

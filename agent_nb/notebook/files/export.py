@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...agent.run import Run
-from ...codecs.convert import encode
-from ...codecs.losses import Losses
+from ...codecs import Losses, encode
 from ...errors import UsageError, unknown_name
 from ...host import plugins
-from ...view.bundle import make_bundle
+from ...view import make_bundle
 from .html_page import render_page
 
 PAGES = {"markdown": "text/markdown", "html": "text/html", "text": "text/plain"}

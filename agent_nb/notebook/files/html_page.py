@@ -32,11 +32,22 @@ from ...record.ipynb import (
 )
 from ...record.outputs import numbers_of
 from ...record.record import METADATA_KEY, RECORD_MIME
-from ...view import values
-from ...view.bundle import make_bundle
-from ...view.draw import html
-from ...view.format import count_noun
-from ...view.nodes import Image, Node, Page, Row, Section, Stack, T
+from ...view import (
+    IMAGES,
+    LARGEST_IMAGE,
+    Image,
+    Node,
+    Page,
+    Row,
+    Section,
+    Stack,
+    T,
+    count_noun,
+    draw_html,
+    make_bundle,
+    typeset_formulas,
+    value_nodes,
+)
 from ...wire.json_text import as_dict
 
 PAGE = """<!doctype html>
@@ -49,7 +60,7 @@ PAGE = """<!doctype html>
 </html>
 """
 # displayed types that count, beyond plain text
-SHOWN = ("image/svg+xml", *values.IMAGES, "text/html", "text/markdown", "text/latex")
+SHOWN = ("image/svg+xml", *IMAGES, "text/html", "text/markdown", "text/latex")
 SVG = "image/svg+xml"
 DISPLAYED = "Displayed in the cell"
 LARGEST = 30_000_000  # characters of everything displayed beside the cards
@@ -59,11 +70,11 @@ def render_page(runs: Sequence[Run]) -> str:
     """Return the page of these runs."""
     room = LARGEST
     parts = []
-    with html.typeset_formulas():
+    with typeset_formulas():
         for run in runs:
             nodes, room = _bounded(displayed(run), room)
             parts.append(
-                f"{make_bundle(run.log)['text/html']}\n{html.draw_html(nodes) if nodes is not None else ''}"
+                f"{make_bundle(run.log)['text/html']}\n{draw_html(nodes) if nodes is not None else ''}"
             )
     return PAGE.format(title=escape(_title(runs)), body="".join(parts))
 
@@ -126,11 +137,11 @@ def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
     if (
         isinstance(svg, str)
         and svg.strip()
-        and len(svg) <= values.LARGEST_IMAGE
-        and not any(mime in data for mime in values.IMAGES)
+        and len(svg) <= LARGEST_IMAGE
+        and not any(mime in data for mime in IMAGES)
     ):
         # scripts do not run in an <img>
         return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
-    return values.value_nodes(
+    return value_nodes(
         None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
     )

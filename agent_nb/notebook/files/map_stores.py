@@ -14,9 +14,8 @@ from ...agent.run import Run
 from ...errors import UsageError
 from ...host.paths import shorten_path
 from ...record.record import Record, events_of
-from ...rows.map.known_rows import forgetting
-from ...rows.map.known_rows.stored import stores_folder
-from ...view.format import clip_text, count_noun
+from ...rows import forget_all_rows, forget_map_rows, list_stores, locate_map, stores_folder
+from ...view import clip_text, count_noun
 from .recovery import format_date
 
 MOST = 10  # stores that are listed
@@ -27,12 +26,12 @@ KILO = 1000
 def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
     """Return the ids of the maps among the records and runs of a notebook."""
     logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    return {found[0] for log in logs if (found := forgetting.stores_of(log))}
+    return {found[0] for log in logs if (found := locate_map(log))}
 
 
 def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
     """Return the stores of the maps with these `ids` as rows of a table; nothing without one."""
-    stores = [kept for kept in forgetting.list_stores() if kept.file.stem in ids]
+    stores = [kept for kept in list_stores() if kept.file.stem in ids]
     rows = [
         (
             clip_text(" · ".join(kept.prompts), LONGEST) or "?",
@@ -47,7 +46,7 @@ def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
 
 def stores_remark() -> str:
     """Return where the stores are and how to remove them, "" if there are none."""
-    stores = forgetting.list_stores()
+    stores = list_stores()
     if not stores:
         return ""
     total = _size(sum(kept.size for kept in stores))
@@ -57,7 +56,7 @@ def stores_remark() -> str:
 
 def forget_question() -> str:
     """Return what is asked before every stored row is removed, "" if there are none."""
-    stores = forgetting.list_stores()
+    stores = list_stores()
     rows = sum(kept.rows or 0 for kept in stores)
     if not rows:
         return ""
@@ -70,11 +69,11 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
     records: those that this kernel or this user made. runs: those of this kernel.
     """
     logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
-    maps = dict.fromkeys(found for log in logs if (found := forgetting.stores_of(log)))
+    maps = dict.fromkeys(found for log in logs if (found := locate_map(log)))
     count, faults = 0, []
     for id_, store in maps:
         try:
-            count += forgetting.forget_map_rows(id_, store)
+            count += forget_map_rows(id_, store)
         except UsageError as fault:
             faults.append(str(fault))
     return count, faults
@@ -85,7 +84,7 @@ def forget_all() -> str:
 
     Raises UsageError if a store cannot be used.
     """
-    return f"{count_noun(forgetting.forget_all(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+    return f"{count_noun(forget_all_rows(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
 
 
 def _size(size: int) -> str:

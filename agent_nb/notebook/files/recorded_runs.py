@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from ...agent.run import Run
-from ...codecs.convert import decode
+from ...codecs import decode
 from ...errors import UsageError
 from ...events.log import EventLog
 from ...record.diff import Diff, compare_runs
@@ -22,7 +22,7 @@ from ...record.ranking import rank_records
 from ...record.record import log_of
 from ...record.recorded_calls import list_log_calls, read_logs
 from ...record.signing import user_key
-from ...rows.recorded_runs import Runs
+from ...rows import Runs
 
 
 def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:

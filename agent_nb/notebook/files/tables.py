@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ...rows.recorded_runs import Runs
-from ...view.visible import show_output
+from ...rows import Runs
+from ...view import show_output
 from ...wire.text_limits import fit_text
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ import msgspec
 from ...agent.run import Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
-from ...external import tokens
-from ...external.attach import attach
+from ...external import attach, list_servers
 from ...record.record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
@@ -85,7 +84,7 @@ def _url(address: str, namespace: Mapping[str, Any]) -> str:
     if address:
         held = namespace.get(address, address)
         return str(getattr(held, "url", held))
-    urls = [note.url for note in tokens.list_running()]
+    urls = [note.url for note in list_servers()]
     if len(urls) != 1:
         known = (
             f"Several of yours run here: {', '.join(urls)}."

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from functools import partial
 
 from ...agent.run import Run
-from ...codecs.sources import is_url, name_of
+from ...codecs import is_url, name_source
 from ...errors import AgentError, Cancelled, UsageError
 from ...events.log import EventLog
-from ...external.watch import Watch, watch
+from ...external import Watch, watch
 from ...record.agent_cells import content_hash
 from ..cell.display import Display
 from ..cell.driver import Driver, Work
@@ -134,7 +134,7 @@ class ForeignRun(FollowRun):
         return Work(partial(_to_end, followed), followed.stop)
 
     def _name(self) -> str:
-        return name_of(self._options.source)
+        return name_source(self._options.source)
 
     def _title(self) -> str:
         if self._watch is not None:

@@ -24,7 +24,7 @@ from ..map.finish import Finished
 from ..map.options import MapOptions
 from ..map.row import Row, RowResult
 from ..map.row_result import typed_output
-from ..map.stream import MapStream, map_of
+from ..map.stream import MapStream, start_map
 from ..map.table.rows import Rows, rows_of
 from .evaluated import Spent
 from .evaluation import Evaluation
@@ -37,7 +37,7 @@ from .scoring import ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _SHARED = ("store", "view", "record")  # options of the map that a judge's map has too
-# parameters of `map_of` that are not options here
+# parameters of `start_map` that are not options here
 _OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "late", "finish"})
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
@@ -80,7 +80,7 @@ async def evaluate_prompt(
     scoring = Scoring(scorer, rows, kind)
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
-    stream = map_of(agent, rows.data, prompt, asking, output=output, finish=finish, **options)
+    stream = start_map(agent, rows.data, prompt, asking, output=output, finish=finish, **options)
     await stream
     candidates, scores = await scoring.of(stream)
     return Evaluation.of(
@@ -203,7 +203,7 @@ def candidates_of(
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for an option that a map does not have."""
-    known = sorted({*_OPTIONS, *inspect.signature(map_of).parameters} - _OURS)
+    known = sorted({*_OPTIONS, *inspect.signature(start_map).parameters} - _OURS)
     unknown = next((name for name in options if name not in known), "")
     if unknown:
         hint = did_you_mean(unknown, known)

@@ -23,7 +23,7 @@ from ...errors import UsageError
 from ...record.packing import digest_value
 from ..map.options import MapOptions
 from ..map.row import RowResult
-from ..map.stream import map_of
+from ..map.stream import start_map
 from .scores import Candidate, Score, Scores, sum_costs
 from .scoring import failed_score
 
@@ -39,7 +39,7 @@ _EXPECTED = "An answer that means the same as the expected one is right, whateve
 class JudgeScore:
     """Scores by a judge. `expected`: the column with the expected answer, if there is one.
 
-    `options`, `beside`: how its map asks, and where it is kept and shown (`map_of`).
+    `options`, `beside`: how its map asks, and where it is kept and shown (`start_map`).
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class JudgeScore:
         if not candidates:
             return Scores([], True)
         rows = [self._row(c) for c in candidates]
-        stream = map_of(
+        stream = start_map(
             self._judge,
             rows,
             question(rows[0]),

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingExtra
-from ...view.format import clip_text
+from ...view import clip_text
 from .compared import Compared
 from .evaluated import Evaluated
 from .intervals import Interval

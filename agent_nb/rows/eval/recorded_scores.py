@@ -21,7 +21,7 @@ from typing import Any
 
 from ...agent.replay_check import Change, Checked
 from ...record.packing import digest_value
-from ...view.format import count_noun
+from ...view import count_noun
 from .intervals import exact_mean
 from .scores import Candidate, Score
 

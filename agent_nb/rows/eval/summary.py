@@ -12,16 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...models.keys import collect_secrets
-from ...view.bundle import page_forms
-from ...view.format import (
+from ...view import (
+    Fold,
+    Node,
+    Page,
+    Row,
+    Section,
+    Stack,
+    T,
+    Table,
+    Tone,
     clip_text,
     count_noun,
     describe_failure,
     format_count,
     format_money,
     join_parts,
+    page_forms,
 )
-from ...view.nodes import Fold, Node, Page, Row, Section, Stack, T, Table, Tone
 from ...wire.redact import Redaction
 from .compared import Compared
 from .evaluated import Evaluated, Spent

@@ -41,7 +41,7 @@ from ...events import Event
 from ...events.log import EventLog
 from ...record.inner_records import read_inner_records
 from ...record.record import Record
-from ...view.format import count_noun
+from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
@@ -300,7 +300,7 @@ class MapStream(Stream):
         return None if result is None else result[1]
 
 
-def map_of(
+def start_map(
     agent: Configuration,
     data: Any,
     prompt: str,

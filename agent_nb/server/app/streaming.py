@@ -18,8 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...codecs.detect import named
-from ...codecs.framing import MEDIA, Framing
+from ...codecs import MEDIA, Framing, named
 from ...errors import UsageError
 from ...events.position import START, split_part
 from ..channel import Channel, Gap

@@ -248,7 +248,7 @@ async def _finish_all() -> None:
 _THREAD = Background("agent_nb hub", _finish_all, END)
 
 
-def hub_at(store: str | None, *, keep: int = KEEP) -> Hub:
+def open_hub(store: str | None, *, keep: int = KEEP) -> Hub:
     """Return a hub over the Redis at an address, given or configured; without one, or where only
     records are played, one of this process alone.
 

@@ -43,7 +43,7 @@ def describe_store(id_: str, store: Store) -> dict[str, str]:
     return {"id": id_, **({"store": str(store)} if is_named(store) else {})}
 
 
-def stores_of(log: Iterable[Event]) -> tuple[str, str] | None:
+def locate_map(log: Iterable[Event]) -> tuple[str, str] | None:
     """Return the id of the map in a log and the path that its user chose ("": none).
 
     None if the log is not that of a map.
@@ -87,7 +87,7 @@ def forget_map_rows(id_: str, store: str = "") -> int:
     return _forget(file, id_) if file.exists() else 0
 
 
-def forget_all() -> int:
+def forget_all_rows() -> int:
     """Remove the rows of every store in the state folder; return how many there were.
 
     Raises UsageError for the first file that cannot be used, after the others.

@@ -19,7 +19,7 @@ from agent_nb import events as ev
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.external.attach import attach
+from agent_nb.external.attached_run import attach
 from agent_nb.external.connect import Backoff, parse_target
 from agent_nb.external.http_stream import read_stream
 from agent_nb.server.app import Server, Settings

@@ -25,7 +25,7 @@ from typing import Any
 from ..agent.display import Screen
 from ..agent.in_progress import wait_for_run
 from ..agent.run import Run
-from ..codecs.sources import is_live, name_of
+from ..codecs import is_live, name_source
 from ..errors import AgentError, UsageError
 from ..events import Event
 from ..events.log import EventLog
@@ -55,7 +55,7 @@ class Watch(Followed):
         secrets: Mapping[str, str] | None,
     ) -> None:
         super().__init__("watch the source again", show=show)
-        self.name = name_of(source)
+        self.name = name_source(source)
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._grows = source, follow

@@ -1,0 +1,42 @@
+"""The door of a room: its `__init__` offers names, and imports the file of each on first use.
+
+    if TYPE_CHECKING:
+        from .frames import Frames as Frames      # for type checkers and editors
+
+    _HOMES = {"Frames": "frames"}                 # for Python: name -> the file that defines it
+    __getattr__, __dir__ = open_door(__name__, _HOMES)
+
+Why: other rooms import from the door alone, so what a door does not offer can be changed without
+reading them. A plain list of imports would load pandas, httpx and widgets with the first name.
+
+Rules
+- Nothing is kept in the package: a test that replaces a name in its file changes what the door
+  gives.
+- A file of the room never imports from its own door.
+- `tests/test_doors.py` keeps both lists of a door equal.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def open_door(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package that offers `homes`.
+
+    `homes`: name -> the module that defines it, relative to the package (`map.options`).
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        return getattr(importlib.import_module(f".{homes[name]}", package), name)
+
+    def list_names() -> list[str]:
+        return sorted(homes)
+
+    return get, list_names

@@ -1,0 +1,125 @@
+"""The doors of the rooms: what a room offers is all that other rooms use of it.
+
+`ROOMS` have a door; a plug-in package and `view/cards` have none and are named by their own path.
+"""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import import_graph, used_names
+
+import agent_nb
+
+ROOT = Path(agent_nb.__file__).parent
+MODULES = import_graph.modules(ROOT.parent)
+ROOMS = ("codecs", "dialects", "external", "rows", "runner", "server", "view")
+#: imported by their own path: plug-ins, what plug-ins are made of, and what `python -m` runs
+BESIDE_THE_DOOR = ("agent_nb.view.cards", "agent_nb.runner.pytest_plugin")
+
+
+def homes(room):
+    """Return what a room offers at run time: name -> the module that defines it."""
+    tree = import_graph.parse_file(ROOT / room / "__init__.py")
+    tables = [n.value for n in tree.body if isinstance(n, ast.Assign) and _is_homes(n)]
+    return {n: f"agent_nb.{room}.{home}" for n, home in ast.literal_eval(tables[0]).items()}
+
+
+def _is_homes(node):
+    return isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_HOMES"
+
+
+def declared(room):
+    """Return what a room offers to type checkers: name -> the module that defines it."""
+    path = ROOT / room / "__init__.py"
+    imported = import_graph.imported_names(f"agent_nb.{room}", path)
+    offered = [(m, n, here) for m, n, here in imported if m.startswith(f"agent_nb.{room}")]
+    assert all(n == here for _, n, here in offered)
+    return {n: m for m, n, _ in offered}
+
+
+def imports_past_doors(graph_of=MODULES):
+    """Return the imports of files behind a door by another room: `user: module`."""
+    return sorted(
+        f"{user}: {module}"
+        for user, path in graph_of.items()
+        for module, name, _ in import_graph.imported_names(user, path)
+        if import_graph.room(module) in ROOMS
+        and import_graph.room(user) not in ("", import_graph.room(module))
+        and (module != f"agent_nb.{import_graph.room(module)}" or f"{module}.{name}" in graph_of)
+        and not module.startswith(BESIDE_THE_DOOR)
+    )
+
+
+def test_other_rooms_import_from_the_door_alone():
+    assert imports_past_doors() == []
+
+
+def test_an_import_past_a_door_is_seen(tmp_path):
+    (tmp_path / "a.py").write_text(
+        "from agent_nb.view.nodes import Row\nfrom agent_nb.view import nodes, Row"
+    )
+    known = {**MODULES, "agent_nb.cli.a": tmp_path / "a.py"}
+    assert imports_past_doors(known) == [
+        "agent_nb.cli.a: agent_nb.view",
+        "agent_nb.cli.a: agent_nb.view.nodes",
+    ]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_does_not_import_its_own_door(room):
+    own = f"agent_nb.{room}"
+    users = [
+        user
+        for user, path in MODULES.items()
+        if import_graph.room(user) == room
+        for module, name, _ in import_graph.imported_names(user, path)
+        if module == own and f"{own}.{name}" not in MODULES
+    ]
+    assert users == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_type_checkers_and_python_see_the_same_names(room):
+    assert declared(room) == homes(room)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_door_gives_the_object_of_the_file_that_defines_it(room):
+    door = importlib.import_module(f"agent_nb.{room}")
+    for home in import_graph.modules(ROOT.parent):
+        if import_graph.room(home) == room and "redis" not in home and "pytest" not in home:
+            importlib.import_module(home)  # a file of an offered name would hide it from here on
+    for name, home in homes(room).items():
+        thing = getattr(door, name)
+        assert thing is getattr(importlib.import_module(home), name)
+        assert getattr(thing, "__module__", home) in (home, "typing")
+    assert dir(door) == sorted(homes(room))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_offered_name_is_that_of_a_file_or_folder_of_the_room(room):
+    assert not homes(room).keys() & import_graph.room_nodes(MODULES)[room]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_offered_name_is_used_in_another_room(room):
+    crossing = used_names.select_crossing(used_names.find_used_names(ROOT.parent))
+    assert {(home, name) for name, home in homes(room).items()} <= crossing
+
+
+def test_a_name_that_a_door_does_not_offer_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"agent_nb\.view.*'Slots'"):
+        importlib.import_module("agent_nb.view").Slots  # noqa: B018  (the access is the test)
+
+
+def test_importing_rooms_loads_none_of_their_files():
+    rooms = ", ".join(f"agent_nb.{room}" for room in ROOMS)
+    code = f"import sys, {rooms}; print(*(m for m in sys.modules if m.startswith('agent_nb.')))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    loaded = done.stdout.split()
+    assert {f"agent_nb.{room}" for room in ROOMS} <= set(loaded)
+    assert [m for m in loaded if import_graph.room(m) in ROOMS and m.count(".") > 1] == []
