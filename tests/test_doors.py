@@ -16,7 +16,7 @@ import agent_nb
 
 ROOT = Path(agent_nb.__file__).parent
 MODULES = import_graph.modules(ROOT.parent)
-ROOMS = ("codecs", "dialects", "external", "rows", "runner", "server", "view")
+ROOMS = ("codecs", "dialects", "external", "notebook", "rows", "runner", "server", "view")
 #: imported by their own path: plug-ins, what plug-ins are made of, and what `python -m` runs
 BESIDE_THE_DOOR = ("agent_nb.view.cards", "agent_nb.runner.pytest_plugin")
 

@@ -1,6 +1,6 @@
 """The command line: one file per group of commands.
 
-Order: shared, terminal
+Order: run_summary, shared, tables, terminal
 < convert, doctor, git, records, report, run, serve, signing, trusting
 < main
 """

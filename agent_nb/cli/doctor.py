@@ -12,15 +12,16 @@ from .terminal import print_lines, show_json
 
 def run_doctor(arguments: Arguments) -> int:
     """say what is installed, enabled and missing, and what to do about it"""
-    from ..notebook.doctor import collect_findings, is_sound, render_findings
+    from ..notebook import collect_findings
 
     findings = collect_findings()
-    sound = is_sound(findings)
     if arguments.json:
-        show_json({"ok": sound, "findings": msgspec.to_builtins(findings)})
+        show_json(
+            {"ok": findings.sound, "findings": [msgspec.to_builtins(one) for one in findings]}
+        )
     else:
-        print_lines(render_findings(findings))
-    return OK if sound else FAILED
+        print_lines(findings.render())
+    return OK if findings.sound else FAILED
 
 
 def doctor_options(sub: argparse.ArgumentParser) -> None:

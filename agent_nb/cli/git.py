@@ -14,7 +14,7 @@ def git_setup(arguments: Arguments) -> int:
     """let git show and merge notebooks with records in this repository (if it uses nbstripout: with
     --keep-id)
     """
-    from ..notebook.files.git import install_drivers
+    from ..notebook import install_drivers
 
     print_lines("\n".join(install_drivers(Path(arguments.folder), filtered=arguments.strip)))
     return OK
@@ -36,7 +36,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
-    from ..notebook.files.git import diff_text
+    from ..notebook import diff_text
     from ..record.ipynb import load_notebook
 
     (path,) = existing_files([arguments.notebook])
@@ -56,7 +56,7 @@ def git_text_options(sub: argparse.ArgumentParser) -> None:
 
 def git_merge(arguments: Arguments) -> int:
     """merge three versions of a notebook into the second (what git-setup installs)"""
-    from ..notebook.files.git import merge_files
+    from ..notebook import merge_files
 
     paths = (Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
     return OK if merge_files(*paths, report=print_complaint) else FAILED

@@ -16,13 +16,12 @@ FORMS = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".pq": "parquet"
 
 def print_events(arguments: Arguments) -> int:
     """print the events of the newest run of each cell, as a table, CSV, JSON or Parquet"""
-    from ..notebook.files import tables
-    from ..notebook.files.recorded_runs import read_runs, rows_with_calls
+    from ..notebook import read_runs
     from ..rows import Runs
+    from . import tables
 
-    found = read_runs(list_notebooks(arguments.notebooks), every=arguments.all)
+    runs = read_runs(list_notebooks(arguments.notebooks), every=arguments.all, row_calls=True)
     output = output_path(arguments.output)
-    runs = Runs([each for run in found for each in (run, *rows_with_calls(run))])
     if arguments.json:
         write_output("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
         return OK
@@ -65,16 +64,11 @@ def events_options(sub: argparse.ArgumentParser) -> None:
 def export(arguments: Arguments) -> int:
     """write runs as markdown, HTML, text, or in the format of a codec (canonical, loom, ag-ui …)"""
     from ..codecs import Losses
-    from ..notebook.files.export import export as exported
-    from ..notebook.files.export import is_page
-    from ..notebook.files.recorded_runs import read_runs, rows_with_calls
+    from ..notebook import export as exported
+    from ..notebook import is_page, read_runs
 
-    runs = [
-        each
-        for run in read_runs(list_notebooks(arguments.notebooks), every=bool(arguments.run))
-        if run.id.startswith(arguments.run)
-        for each in (run, *rows_with_calls(run))
-    ]
+    paths, id_ = list_notebooks(arguments.notebooks), arguments.run
+    runs = read_runs(paths, every=bool(id_), id_=id_, row_calls=True)
     if not runs:
         raise UsageError(
             "No recorded run to export"
@@ -108,15 +102,9 @@ def diff_notebooks(arguments: Arguments) -> int:
     """compare the newest runs of two notebooks cell by cell; with one notebook, each cell's newest
     run with the one before
     """
-    from ..notebook.files.recorded_runs import compare_cells, compare_versions, read_runs
+    from ..notebook import compare_notebooks
 
-    paths = existing_files(arguments.notebooks)
-    if len(paths) > 2:
-        raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
-    if len(paths) == 2:
-        found = compare_cells(read_runs(paths[:1]), read_runs(paths[1:]))
-    else:
-        found = compare_versions(read_runs(paths, every=True))
+    found = compare_notebooks(existing_files(arguments.notebooks))
     for one in found:
         print_lines(one)
     return FAILED if any(found) else OK
@@ -131,7 +119,7 @@ def diff_options(sub: argparse.ArgumentParser) -> None:
 
 def verify(arguments: Arguments) -> int:
     """check the records of notebooks: shape, hashes, payloads, secrets, signatures"""
-    from ..notebook.files.verdicts import verify as check
+    from ..notebook import verify as check
 
     problems: list[str] = []
     remarks: list[str] = []

@@ -314,7 +314,7 @@ def _report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
 
 
 def _print_report(report: dict[str, Any], *, aside: bool) -> None:
-    from ..notebook.cell.summary import summary_line
+    from .run_summary import summary_line
 
     print_lines(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
     for numbers in report["runs"]:

@@ -221,7 +221,7 @@ def _publish(arguments: Arguments, hub: Any) -> None:
     """Publish the recorded runs of the named notebooks, each once."""
     if not arguments.notebook:
         return
-    from ..notebook.files.recorded_runs import read_runs
+    from ..notebook import read_runs
 
     known: set[str] = {info.run for info in hub.runs()}
     for run in read_runs(list_notebooks(arguments.notebook), every=True):

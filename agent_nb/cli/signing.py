@@ -26,7 +26,7 @@ def sign(arguments: Arguments) -> int:
     """sign the records of notebooks with your Ed25519 key, after you have read the calls that may
     run again where you are trusted
     """
-    from ..notebook.files.review import list_items, review_records, sign_all
+    from ..notebook import review_records
     from ..record.ipynb import load_notebook, save_notebook
     from ..record.notebook_file import lift_records
     from ..record.record import METADATA_KEY as OURS
@@ -41,17 +41,17 @@ def sign(arguments: Arguments) -> int:
     for path in paths:
         nb = load_notebook(path)
         lift_records(nb)
-        items = review_records(nb)
-        print_lines("\n".join([f"{path}:", *list_items(items)]))
-        good = [item for item in items if not item.problem]
-        if len(good) < len(items):
+        review = review_records(nb)
+        print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
+        good = review.signable
+        if len(good) < len(review):
             worst = FAILED
         if not good:
             print_lines(f"{path}: no record to sign")
         elif arguments.yes or _said_yes(
             len(good), sum(len(i.calls) for i in good), sum(i.clipped for i in good)
         ):
-            count = sign_all(nb["metadata"][OURS], good, key)
+            count = review.sign(nb["metadata"][OURS], key)
             write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
             print_lines(
                 f"{path}: {count} record{'' if count == 1 else 's'} signed with {fingerprint_key(key.public)}"
@@ -147,7 +147,7 @@ def _key(file: Path, *, terminal: bool) -> PrivateKey:
 
 def _said_yes(runs: int, calls: int, clipped: int) -> bool:
     """Ask whether to sign."""
-    from ..notebook.yes_no import ask_yes_no
+    from ..notebook import ask_yes_no
 
     hidden = (
         f" {clipped} argument{'s are' if clipped > 1 else ' is'} not shown in full."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from ..notebook.notices import make_printable
+from ..notebook import make_printable
 from .shared import OK, Arguments
 from .terminal import print_lines
 
 
 def trust_folder(arguments: Arguments) -> int:
     """let a folder give keys (.env) and be obeyed in its policies, as they are now"""
-    from ..notebook.cell.trusting import trust_folder as work
+    from ..notebook import trust_folder as work
 
     flags = [
         flag
@@ -39,7 +39,7 @@ def trust_folder_options(sub: argparse.ArgumentParser) -> None:
 
 def manage_servers(arguments: Arguments) -> int:
     """list the MCP servers of this folder's .mcp.json, or let one start after showing what it is"""
-    from ..notebook.mcp_servers import run_mcp_command
+    from ..notebook import run_mcp_command
 
     command = [arguments.verb, *arguments.names] if arguments.verb else []
     print_lines(make_printable(run_mcp_command(command)))

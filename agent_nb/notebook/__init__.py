@@ -1,11 +1,75 @@
-"""The notebook edge: magics, cells, the session of a kernel, records in files, execution.
+"""The notebook: `%%agent` and `%agent`, the session of a kernel, records in notebook files.
 
-Order: conversations, identity, notices, option_table, saved_views, transform, yes_no
-< files, mcp_servers, options, presave
-< doctor, output_option, session
+Read `cell/run` first: one cell from its text to its record. IPython loads `magic` and Jupyter
+`presave` by their names; the runner and the command line read, review and compare notebooks here,
+and tell a kernel what they want of a cell (`RunnerOptions`).
+
+Order: conversations, notices, option_table, runner_options, saved_views, transform, yes_no
+< identity, mcp_servers, options, presave
+< files, output_option
+< doctor, session
 < cell
 < follow
 < commands, presenter
 < completion
 < magic
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .cell.recording import select_begun_records as select_begun_records
+    from .cell.trusting import trust_folder as trust_folder
+    from .doctor import collect_findings as collect_findings
+    from .doctor.environment import EXTRAS as EXTRAS
+    from .files.cell_titles import name_cell as name_cell
+    from .files.export import export as export
+    from .files.export import is_page as is_page
+    from .files.git import diff_text as diff_text
+    from .files.git import install_drivers as install_drivers
+    from .files.git import merge_files as merge_files
+    from .files.notebook_path import PATH_VARIABLE as PATH_VARIABLE
+    from .files.recorded_runs import compare_notebooks as compare_notebooks
+    from .files.recorded_runs import read_runs as read_runs
+    from .files.review import countersigned_records as countersigned_records
+    from .files.review import review_records as review_records
+    from .files.review import signature_remarks as signature_remarks
+    from .files.verdicts import verify as verify
+    from .mcp_servers import run_mcp_command as run_mcp_command
+    from .notices import format_table as format_table
+    from .notices import make_printable as make_printable
+    from .notices import print_warning as print_warning
+    from .runner_options import RunnerOptions as RunnerOptions
+    from .runner_options import write_options as write_options
+    from .yes_no import ask_yes_no as ask_yes_no
+
+_HOMES = {
+    "EXTRAS": "doctor.environment",
+    "PATH_VARIABLE": "files.notebook_path",
+    "RunnerOptions": "runner_options",
+    "ask_yes_no": "yes_no",
+    "select_begun_records": "cell.recording",
+    "collect_findings": "doctor",
+    "compare_notebooks": "files.recorded_runs",
+    "countersigned_records": "files.review",
+    "diff_text": "files.git",
+    "export": "files.export",
+    "format_table": "notices",
+    "install_drivers": "files.git",
+    "is_page": "files.export",
+    "make_printable": "notices",
+    "merge_files": "files.git",
+    "name_cell": "files.cell_titles",
+    "print_warning": "notices",
+    "read_runs": "files.recorded_runs",
+    "review_records": "files.review",
+    "run_mcp_command": "mcp_servers",
+    "signature_remarks": "files.review",
+    "trust_folder": "cell.trusting",
+    "verify": "files.verdicts",
+    "write_options": "runner_options",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

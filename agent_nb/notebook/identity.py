@@ -1,4 +1,4 @@
-"""The identity of the running cell, and the wishes of the sender of its request.
+"""The identity of the running cell, and what our runner sent with its request.
 
 Why: conversations and records belong to cells and must survive a rerun. Jupyter front ends send the
 cell's id with each request; plain nbclient, consoles and terminals do not.
@@ -7,9 +7,6 @@ Rules
 - Read it on the cell's thread when the magic starts; later another request may be current.
 - A cell without an id is identified by the SHA-256 of its inputs and the number of cells with the
   same inputs that ran before.
-- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. A wish
-  counts only with the proof that our runner sent it (`launch`); the wishes in `UNPROVED` only
-  restrict a cell and need none.
 - Nothing here raises: what a kernel does not offer counts as absent.
 """
 
@@ -19,15 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ..host import launch
 from ..record.agent_cells import content_hash
-
-OURS = "agent_nb"  # key of the request metadata that our own runner sends
-PROOF = "proof"  # under OURS: the secret of the kernel that receives the request
-HEADLESS = "headless"
-UNSHOWN = "unshown"  # under OURS: the outputs are dropped, so nothing needs to be drawn
-RERUN = "rerun"
-UNPROVED = {RERUN: "replay", HEADLESS: True}
+from .runner_options import RunnerOptions, read_options
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +25,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     `occurrence`: the number of the cell among those of the same inputs that ran here, from 1.
     `stdin`: whether `input()` works here; `kernel`: whether this is a Jupyter kernel; `sent`: the
-    wishes of our runner (`asked`); `tags`: those of the cell, `deleted`: the ids of cells
-    that were deleted since a cell ran before, both where the front end sends them.
+    options of our runner; `tags`: those of the cell, `deleted`: the ids of cells that were deleted
+    since a cell ran before, both where the front end sends them.
     """
 
     key: str
@@ -46,7 +36,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     occurrence: int = 1
     stdin: bool = False
     kernel: bool = False
-    sent: dict[str, Any] = {}
+    sent: RunnerOptions = {}
     tags: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
 
@@ -77,7 +67,7 @@ class Cells:
             body=body,
             stdin=allowed,
             kernel=kernel,
-            sent=sent_values(metadata.get(OURS)),
+            sent=read_options(metadata),
             tags=_texts(metadata.get("tags")),
             deleted=_texts(metadata.get("deletedCells")),
         )
@@ -89,21 +79,6 @@ class Cells:
             seen.append(cell_id)
             return len(seen)
         return seen.index(cell_id) + 1
-
-
-def sent_values(metadata: Any) -> dict[str, Any]:
-    """Return the wishes that count of the value under `OURS` in a request's metadata.
-
-    `metadata` may come from a stranger's notebook.
-    """
-    metadata = _dict(metadata)
-    if launch.LAUNCH.proves(metadata.get(PROOF)):
-        return {name: value for name, value in metadata.items() if name != PROOF}
-    return {
-        name: value
-        for name, value in UNPROVED.items()
-        if type(metadata.get(name)) is type(value) and metadata[name] == value
-    }
 
 
 def current_request(shell: Any) -> tuple[str, str]:

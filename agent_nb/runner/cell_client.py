@@ -23,9 +23,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
 from ..host import launch
-from ..notebook.files.library import SENT, SIGNED
-from ..notebook.files.review import countersigned_records
-from ..notebook.identity import OURS, PROOF
+from ..notebook import RunnerOptions, countersigned_records, write_options
 from ..record.ipynb import cell_id
 from ..record.notebook_file import group_records
 from ..record.record import RECORD_MIME
@@ -59,7 +57,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def __init__(
         self,
         nb: Any,
-        sent: dict[str, Any],
+        sent: RunnerOptions,
         on_cell: OnCell,
         *,
         environment: Mapping[str, str] = {},
@@ -125,13 +123,16 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 name = cell_id(self._cell)
                 # half a character in a record of the file cannot be sent
                 listed = nearest_json(self._records.get(name, []))[0] or []
-                sent = {
+                sent: RunnerOptions = {
                     **self._sent,
-                    SENT: listed,
-                    SIGNED: countersigned_records(self.nb, self._cell, listed, self._signers),
-                    PROOF: self._proof,
+                    "runs": listed,
+                    "signed": countersigned_records(self.nb, self._cell, listed, self._signers),
                 }
-                metadata = {**(metadata or {}), "cellId": name, OURS: sent}
+                metadata = {
+                    **(metadata or {}),
+                    "cellId": name,
+                    **write_options(sent, self._proof),
+                }
             made = plain(msg_type, content, parent, header, metadata)
             if msg_type == "execute_request" and self._cell is not None:
                 self._cells_by_request[made["header"]["msg_id"]] = self._cell

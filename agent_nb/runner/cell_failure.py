@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..notebook.files.cell_titles import name_cell
-from ..notebook.notices import make_printable
+from ..notebook import make_printable, name_cell
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"Cell In\[\d+\], line (\d+)")

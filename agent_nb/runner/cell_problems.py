@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..agent.tape import FOREIGN
-from ..notebook.cell.recording import begun_by
-from ..notebook.files.cell_titles import name_cell
-from ..notebook.files.review import countersigned_records, signature_remarks
+from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
 from ..record.agent_cells import agent_cell
 from ..record.ipynb import Notebook, source_of
 from ..record.outputs import RunNumbers
@@ -167,7 +165,7 @@ def _cell(
         yield from _agent_cell(
             number, cell, _asked(recorded.listed), recorded.faults, run, must=must
         )
-    begun = begun_by(recorded.listed)
+    begun = select_begun_records(recorded.listed)
     # these may include runs that the cell only followed, as with `attach`
     if not any(r.get("execution") for r in begun):
         begun = begun[sum("ordinal" not in run for run in runs) :]

@@ -27,10 +27,7 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from ..notebook.cell.event_file import STREAM
-from ..notebook.cell.rerun import RULES
-from ..notebook.identity import HEADLESS, RERUN, UNSHOWN
-from ..notebook.notices import make_printable
+from ..notebook import RunnerOptions, make_printable
 from ..record import journal
 from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
 from ..record.masks import Rule
@@ -117,16 +114,16 @@ def execute_notebook(
     warn_other_kernel(path, nb, kernel)
     client = Client(
         nb,
-        {
-            HEADLESS: True,
-            "notebook": str(where),
-            "model": model,
-            RERUN: rerun,
-            "trust": trust,
-            STREAM: stream,
-            **({RULES: msgspec.to_builtins(normalize)} if normalize else {}),
-            **({UNSHOWN: True} if strict else {}),
-        },
+        RunnerOptions(
+            headless=True,
+            notebook=str(where),
+            model=model,
+            rerun=rerun,
+            trust=trust,
+            stream=stream,
+            normalize=msgspec.to_builtins(normalize),
+            unshown=strict,
+        ),
         on_cell,
         environment=need.environment,
         goes_on=goes_on,

@@ -31,8 +31,7 @@ from jupyter_client.manager import AsyncKernelManager
 from ..errors import UsageError
 from ..host import launch
 from ..host.trust import OPTION, SERVERS, VARIABLE
-from ..notebook.files.notebook_path import SESSION
-from ..notebook.notices import print_warning
+from ..notebook import print_warning
 from ..wire.json_text import as_dict
 
 DEFAULT_KERNEL = "python3"
@@ -191,7 +190,7 @@ def choose_kernel(
         "TZ": zone,
     }
     added = {
-        SESSION: str(where),
+        "JPY_SESSION_NAME": str(where),  # as a Jupyter server sets it
         HASH_SEED: "0",
         **{name: value for name, value in wished.items() if value},
     }

@@ -185,7 +185,7 @@ def _zone(recorded: Mapping[str, Sequence[Record]]) -> str:
 
 def _needed(failures: Sequence[Failure]) -> str:
     """Return which missing extra ended the notebook, "" if none did or it is installed here."""
-    from ..notebook.doctor.environment import EXTRAS
+    from ..notebook import EXTRAS
 
     last = failures[-1] if failures else Failure()
     command = last.message.rpartition("Install it with: ")[2].strip()

@@ -12,7 +12,7 @@ import time
 from typing import TextIO
 
 from ..models.keys import collect_secrets
-from ..notebook.notices import make_printable
+from ..notebook import make_printable
 
 WIDTH = 20
 LONGEST = 50  # characters of a cell's first line

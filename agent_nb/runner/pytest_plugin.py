@@ -58,15 +58,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFi
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Name the notebook in the environment of the kernels that its test starts."""
-    from ..notebook.files.notebook_path import VARIABLE
+    from ..notebook import PATH_VARIABLE
 
-    if item.path.suffix != ENDING or VARIABLE in os.environ:
+    if item.path.suffix != ENDING or PATH_VARIABLE in os.environ:
         return (yield)
-    os.environ[VARIABLE] = str(item.path)
+    os.environ[PATH_VARIABLE] = str(item.path)
     try:
         return (yield)
     finally:
-        del os.environ[VARIABLE]
+        del os.environ[PATH_VARIABLE]
 
 
 class NotebookFile(pytest.File):

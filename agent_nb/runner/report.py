@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from ..notebook.notices import make_printable
+from ..notebook import make_printable
 
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

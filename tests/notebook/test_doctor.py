@@ -11,10 +11,9 @@ from agent_nb.cli.main import main
 from agent_nb.notebook import doctor
 from agent_nb.notebook.doctor import (
     Finding,
+    Findings,
     collect_findings,
     environment,
-    is_sound,
-    render_findings,
 )
 from agent_nb.notebook.doctor.environment import HOOK, KernelPython
 
@@ -156,7 +155,7 @@ def test_a_kernel_without_the_package_says_where_to_install_it(surroundings, mon
     monkeypatch.setattr(environment, "_probe", lambda python: answer)
     kernel(surroundings, "bare", "/opt/bare/python")
     assert "/opt/bare/python -m pip install jupyter-agent-nb" in found("kernel bare").todo
-    assert not is_sound(collect_findings())
+    assert not collect_findings().sound
 
 
 @pytest.mark.parametrize("output", ["", "Welcome!", "[]", "{}", '{"python": "3.12.0"}'])
@@ -212,16 +211,13 @@ def test_a_check_that_fails_is_a_finding(monkeypatch):
         raise RuntimeError("worse")
 
     monkeypatch.setitem(doctor.CHECKS, "state", broken)
-    assert "RuntimeError: worse" in render_findings(
-        [f for f in collect_findings() if f.topic == "state"]
-    )
+    shown = Findings(f for f in collect_findings() if f.topic == "state").render()
+    assert "RuntimeError: worse" in shown
 
 
 def test_findings_are_aligned_with_the_remedy_below():
-    text = render_findings(
-        [Finding("a", "ok", "fine"), Finding("long", "broken", "bad", "mend it")]
-    )
-    assert text == "✓ a     fine\n✗ long  bad\n        → mend it"
+    findings = Findings([Finding("a", "ok", "fine"), Finding("long", "broken", "bad", "mend it")])
+    assert findings.render() == "✓ a     fine\n✗ long  bad\n        → mend it"
 
 
 @pytest.mark.slow

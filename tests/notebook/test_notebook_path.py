@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.notebook.files.notebook_path import VARIABLE, notebook_path
+from agent_nb.notebook.files.notebook_path import PATH_VARIABLE, notebook_path
 
 
 @pytest.fixture
@@ -18,17 +18,17 @@ def there(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("named", ["n.ipynb", "below/n.ipynb"])
 def test_a_relative_path_is_looked_up_at_the_kernel_and_at_its_runner(there, monkeypatch, named):
-    monkeypatch.setenv(VARIABLE, named)
+    monkeypatch.setenv(PATH_VARIABLE, named)
     assert notebook_path({}, {}, ask=False).resolve() == there
 
 
 def test_a_path_without_a_file_is_none(there, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "other.ipynb")
+    monkeypatch.setenv(PATH_VARIABLE, "other.ipynb")
     assert notebook_path({}, {}, ask=False) is None
 
 
 def test_the_runner_wins_over_the_variable(there, monkeypatch, tmp_path):
-    monkeypatch.setenv(VARIABLE, str(there))
+    monkeypatch.setenv(PATH_VARIABLE, str(there))
     (tmp_path / "sent.ipynb").write_text("{}")
     assert (
         notebook_path({"notebook": str(tmp_path / "sent.ipynb")}, {}, ask=False)

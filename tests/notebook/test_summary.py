@@ -1,9 +1,10 @@
 """The few numbers that stand beside an output."""
 
 from agent_nb import Run
+from agent_nb.cli.run_summary import summary_line
 from agent_nb.events import Counts, End, Error, Interrupt, Metric, Result, RunStart, State, User
 from agent_nb.events.log import EventLog
-from agent_nb.notebook.cell.summary import summarize_run, summary_line
+from agent_nb.notebook.cell.summary import summarize_run
 
 
 def ended(*events, status="ok"):

@@ -532,10 +532,12 @@ class TestKeeping:
 
 
 def test_a_request_without_proof_names_no_signed_records():
-    from agent_nb.notebook.identity import Cell, sent_values
+    from agent_nb.notebook.identity import Cell
+    from agent_nb.notebook.runner_options import read_options
 
     assert (
-        trusted_records(Cell(key="c", sent=sent_values({"signed": ["sha256:2:x"]}))) == frozenset()
+        trusted_records(Cell(key="c", sent=read_options({"agent_nb": {"signed": ["sha256:2:x"]}})))
+        == frozenset()
     )
     assert trusted_records(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}
     assert trusted_records(Cell(key="c", sent={"signed": "sha256:2:x"})) == frozenset()

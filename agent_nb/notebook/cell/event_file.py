@@ -13,8 +13,6 @@ from ...events.event_json import encode_event
 from ...events.log import EventLog
 from ..identity import Cell
 
-STREAM = "stream"  # key in what the runner sends
-
 
 class Writer:
     """Subscriber that appends the events of one log to a file; the log reports its OSError."""
@@ -31,6 +29,6 @@ class Writer:
 
 def write_events(cell: Cell, log: EventLog) -> None:
     """Let the runner that executes this cell follow a log, if it asked for it."""
-    path = cell.sent.get(STREAM)
+    path = cell.sent.get("stream")
     if isinstance(path, str) and path:
         log.subscribe(Writer(path))

@@ -15,17 +15,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..identity import HEADLESS, UNSHOWN, Cell
+from ..identity import Cell
 
 
 def is_headless(cell: Cell) -> bool:
     """Return whether no user watches: our runner, plain nbclient, a script with a kernel client."""
-    return bool(cell.sent.get(HEADLESS)) or (cell.kernel and not cell.id and not cell.stdin)
+    return bool(cell.sent.get("headless")) or (cell.kernel and not cell.id and not cell.stdin)
 
 
 def is_unshown(cell: Cell) -> bool:
     """Return whether the outputs of a cell are dropped, as in a test: then nothing is drawn."""
-    return cell.sent.get(UNSHOWN) is True
+    return cell.sent.get("unshown") is True
 
 
 def view_kind(option: str, cell: Cell) -> str:

@@ -136,9 +136,11 @@ class Recorder:
         assert request is not None
         listed = self.library.of(self.cell)
         try:
-            self._record = self._take(begun_by(listed, self._call), request.inputs.digests)
+            self._record = self._take(
+                select_begun_records(listed, self._call), request.inputs.digests
+            )
             if self._record is None and listed:
-                raise self._nothing(begun_by(listed, self._call), request.inputs)
+                raise self._nothing(select_begun_records(listed, self._call), request.inputs)
             if self._record is not None:
                 tape = self._tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
@@ -225,7 +227,7 @@ def begin_recording(stream: Stream) -> Recorder | None:
     return None if shell is None else Recorder(stream, shell)
 
 
-def begun_by(listed: Sequence[Record], call: str = "") -> list[Record]:
+def select_begun_records(listed: Sequence[Record], call: str = "") -> list[Record]:
     """Return the records of runs begun by a cell's code, or by the `call` of a tool, in play order.
 
     `listed` are all records of the cell, the most relevant first.

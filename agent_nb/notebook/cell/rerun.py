@@ -40,10 +40,9 @@ from ...rows import Agent
 from ...tools.base import Compare
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
-from ..identity import RERUN, Cell
+from ..identity import Cell
 from ..options import Options
 
-RULES = "normalize"  # key that our runner sends: the masks of the notebook's project
 MODES = ("auto", "live", "replay")
 DEFAULT = "auto"
 TRUST_VARIABLE = "AGENT_NB_TRUST_RECORD"
@@ -95,7 +94,7 @@ def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
     if find_barring_setting():
         return "replay"
-    wanted = (cell.sent.get(RERUN), option, os.environ.get(launch.RERUN))
+    wanted = (cell.sent.get("rerun"), option, os.environ.get(launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 
@@ -182,7 +181,7 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness
     """
     if not find_barring_setting():
         return None
-    sent = cell.sent.get(RULES)
+    sent = cell.sent.get("normalize")
     return ReplayStrictness(
         compare=compare,
         rules=tuple(msgspec.convert(sent, list[Rule])) if isinstance(sent, list) else (),

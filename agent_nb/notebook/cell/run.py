@@ -40,9 +40,10 @@ from ...rows import Agent
 from ...tools.capture import mark_shown
 from ...wire.redact import redact_value
 from ..conversations import Conversation
-from ..identity import RERUN, Cell
+from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
+from ..runner_options import RunnerOptions
 from ..session import Session
 from . import trusting
 from .capture import show_bars
@@ -290,7 +291,7 @@ class CellRun:
 
     async def _go_live(self) -> None:
         """Run this cell live in the place of its replay."""
-        sent = {**self.cell.sent, RERUN: "live"}
+        sent: RunnerOptions = {**self.cell.sent, "rerun": "live"}
         cell = msgspec.structs.replace(self.cell, stdin=False, sent=sent)
         replaced = Replaced(self._display.id, self._choice.record)
         await CellRun(self.session, cell, self._parse, replaced=replaced).go()

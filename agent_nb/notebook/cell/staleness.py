@@ -37,6 +37,7 @@ from ...view import clip_text, count_noun
 from ..files.library import File
 from ..identity import Cell
 from ..options import Options
+from ..runner_options import NO_OPTIONS, RunnerOptions
 from ..session import Session
 from .failed_cell import Question, failure_question
 from .mapped import Mapped
@@ -59,7 +60,7 @@ def list_standings(
     parse: Callable[[str], Options],
     make: Callable[[Options], Agent],
     namespace: dict[str, Any],
-    sent: Mapping[str, Any] = {},
+    sent: RunnerOptions = NO_OPTIONS,
 ) -> list[Standing]:
     """Return the state of each agent cell, in order.
 

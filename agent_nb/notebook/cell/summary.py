@@ -16,10 +16,9 @@ import msgspec
 from ... import events as ev
 from ...agent.drift import Played
 from ...agent.run import Run
-from ...events.interruption import AT, limit_in
+from ...events.interruption import limit_in
 from ...events.mapped import is_map
 from ...models.keys import collect_secrets
-from ...view import format_money
 from ...wire.redact import redact_value
 from ..notices import print_warning
 
@@ -98,44 +97,3 @@ def _bounded(value: Any, hidden: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_bounded(v, hidden) for v in value[:MOST]]
     return redact_value(value, secrets=hidden)[:LONGEST] if isinstance(value, str) else value
-
-
-def summary_line(numbers: dict[str, Any]) -> str:
-    """Return a summary, or the numbers of a replay, as one line for a terminal."""
-    tokens = numbers.get("tokens") or [0, 0]
-    how = [
-        word
-        for key, word in (("replayed", "replayed"), ("scripted", "scripted"), ("drift", "drifted"))
-        if numbers.get(key)
-    ]
-    parts = (
-        ", ".join(
-            [
-                f"{AT}{numbers['limit']}"
-                if numbers.get("limit")
-                else str(numbers.get("status", "?")),
-                *how,
-            ]
-        ),
-        str(numbers.get("model", "")),
-        *_work(numbers),
-        f"{tokens[0]} → {tokens[1]} tokens",
-        format_money(numbers["cost"]) if isinstance(numbers.get("cost"), float | int) else "",
-        f"{numbers.get('seconds', 0)} s",
-        str(numbers.get("error", "")),
-    )
-    return " · ".join(" ".join(w.split()) for w in parts if w)
-
-
-def _work(numbers: dict[str, Any]) -> tuple[str, ...]:
-    """Return how much a run has done: rows, or turns and calls."""
-    rows = numbers.get("rows")
-    if isinstance(rows, list) and len(rows) == 2:
-        return (f"{rows[0]} of {_count(rows[1], 'row')}",)
-    denied = f" ({numbers['denied']} denied)" if numbers.get("denied") else ""
-    calls = _count(numbers.get("calls", 0), "call")
-    return (_count(numbers.get("turns", 0), "turn"), f"{calls}{denied}")
-
-
-def _count(number: Any, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -218,7 +218,7 @@ def show_doctor(session: Session, _: list[str]) -> None:
     to do about it
     """
     from ..cell.frontend import can_click, view_kind
-    from ..doctor import Finding, collect_findings, render_findings
+    from ..doctor import Finding, collect_findings
 
     cell = session.cells.current(session.shell, "doctor", "")
     rows = (
@@ -232,7 +232,7 @@ def show_doctor(session: Session, _: list[str]) -> None:
         ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
     )
     here = [Finding(topic, "info", text) for topic, text in rows]
-    print_text(render_findings([*collect_findings(session.defaults()["model"]), *here]))
+    print_text(collect_findings(session.defaults()["model"], here).render())
 
 
 def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -52,32 +52,39 @@ class Finding(msgspec.Struct, frozen=True):
     todo: str = ""
 
 
+class Findings(tuple[Finding, ...]):
+    """What all checks found, in their order."""
+
+    __slots__ = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is broken."""
+        return not any(f.state == "broken" for f in self)
+
+    def render(self) -> str:
+        """Return the findings as lines for people."""
+        width = max((len(f.topic) for f in self), default=0)
+        lines = []
+        for f in self:
+            lines.append(f"{MARKS[f.state]} {f.topic:<{width}}  {f.text}".rstrip())
+            if f.todo:
+                lines.append(f"  {'':<{width}}  → {f.todo}")
+        return "\n".join(lines)
+
+
 Check = Callable[[], Iterable[Finding]]
 
 
-def collect_findings(model: str = "") -> list[Finding]:
-    """Return the findings of all checks; `model` is the model that the notebook configures."""
+def collect_findings(model: str = "", further: Iterable[Finding] = ()) -> Findings:
+    """Return the findings of all checks, and the `further` ones of the caller.
+
+    `model` is the model that the notebook configures.
+    """
     checks: dict[str, Check] = {**CHECKS, "model": partial(_check_model, model)}
     with ThreadPoolExecutor(len(checks)) as pool:  # other Pythons take a second each to answer
-        return [
-            one for findings in pool.map(_run_check, checks, checks.values()) for one in findings
-        ]
-
-
-def is_sound(findings: Sequence[Finding]) -> bool:
-    """Return whether nothing is broken."""
-    return not any(f.state == "broken" for f in findings)
-
-
-def render_findings(findings: Sequence[Finding]) -> str:
-    """Return the findings as lines for people."""
-    width = max((len(f.topic) for f in findings), default=0)
-    lines = []
-    for f in findings:
-        lines.append(f"{MARKS[f.state]} {f.topic:<{width}}  {f.text}".rstrip())
-        if f.todo:
-            lines.append(f"  {'':<{width}}  → {f.todo}")
-    return "\n".join(lines)
+        results = pool.map(_run_check, checks, checks.values())
+        return Findings([*(one for findings in results for one in findings), *further])
 
 
 def _run_check(topic: str, check: Check) -> list[Finding]:

@@ -41,17 +41,16 @@ from ...record.signing import is_intact, is_own_record, user_key
 from ...record.split_merge import reassign_runs
 from ..conversations import Turn
 from ..identity import Cell
+from ..runner_options import NO_OPTIONS, RunnerOptions
 from .folder_search import FolderSearch
-from .notebook_path import VARIABLE, served_path, session_path, told_path
+from .notebook_path import PATH_VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names
 
 FRESH = 5.0  # seconds for which the answer of a Jupyter server is reused
 SILENCE = 60.0  # seconds before asking again, if no Jupyter server knew this kernel
-SENT = "runs"  # key in what the runner sends: the records of the cell
-NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {VARIABLE}."
-AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {VARIABLE}."
+NAMELESS = f"The kernel does not know which notebook it runs: if that is recorded, name the file in {PATH_VARIABLE}."
+AMBIGUOUS = f"The kernel does not know which notebook it runs, for this cell stands in {{names}}: name the file in {PATH_VARIABLE}."
 EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
-SIGNED = "signed"  # key in what `test` sends: the hashes of records that a signer has signed
 
 
 class File(msgspec.Struct, frozen=True):
@@ -143,7 +142,7 @@ class Library:
         self._gone |= ids
         return sorted(ids)
 
-    def path(self, sent: Mapping[str, Any] = {}, *, ask: bool = False) -> Path | None:
+    def path(self, sent: RunnerOptions = NO_OPTIONS, *, ask: bool = False) -> Path | None:
         """Return the path of the notebook, if known; with `ask`, Jupyter servers may be asked."""
         self._named_path = told_path(sent, self._namespace) or self._named_path
         if self._named_path is not None and self._named_path.is_file():
@@ -170,7 +169,7 @@ class Library:
         self._remarked = any(file_of(path).runs for path in paths)
         return f"Nothing is replayed. {self.unplaced(cell)}" if self._remarked else ""
 
-    def file(self, sent: Mapping[str, Any] = {}) -> File:
+    def file(self, sent: RunnerOptions = NO_OPTIONS) -> File:
         """Return what the notebook's file holds."""
         path = self.path(sent, ask=True)
         if path is None:
@@ -188,7 +187,7 @@ class Library:
         """Return the recorded turns of `conversation` in the cells above, in notebook order."""
         file = self.file(cell.sent)
         own = file.id_of(cell) if cell.id else ""
-        if SENT in cell.sent or own not in file.order:
+        if "runs" in cell.sent or own not in file.order:
             return []
         turns, key = [], user_key()
         for above in file.order[: list(file.order).index(own)]:
@@ -209,7 +208,7 @@ class Library:
         return [t for t in turns if Run(t.events).status == "ok" or Run(t.events).answer]  # type: ignore[arg-type]  # any sequence does
 
     def _elsewhere(self, cell: Cell) -> Sequence[Record]:
-        sent = cell.sent.get(SENT)
+        sent = cell.sent.get("runs")
         if isinstance(sent, list):
             return [attach_payloads(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
@@ -240,9 +239,9 @@ class Library:
         return [record for run, record in by_id.items() if run not in self._gone]
 
 
-def countersigned_hashes(sent: Mapping[str, Any]) -> frozenset[str]:
+def countersigned_hashes(sent: RunnerOptions) -> frozenset[str]:
     """Return the hashes of records that a signer has signed, as the runner sent them."""
-    listed = sent.get(SIGNED)
+    listed = sent.get("signed")
     return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
 
 

@@ -23,13 +23,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "AGENT_NB_NOTEBOOK"
+from ..runner_options import RunnerOptions
+
+PATH_VARIABLE = "AGENT_NB_NOTEBOOK"
 SESSION = "JPY_SESSION_NAME"
 PATIENCE = 1.0  # seconds for all servers together
 
 
 def notebook_path(
-    sent: Mapping[str, Any], namespace: Mapping[str, Any], *, ask: bool = True
+    sent: RunnerOptions, namespace: Mapping[str, Any], *, ask: bool = True
 ) -> Path | None:
     """Return the path of the notebook that runs here, or None.
 
@@ -38,9 +40,13 @@ def notebook_path(
     return told_path(sent, namespace) or (served_path() if ask else None) or session_path()
 
 
-def told_path(sent: Mapping[str, Any], namespace: Mapping[str, Any]) -> Path | None:
+def told_path(sent: RunnerOptions, namespace: Mapping[str, Any]) -> Path | None:
     """Return the path that the runner, our environment variable or VS Code names."""
-    named = (sent.get("notebook"), os.environ.get(VARIABLE), namespace.get("__vsc_ipynb_file__"))
+    named = (
+        sent.get("notebook"),
+        os.environ.get(PATH_VARIABLE),
+        namespace.get("__vsc_ipynb_file__"),
+    )
     return next(
         (
             found

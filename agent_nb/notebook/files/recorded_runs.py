@@ -25,12 +25,17 @@ from ...record.signing import user_key
 from ...rows import Runs
 
 
-def read_runs(paths: Sequence[Path], *, every: bool = False) -> Runs:
+def read_runs(
+    paths: Sequence[Path], *, every: bool = False, id_: str = "", row_calls: bool = False
+) -> Runs:
     """Return runs of notebooks and event files: the one that counts per cell, or `every` one.
 
-    Raises UsageError for a file that is neither.
+    Only those whose id begins with `id_`. With `row_calls` each run of a map is followed by the
+    runs of its rows that hold calls which can run again: nothing else shows them. Raises UsageError
+    for a file that is neither, or a record that holds too many.
     """
-    return Runs([run for path in paths for run in _of(path, every)])
+    runs = [run for path in paths for run in _of(path, every) if run.id.startswith(id_)]
+    return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
 
 
 def _of(path: Path, every: bool) -> Iterator[Run]:
@@ -43,11 +48,7 @@ def _of(path: Path, every: bool) -> Iterator[Run]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
-def rows_with_calls(run: Run) -> list[Run]:
-    """Return the runs of a map's rows that hold calls which can run again: nothing else shows them.
-
-    Raises UsageError if the record holds too many.
-    """
+def _rows_with_calls(run: Run) -> list[Run]:
     return [
         Run(EventLog.of_events(log), cell=run.cell, notebook=run.notebook)
         for rows, log in read_logs(run.log)
@@ -55,11 +56,21 @@ def rows_with_calls(run: Run) -> list[Run]:
     ]
 
 
-def compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
-    """Return the differences of runs paired by cell, else in order.
+def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
+    """Return the differences between the newest runs of two notebooks, cell by cell; with one
+    notebook, between each cell's newest run and the one before.
 
-    Raises UsageError if there is nothing to pair.
+    Raises UsageError if there is nothing to compare.
     """
+    if len(paths) > 2:
+        raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
+    if len(paths) == 2:
+        return _compare_cells(read_runs(paths[:1]), read_runs(paths[1:]))
+    return _compare_versions(read_runs(paths, every=True))
+
+
+def _compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
+    """Return the differences of runs paired by cell, else in order."""
     if not a or not b:
         raise UsageError("There is no recorded run to compare.")
     by_cell = {run.cell: run for run in b if run.cell}
@@ -69,11 +80,8 @@ def compare_cells(a: Sequence[Run], b: Sequence[Run]) -> list[Diff]:
     return [_diff(one, other) for one, other in paired]
 
 
-def compare_versions(runs: Sequence[Run]) -> list[Diff]:
-    """Return the differences between the two newest runs of each cell; `runs` come oldest first.
-
-    Raises UsageError if no cell has two.
-    """
+def _compare_versions(runs: Sequence[Run]) -> list[Diff]:
+    """Return the differences between the two newest runs of each cell; `runs` come oldest first."""
     pairs = [
         (a, b)
         for n, (a, b) in enumerate(pairwise(runs), 2)

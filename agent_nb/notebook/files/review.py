@@ -74,35 +74,44 @@ class Item(msgspec.Struct, frozen=True):
         return "\n".join([f"  {self.run}: {count}{more}", *self.calls])
 
 
-def review_records(nb: Mapping[str, Any]) -> list[Item]:
-    """Return the records of a notebook in the order of its cells, newest first."""
+class Review(tuple[Item, ...]):
+    """The records of a notebook in the order of its cells, newest first."""
+
+    __slots__ = ()
+
+    @property
+    def signable(self) -> list[Item]:
+        """Those without a problem."""
+        return [item for item in self if not item.problem]
+
+    def render(self) -> str:
+        """Return what is to be read before signing."""
+        lines, number = [], 0
+        for item in self:
+            if item.number != number:
+                number = item.number
+                lines.append(item.title)
+            lines.append(str(item))
+        return "\n".join(lines)
+
+    def sign(self, metadata: dict[str, Any], key: PrivateKey) -> int:
+        """Sign the records without a problem, in our metadata; return how many."""
+        for item in self.signable:
+            add_signature(metadata, item.record, item.source, key)
+        return len(self.signable)
+
+
+def review_records(nb: Mapping[str, Any]) -> Review:
+    """Return the records of a notebook, to be read and signed."""
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
     quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
     recorded = group_records(dict(nb))
-    return [
+    return Review(
         _item(number, cell, record, quiet)
         for number, cell in numbered
         for record in recorded.get(cell_id(cell), ())
-    ]
-
-
-def list_items(items: Sequence[Item]) -> Iterator[str]:
-    """Yield the lines to read before signing."""
-    number = 0
-    for item in items:
-        if item.number != number:
-            number = item.number
-            yield item.title
-        yield str(item)
-
-
-def sign_all(metadata: dict[str, Any], items: Sequence[Item], key: PrivateKey) -> int:
-    """Sign the records without a problem, in our metadata; return how many."""
-    good = [item for item in items if not item.problem]
-    for item in good:
-        add_signature(metadata, item.record, item.source, key)
-    return len(good)
+    )
 
 
 def countersigned_records(

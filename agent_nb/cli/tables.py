@@ -6,13 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError
-from ...rows import Runs
-from ...view import show_output
-from ...wire.text_limits import fit_text
+from ..errors import UsageError
+from ..rows import Runs
+from ..view import show_output
+from ..wire.text_limits import fit_text
 
 if TYPE_CHECKING:
-    from ...events.frame import EventFrame
+    from ..events.frame import EventFrame
 
 
 WIDEST = 60  # characters of a column in a text table
@@ -23,7 +23,7 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
 
     Raises UsageError for unknown names.
     """
-    from ...events.columns import PRESETS
+    from ..events.columns import PRESETS
 
     wanted = [c.strip() for c in columns.split(",") if c.strip()]
     return runs.to_frame(
@@ -33,7 +33,7 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
 
 def text_table(table: EventFrame) -> str:
     """Return a frame as text, one line per row, without empty columns; durations in seconds."""
-    from ..notices import format_table as aligned
+    from ..notebook import format_table as aligned
 
     filled = table.portable().dropna(axis="columns", how="all").astype(object)
     rows = filled.where(filled.notna(), None).itertuples(index=False, name=None)

@@ -1,0 +1,65 @@
+"""What our runner sends with the request of a cell, in the metadata of the request.
+
+Why one file: the runner writes it in one process, the kernel reads it in another.
+
+Rules
+- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it. An
+  option counts only with the proof that our runner sent it (`host.launch`); those in `UNPROVED`
+  only restrict a cell and need none.
+- A value of another type than written here counts as absent: whoever reads one checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, cast
+
+from ..host import launch
+from ..record.record import Record
+
+KEY = "agent_nb"  # of the metadata of a request
+PROOF = "proof"  # the secret of the kernel that receives the request
+
+
+class RunnerOptions(TypedDict, total=False):
+    """The options of a cell.
+
+    `rerun`, `model`, `trust`: as the command line names them; `notebook`: the path of the file.
+    `headless`: no user watches; `unshown`: the outputs are dropped, so nothing needs to be drawn.
+    `stream`: a file for the events; `normalize`: the masks of the notebook's project. `runs`: the
+    records of the cell; `signed`: the hashes of those that a signer has signed.
+    """
+
+    rerun: str
+    model: str
+    trust: bool
+    notebook: str
+    headless: bool
+    unshown: bool
+    stream: str
+    normalize: list[Any]
+    runs: Sequence[Record]
+    signed: Sequence[str]
+
+
+NO_OPTIONS: RunnerOptions = {}
+UNPROVED: Mapping[str, Any] = {"rerun": "replay", "headless": True}
+
+
+def write_options(options: RunnerOptions, proof: str) -> dict[str, Any]:
+    """Return the metadata of a request to the kernel whose secret is `proof`."""
+    return {KEY: {**options, PROOF: proof}}
+
+
+def read_options(metadata: Mapping[str, Any]) -> RunnerOptions:
+    """Return the options that count in the metadata of a request, which may be a stranger's."""
+    sent = metadata.get(KEY)
+    if not isinstance(sent, dict):
+        return NO_OPTIONS
+    if launch.LAUNCH.proves(sent.get(PROOF)):
+        counting = {name: value for name, value in sent.items() if name != PROOF}
+    else:
+        counting = {
+            n: v for n, v in UNPROVED.items() if type(sent.get(n)) is type(v) and sent[n] == v
+        }
+    return cast("RunnerOptions", counting)
