@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..events import Event, RunStart
-from ..record import clock, folders
 from ..record.packing import digest_value
+from .masking.clock import read_time_zone
+from .masking.folders import describe_folders
 
 if TYPE_CHECKING:
     from ..tools.base import Tool
@@ -75,8 +76,8 @@ def digest_dependencies(tools: Toolset, reader: Reader, depth: int = 0) -> Behin
 
 def describe_place(folder: str) -> dict[str, Any]:
     """Return the place of a run: its time zone, and its folders (as digests)."""
-    zone, offset = clock.read_time_zone()
-    return {"zone": zone, "offset": offset, **folders.describe_folders(folder)}
+    zone, offset = read_time_zone()
+    return {"zone": zone, "offset": offset, **describe_folders(folder)}
 
 
 def follows_earlier_rules(log: Sequence[Event]) -> bool:

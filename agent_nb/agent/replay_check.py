@@ -24,13 +24,9 @@ from typing import Any
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import masks
-from ..record.clock import Span
 from ..record.displays import compare_displays, list_uncompared_kinds
 from ..record.durations import EXACT, LINES, Measures
 from ..record.figure_data import SameText
-from ..record.folders import Folders
-from ..record.masks import Rule, Side, Verdict
 from ..record.normalize import normalize_value
 from ..tools.base import Compare, Outcome, Tool
 from ..tools.policy import Policy
@@ -46,6 +42,10 @@ from .dependencies import (
     follows_earlier_rules,
     is_built_in,
 )
+from .masking import masks
+from .masking.clock import Span
+from .masking.folders import Folders
+from .masking.masks import Rule, Side, Verdict
 from .tape import Tape
 
 AGENT = {"model": "its model", "settings": "its settings", "tools": "its tools"}

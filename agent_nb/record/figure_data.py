@@ -7,9 +7,9 @@ Rules
 - `tools.figure_artists` writes the data, this file reads it. It comes from strangers: it is
   converted to the types below or does not count, and at most `LARGEST` characters of it are kept.
 - Texts are compared by the caller's function, which knows the masks; styles exactly.
-- Numbers are equal within a few millionths of the range of their array. Up to `LISTED_NUMBERS`
-  numbers stand in the data; of more their count, extremes and the hash of the rounded numbers.
-  Artists beyond `LARGEST` keep their texts, and one hash of the rest.
+- Numbers are equal within a few millionths of the range of their array. Short arrays stand in the
+  data; of longer ones their count, extremes and the hash of the rounded numbers. Artists beyond
+  `LARGEST` keep their texts, and one hash of the rest.
 - Data of two versions of the library are not compared: defaults and locators change.
 - Pure; nothing in the data is evaluated.
 """
@@ -25,9 +25,7 @@ from ..wire.text_limits import cut_end
 
 FIGURE_KEY = "drawing"  # of an attachment: the data of its figure
 LARGEST = 100_000  # characters of JSON of one figure
-LISTED_NUMBERS = 256  # numbers of an array that stand in the data
 GRID = 1_000_000  # steps of an array's range, to which its numbers are rounded
-DIGITS = 7  # behind the first digit of the range, of numbers that stand in the data
 _OFF = 2.5 / GRID  # tolerated difference, as a share of the range: both sides are rounded
 _WORDS = 60  # characters of a text in a difference
 
@@ -75,6 +73,11 @@ class FigureData(msgspec.Struct, frozen=True, omit_defaults=True):
     library: str
     artists: tuple[ArtistData, ...] = ()
     partly: bool = False
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the data as a record keeps them, None if they are too large."""
+        text = msgspec.json.encode(self)
+        return msgspec.json.decode(text, type=dict[str, Any]) if len(text) <= LARGEST else None
 
 
 def read_figure_data(value: Any) -> FigureData | None:

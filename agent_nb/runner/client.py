@@ -27,10 +27,10 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
+from ..agent.masking.masks import Rule
 from ..notebook import RunnerOptions, make_printable
 from ..record import journal
 from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
-from ..record.masks import Rule
 from ..record.notebook_file import drop_unbegun, lift_records
 from ..record.outputs import RunNumbers, list_run_numbers
 from ..record.signers import Signer

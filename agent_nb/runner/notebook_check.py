@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..agent.masking.clock import is_zone
+from ..agent.masking.masks import PATTERN_PREFIX
 from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import launch
 from ..host.imports import find_library
 from ..record.agent_cells import agent_cell
-from ..record.clock import is_zone
 from ..record.ipynb import cell_id, load_notebook, source_of, with_ids
-from ..record.masks import PATTERN_PREFIX
 from ..record.notebook_file import group_records
 from ..record.outputs import RunNumbers
 from ..record.ranking import read_start_time

@@ -21,8 +21,8 @@ from typing import Any
 
 import msgspec
 
+from ..agent.masking.masks import Rule
 from ..errors import UsageError
-from ..record.masks import Rule
 
 FILE = "pyproject.toml"
 

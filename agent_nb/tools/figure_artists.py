@@ -25,10 +25,7 @@ from typing import Any
 import msgspec
 
 from ..record.figure_data import (
-    DIGITS,
     GRID,
-    LARGEST,
-    LISTED_NUMBERS,
     ArtistData,
     FigureData,
     Numbers,
@@ -37,6 +34,8 @@ from ..wire.surrogates import replace_surrogates
 from ..wire.text_limits import cut_end
 
 MOST = 1_000
+_LISTED = 256  # numbers of an array that stand in the data
+_DIGITS = 7  # behind the first digit of the range, of numbers that stand in the data
 _FEW = 8  # numbers of an array in the data of a large figure
 _LONGEST = 1_000  # characters of a text
 _PATHS = 20_000  # shapes of a collection whose corners are read
@@ -56,7 +55,7 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
         return None
     try:
         version = getattr(sys.modules.get("matplotlib"), "__version__", "")
-        for clear, hashed in ((LISTED_NUMBERS, False), (_FEW, False), (_FEW, True)):
+        for clear, hashed in ((_LISTED, False), (_FEW, False), (_FEW, True)):
             reader = _Reader(clear)
             reader.read(figure, "")
             data = FigureData(
@@ -64,9 +63,8 @@ def figure_data(figure: Any) -> dict[str, Any] | None:
                 artists=tuple(map(_hashed, reader.artists) if hashed else reader.artists),
                 partly=reader.partly,
             )
-            if len(text := msgspec.json.encode(data)) <= LARGEST:
-                decoded: dict[str, Any] = msgspec.json.decode(text)
-                return decoded
+            if (found := data.to_json()) is not None:
+                return found
     except Exception:  # foreign code, and artists of other people
         return None
     return None
@@ -141,7 +139,7 @@ class _Reader:
         low, high = (float(flat[good].min()), float(flat[good].max())) if good.any() else (0.0, 0.0)
         scale = (high - low) or abs(high) or 1.0
         if flat.size <= self._clear:
-            places = min(DIGITS - math.floor(math.log10(scale)), 300)
+            places = min(_DIGITS - math.floor(math.log10(scale)), 300)
             known = (round(float(v), places) + 0.0 if math.isfinite(v) else None for v in flat)
             return Numbers(tuple(known))
         steps = numpy.rint((flat - low) / scale * GRID)

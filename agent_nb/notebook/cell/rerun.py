@@ -24,13 +24,13 @@ from typing import Any
 import msgspec
 
 from ...agent.context_check import Changes, compare_variables, list_changes
+from ...agent.masking.masks import Rule
 from ...agent.replay_check import ReplayStrictness
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import launch
 from ...models.offline import ELSEWHERE, find_barring_setting
-from ...record.masks import Rule
 from ...record.match import Match, match_record
 from ...record.ranking import read_start_time
 from ...record.record import NO_CONVERSATION, events_of

@@ -29,11 +29,11 @@ from typing import Any
 
 import msgspec
 
-from ..wire.console import render_screen
-from ..wire.json_text import encode_canonical
+from ...record.durations import LINES, Measures, Quantity, find_quantities, read_quantity
+from ...wire.console import render_screen
+from ...wire.json_text import encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
-from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, Named
 
 PATTERN_PREFIX = "pattern "  # prefix of the names of the project's rules
