@@ -34,24 +34,27 @@ from .terminal import (
 
 def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
+    from msgspec.structs import replace
+
     from ..record.ipynb import load_notebook
-    from ..runner import Ahead, Wanted, choose_kernel, inject_parameters, parse_parameters
-
-    values, rerun = (
-        parse_parameters(arguments.parameter),
-        "live" if arguments.live else arguments.rerun,
+    from ..runner import (
+        Ahead,
+        ExecutionOptions,
+        choose_kernel,
+        inject_parameters,
+        parse_parameters,
     )
-    streaming = _streaming(arguments)
 
-    def wants(path: Path) -> Wanted:
-        return choose_kernel(
-            path,
-            load_notebook(path),
-            arguments.kernel,
-            trust_folder=arguments.trust_folder,
-            trust_mcp=arguments.trust_mcp,
-            rerun=rerun,
-        )
+    values, streaming = parse_parameters(arguments.parameter), _streaming(arguments)
+    options = ExecutionOptions(
+        model=arguments.model,
+        rerun="live" if arguments.live else arguments.rerun,
+        trust=arguments.trust_record,
+        trust_folder=arguments.trust_folder,
+        trust_mcp=arguments.trust_mcp,
+        timeout=arguments.timeout,
+        kernel=arguments.kernel,
+    )
 
     def one(pair: tuple[Path, Path], on_cell: Any) -> dict[str, Any]:
         path, target = pair
@@ -76,16 +79,9 @@ def run(arguments: Arguments) -> int:
         with streaming() as relay:
             outcome = execute_notebook(
                 path,
-                model=arguments.model,
-                rerun=rerun,
-                trust=arguments.trust_record,
-                trust_folder=arguments.trust_folder,
-                trust_mcp=arguments.trust_mcp,
-                timeout=arguments.timeout,
-                kernel=arguments.kernel,
+                replace(options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
                 prepare=lambda nb: inject_parameters(nb, values),
-                stream=relay.path if relay else "",
                 ahead=ahead,
             )
         write_checked(
@@ -102,7 +98,8 @@ def run(arguments: Arguments) -> int:
         return report
 
     targets = _targets(arguments)
-    with Ahead((path for path, _ in targets), wants) as ahead:
+    paths = (path for path, _ in targets)
+    with Ahead(paths, lambda path: choose_kernel(path, load_notebook(path), options)) as ahead:
         reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
         show_json(reports)

@@ -3,9 +3,10 @@
 Read `client` first: how one notebook is executed. `notebook_check` executes one and says what
 changed, `report` puts that into words and JUnit files; the command line does the rest.
 
-Order: cell_failure, event_relay, kernels, parameters, progress, project, report, same_run,
-  shown_pictures, stopping
-< cell_client, quiet
+Order: cell_failure, event_relay, execution_options, parameters, progress, project, report,
+  same_run, shown_pictures, stopping
+< kernels, quiet
+< cell_client
 < client
 < cell_problems
 < notebook_check
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from .client import write_notebook as write_notebook
     from .event_relay import Relay as Relay
     from .event_relay import allows_overlap as allows_overlap
+    from .execution_options import ExecutionOptions as ExecutionOptions
     from .kernels import Ahead as Ahead
-    from .kernels import Wanted as Wanted
     from .kernels import choose_kernel as choose_kernel
     from .notebook_check import Options as Options
     from .notebook_check import check_notebook as check_notebook
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from .stopping import stop_all as stop_all
 
 _HOMES = {
+    "ExecutionOptions": "execution_options",
     "Ahead": "kernels",
     "Options": "notebook_check",
     "Problem": "report",
     "Progress": "progress",
     "Relay": "event_relay",
     "Report": "report",
-    "Wanted": "kernels",
     "allows_overlap": "event_relay",
     "check_notebook": "notebook_check",
     "choose_kernel": "kernels",

@@ -27,15 +27,14 @@ from nbclient.exceptions import (
     DeadKernelError,
 )
 
-from ..agent.masking.masks import Rule
 from ..notebook import RunnerOptions, make_printable
 from ..record import journal
 from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
 from ..record.notebook_file import drop_unbegun, lift_records
 from ..record.outputs import RunNumbers, list_run_numbers
-from ..record.signers import Signer
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
+from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 from .kernels import Ahead, choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
 from .stopping import stoppable_task
@@ -59,40 +58,18 @@ class Outcome(msgspec.Struct):
 
 def execute_notebook(
     path: Path,
+    options: ExecutionOptions = EXECUTION_DEFAULTS,
     *,
-    model: str = "",
-    rerun: str = "",
-    trust: bool = False,
-    trust_folder: bool = False,
-    trust_mcp: bool = False,
-    timeout: float | None = None,
-    kernel: str = "",
     on_cell: OnCell = lambda *_: None,
     prepare: Callable[[Any], None] = lambda _: None,
-    stream: str = "",
-    strict: bool = False,
     goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    normalize: Sequence[Rule] = (),
-    zone: str = "",
-    signers: Sequence[Signer] = (),
     ahead: Ahead | None = None,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return the outcome; write nothing.
 
-    model: overrides the model of every cell.
-    rerun: live, replay or auto ("": as the cells say).
-    trust: code of records that this user has not signed may run again.
-    trust_folder: the folder may give keys, and its policies may allow calls.
-    trust_mcp: the MCP servers of the folder may start.
-    timeout: seconds per cell (None: unlimited).
     on_cell: called with index, number of cells and source before each code cell.
     prepare: may change the notebook before it runs.
-    stream: a file to which the runs append their events.
-    strict: nothing runs live, whatever the cells say, and no cards are drawn.
     goes_on: whether the next cell runs after this failed one.
-    normalize: patterns that a strict replay does not compare.
-    zone: the time zone of the kernel ("": that of this machine).
-    signers: calls of records that they have signed may run again.
     ahead: may have started the kernel.
 
     Raises UsageError if the file is not a notebook or its kernel is not installed, and MissingExtra
@@ -100,36 +77,26 @@ def execute_notebook(
     """
     nb, began = _read(path), time.time()
     prepare(nb)
-    where = path.resolve()
-    need = choose_kernel(
-        path,
-        nb,
-        kernel,
-        trust_folder=trust_folder,
-        trust_mcp=trust_mcp,
-        strict=strict,
-        zone=zone,
-        rerun=rerun,
-    )
-    warn_other_kernel(path, nb, kernel)
+    need = choose_kernel(path, nb, options)
+    warn_other_kernel(path, nb, options.kernel)
     client = Client(
         nb,
         RunnerOptions(
             headless=True,
-            notebook=str(where),
-            model=model,
-            rerun=rerun,
-            trust=trust,
-            stream=stream,
-            normalize=msgspec.to_builtins(normalize),
-            unshown=strict,
+            notebook=str(path.resolve()),
+            model=options.model,
+            rerun=options.rerun,
+            trust=options.trust,
+            stream=options.stream,
+            normalize=msgspec.to_builtins(options.normalize),
+            unshown=options.strict,
         ),
         on_cell,
         environment=need.environment,
         goes_on=goes_on,
-        signers=signers,
+        signers=options.signers,
         kernel_name=need.kernel,
-        timeout=timeout,
+        timeout=options.timeout,
         store_widget_state=False,
         coalesce_streams=True,
         record_timing=False,
@@ -148,14 +115,14 @@ def execute_notebook(
         except DeadKernelError:
             client.failures.append(of_kernel(*client.place(), _tail(said)))
         except CellTimeoutError:
-            client.failures.append(of_time(*client.place(), timeout or 0))
+            client.failures.append(of_time(*client.place(), options.timeout or 0))
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
     runs = [(numbers[cell], run) for cell, run in list_run_numbers(nb)]
-    if not strict:
+    if not options.strict:
         lift_records(nb)
-    if rerun == "live":
+    if options.rerun == "live":
         drop_unbegun(nb, {cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
 

@@ -33,6 +33,7 @@ from ..host import launch
 from ..host.trust import OPTION, SERVERS, VARIABLE
 from ..notebook import print_warning
 from ..wire.json_text import as_dict
+from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
 DEFAULT_KERNEL = "python3"
 HASH_SEED = "PYTHONHASHSEED"
@@ -166,35 +167,28 @@ def launched_by_us(manager: Any) -> None:
 def choose_kernel(
     path: Path,
     nb: Mapping[str, Any],
-    kernel: str = "",
-    *,
-    trust_folder: bool = False,
-    trust_mcp: bool = False,
-    strict: bool = False,
-    zone: str = "",
-    rerun: str = "",
+    options: ExecutionOptions = EXECUTION_DEFAULTS,
 ) -> Wanted:
-    """Return the kernel for the notebook at `path`; see `client.execute` for the options.
+    """Return the kernel for the notebook at `path`.
 
     Its environment fixes the order of sets (hash seed 0). Raises UsageError.
     """
     where = path.resolve()
-    replays = (
-        launch.REPLAY if rerun == launch.REPLAY else ""
-    )  # runs of Python code obey only the environment
+    # runs of Python code obey only the environment
+    replays = launch.REPLAY if options.rerun == launch.REPLAY else ""
     wished = {
-        VARIABLE: OPTION if trust_folder else "",
-        SERVERS: "1" if trust_mcp else "",
-        launch.STRICT: "1" if strict else "",
+        VARIABLE: OPTION if options.trust_folder else "",
+        SERVERS: "1" if options.trust_mcp else "",
+        launch.STRICT: "1" if options.strict else "",
         launch.RERUN: replays,
-        "TZ": zone,
+        "TZ": options.zone,
     }
     added = {
         "JPY_SESSION_NAME": str(where),  # as a Jupyter server sets it
         HASH_SEED: "0",
         **{name: value for name, value in wished.items() if value},
     }
-    return Wanted(kernel_of(nb, kernel)[0], str(where.parent), added)
+    return Wanted(kernel_of(nb, options.kernel)[0], str(where.parent), added)
 
 
 def kernel_of(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:

@@ -42,6 +42,7 @@ from ..record.signing import user_key
 from . import project
 from .cell_failure import Failure
 from .cell_problems import checked_records, find_problems, unseen_displays
+from .execution_options import ExecutionOptions
 from .kernels import Ahead, Wanted, choose_kernel
 from .report import Problem, Report
 
@@ -98,17 +99,13 @@ def check_notebook(
         )
         outcome = execute_notebook(
             path,
-            rerun=launch.REPLAY,
-            strict=True,
-            trust=options.trust,
-            trust_folder=options.trust_folder,
-            timeout=options.timeout,
-            kernel=options.kernel,
+            msgspec.structs.replace(
+                _execution(options, recorded),
+                normalize=project.read_rules(path),
+                signers=signers,
+            ),
             on_cell=on_cell,
-            normalize=project.read_rules(path),
-            zone=_zone(recorded),
             goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
-            signers=signers,
             ahead=ahead,
         )
     # outputs of cells that did not run are of another execution
@@ -150,14 +147,19 @@ def check_notebook(
 def choose_test_kernel(path: Path, options: Options = DEFAULTS) -> Wanted:
     """Return the kernel that a notebook under test needs. Raises UsageError."""
     nb = load_notebook(path)
-    return choose_kernel(
-        path,
-        nb,
-        options.kernel,
-        trust_folder=options.trust_folder,
-        strict=True,
-        zone=_zone(group_records(nb)),
+    return choose_kernel(path, nb, _execution(options, group_records(nb)))
+
+
+def _execution(options: Options, recorded: Mapping[str, Sequence[Record]]) -> ExecutionOptions:
+    """Return how a notebook with these records is executed in a test."""
+    return ExecutionOptions(
         rerun=launch.REPLAY,
+        strict=True,
+        trust=options.trust,
+        trust_folder=options.trust_folder,
+        timeout=options.timeout,
+        kernel=options.kernel,
+        zone=_zone(recorded),
     )
 
 

@@ -391,6 +391,7 @@ def replay() -> None:
     has it; one execution warms up.
     """
     from agent_nb.runner.client import execute_notebook, write_notebook
+    from agent_nb.runner.execution_options import ExecutionOptions
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     batch = json.dumps([{"name": "work", "args": {"n": n}} for n in range(CALLS)])
@@ -405,14 +406,14 @@ def replay() -> None:
             recorded, plain = Path(folder) / "recorded.ipynb", Path(folder) / "plain.ipynb"
             _save(recorded, [setup, "%%agent -m model -t work --approve auto\ngo", last])
             _save(plain, [setup, "\n".join(f"work({n})" for n in range(CALLS)), last])
-            outcome = execute_notebook(recorded, rerun="live")
+            outcome = execute_notebook(recorded, ExecutionOptions(rerun="live"))
             assert not outcome.failure, outcome.failure
             write_notebook(outcome.notebook, recorded)
-            check = execute_notebook(recorded, rerun="replay")
+            check = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
             assert check.runs[0][1]["replayed"], check
             assert "drift" not in check.runs[0][1], check
             ours, peer = _medians(  # called at once, so the names of this round count
-                lambda: execute_notebook(recorded, rerun="replay"),  # noqa: B023
+                lambda: execute_notebook(recorded, ExecutionOptions(rerun="replay")),  # noqa: B023
                 lambda: execute_notebook(plain),  # noqa: B023
             )
         print(f"  tools {how:14} {ours:.2f} s, directly {peer:.2f} s, ratio {ours / peer:.2f}")

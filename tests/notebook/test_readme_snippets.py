@@ -11,6 +11,7 @@ from helpers.paths import CHECKOUT
 from helpers.typed_servers import Chat
 
 from agent_nb.runner.client import execute_notebook
+from agent_nb.runner.execution_options import ExecutionOptions
 
 pytestmark = [
     pytest.mark.kernel,
@@ -82,7 +83,7 @@ def test_the_snippets_of_the_readme_run_in_one_notebook(tmp_path, monkeypatch, s
     cells = [nbformat.v4.new_code_cell(text, id=f"c{n}") for n, text in enumerate(sources)]
     path = tmp_path / "n.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    outcome = execute_notebook(path, rerun="live", timeout=120)
+    outcome = execute_notebook(path, ExecutionOptions(rerun="live", timeout=120))
     assert outcome.failure == ""
     assert outcome.reached == len(cells)
     assert all(run["status"] == "ok" for _, run in outcome.runs), outcome.runs

@@ -13,6 +13,7 @@ from agent_nb.cli.main import main
 from agent_nb.errors import UsageError
 from agent_nb.host import launch
 from agent_nb.runner import kernels
+from agent_nb.runner.execution_options import ExecutionOptions
 from agent_nb.runner.kernels import Ahead, choose_kernel, kernel_of
 
 ELSEWHERE = {"name": "of-somebody-else", "display_name": "x"}
@@ -154,9 +155,13 @@ class TestAhead:
     @pytest.mark.long
     def test_a_kernel_that_no_longer_fits_the_notebook_is_not_used(self, notebooks, started):
         a, b = notebooks("a", "b")
-        with Ahead([a, b], lambda path: choose_kernel(path, {}, zone="UTC")) as ahead:
+        with Ahead(
+            [a, b], lambda path: choose_kernel(path, {}, ExecutionOptions(zone="UTC"))
+        ) as ahead:
             ahead.take(a, choose_kernel(a, {}))
-            assert ahead.take(b, choose_kernel(b, {}, zone="Europe/Berlin")) is None
+            assert (
+                ahead.take(b, choose_kernel(b, {}, ExecutionOptions(zone="Europe/Berlin"))) is None
+            )
             assert not alive(started[0][1])
 
     @pytest.mark.long

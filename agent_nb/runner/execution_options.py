@@ -1,0 +1,44 @@
+"""How a notebook is executed: the values that its kernel and its cells are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:  # neither is needed before the kernel starts
+    from ..agent.masking.masks import Rule
+    from ..record.signers import Signer
+
+
+class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one execution."""
+
+    #: Overrides the model of every cell.
+    model: str = ""
+    #: live, replay or auto ("": as the cells say).
+    rerun: str = ""
+    #: Code of records that this user has not signed may run again.
+    trust: bool = False
+    #: The folder may give keys, and its policies may allow calls.
+    trust_folder: bool = False
+    #: The MCP servers of the folder may start.
+    trust_mcp: bool = False
+    #: Seconds per cell; None is unlimited.
+    timeout: float | None = None
+    #: A kernel other than the notebook's.
+    kernel: str = ""
+    #: A file to which the runs append their events.
+    stream: str = ""
+    #: Nothing runs live, whatever the cells say, and no cards are drawn.
+    strict: bool = False
+    #: Patterns that a strict replay does not compare.
+    normalize: Sequence[Rule] = ()
+    #: The time zone of the kernel ("": that of this machine).
+    zone: str = ""
+    #: Calls of records that they have signed may run again.
+    signers: Sequence[Signer] = ()
+
+
+EXECUTION_DEFAULTS = ExecutionOptions()
