@@ -18,7 +18,7 @@ from .. import events
 from ..errors import UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..models import offline
+from ..models.offline import find_barring_setting
 from . import display
 from .assembly import make_basis, make_plan, make_player, share_host
 from .attachments import pictures_of, without_text
@@ -85,7 +85,7 @@ class PromptAgent(Configuration):
                 make_basis(self, redaction), log, inputs, notes, ask=ask, context=gathered
             )
 
-        if not offline.find_barring_setting():  # offline, the model may be unknown
+        if not find_barring_setting():  # offline, the model may be unknown
             make()
         request = RunRequest(
             user,

@@ -18,7 +18,7 @@ from anyio import CancelScope
 
 from ..events import State
 from ..events.log import EventLog
-from ..host import plugins
+from ..host.plugins import load_plugin
 from ..models.prices import Tariff
 from ..models.tariff import check_budget, tariff_of
 from ..record.fingerprint import inputs_hash
@@ -77,7 +77,7 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
         redaction,
         agent.policy(),
         models,
-        with_thought_tags(plugins.load_plugin("dialects", FALLBACK), agent.thought_tags),
+        with_thought_tags(load_plugin("dialects", FALLBACK), agent.thought_tags),
         _start_fields(agent, redaction),
         tariffs,
     )

@@ -19,7 +19,7 @@ from .. import events
 from ..dialects import Dialect
 from ..events import Event
 from ..events.text import Texts, answer_text, content_text
-from ..host import plugins
+from ..host.plugins import load_plugin
 from ..models.base import Model
 from ..models.messages import Request, text_message
 from ..models.parts import Head, Part, Text, Thought, Usage
@@ -83,7 +83,7 @@ async def ask_for_summary(model: Model, request: Request) -> tuple[str, list[Par
             size += sum(len(p.text) for p in batch if isinstance(p, Text | Thought))
             if size > MOST:
                 break
-    dialect = with_thought_tags(plugins.load_plugin("dialects", "native"))
+    dialect = with_thought_tags(load_plugin("dialects", "native"))
     return answer_text(read_turn(texts, dialect)), usage
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UsageError, unknown_name
 from ..events import Event
-from ..host import plugins
 from ..host.imports import verify
+from ..host.plugins import load_plugin
 from ..host.trust import Offer
-from ..models import offline
+from ..models.offline import find_barring_setting
 from ..record.run_inputs import RunInputs
 from ..wire.json_text import encode_canonical
 from ..wire.plain_values import plain_value
@@ -82,7 +82,7 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        if self._dialect or not (late or offline.find_barring_setting()):
+        if self._dialect or not (late or find_barring_setting()):
             assert self.dialect
         self.tools = resolve_tools(tools, namespace or {})
         self.system = system or ""
@@ -117,7 +117,7 @@ class Configuration(Unpicklable):
 
     def dialect_of(self, model: Model) -> Dialect:
         """Return the dialect that `model` is asked in. Raises UsageError if it is unknown."""
-        dialect: Dialect = plugins.load_plugin("dialects", self._dialect or model.dialect)
+        dialect: Dialect = load_plugin("dialects", self._dialect or model.dialect)
         return dialect
 
     @property
@@ -144,9 +144,9 @@ class Configuration(Unpicklable):
 
     def redaction(self) -> Redaction:
         """Return what removes the secrets known now from texts."""
-        from ..models import keys
+        from ..models.keys import collect_secrets
 
-        return Redaction(keys.collect_secrets(self.secrets))
+        return Redaction(collect_secrets(self.secrets))
 
     def given(
         self,

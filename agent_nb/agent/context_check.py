@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ..events import Event, User
-from ..models import keys
+from ..models.keys import collect_secrets
 from ..tools.describe import describe_variable
 from ..tools.reads import find_used_variables
 from ..tools.safe_types import ABSENT, find_entry, is_a, one_line
@@ -63,7 +63,7 @@ def compare_variables(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -
     if not known:
         return Changes()
     names = find_used(tape, toolset, namespace)
-    secrets = keys.collect_secrets()
+    secrets = collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

@@ -12,7 +12,7 @@ import msgspec
 
 from ..events import Call, Event, Node, State
 from ..events.log import EventLog
-from ..record import sides
+from ..record.sides import format_sides
 from ..tools.base import Outcome, Update
 from .context import beside_prompt
 from .replay_check import Checked
@@ -38,7 +38,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
         if self.how:
             return f"{head}: {self.how}"
-        return f"{head}\n{sides.format_sides(self.recorded, self.fresh)}"
+        return f"{head}\n{format_sides(self.recorded, self.fresh)}"
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):

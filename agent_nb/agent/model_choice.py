@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import AgentError, UsageError
-from ..models import offline
+from ..models.offline import is_script
 from ..wire.redact import redact_value
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ModelChoice:
     def is_script(self) -> bool:
         """Return whether every model is a script, which may run even offline."""
         with suppress(AgentError):
-            return all(offline.is_script(model) for model in self.models)
+            return all(is_script(model) for model in self.models)
         return False
 
     async def aclose(self) -> None:
@@ -103,12 +103,12 @@ class ModelChoice:
 
     def _find(self) -> tuple[tuple[Model, ...], str]:
         """Return the models and where the choice came from."""
-        from ..models import keys
+        from ..models.keys import collect_secrets
 
         try:
             choices = [self._one(one) for one in self._choices or (None,)]
         except AgentError as fault:
-            fault.args = tuple(redact_value(fault.args, keys.collect_secrets()))
+            fault.args = tuple(redact_value(fault.args, collect_secrets()))
             raise
         return tuple(model for models, _ in choices for model in models), choices[0][1]
 

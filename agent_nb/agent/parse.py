@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..dialects import Dialect
 from ..events import End, Event
 from ..events.log import EventLog
-from ..host import plugins
+from ..host.plugins import load_plugin
 from ..models import parts
 from ..wire.plain_values import plain_value
 from .turn import Turn
@@ -22,7 +22,7 @@ def parse(chunks: Iterable[str], dialect: str = "xml") -> list[Event]:
     An `end` event follows only if the model wrote the end marker. `dialect`: `native`, `xml`,
     `section`, `thinking` or a plug-in. Raises UsageError for an unknown dialect; any text is valid.
     """
-    return read_turn(chunks, plugins.load_plugin("dialects", dialect))
+    return read_turn(chunks, load_plugin("dialects", dialect))
 
 
 def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
@@ -30,7 +30,7 @@ def with_thought_tags(dialect: Dialect, named: Sequence[str] = ()) -> Dialect:
 
     `named`: further tags, of the user. Raises UsageError for an invalid tag name.
     """
-    wrapped: Dialect = plugins.load_plugin("dialects", "thinking").over(dialect, named)
+    wrapped: Dialect = load_plugin("dialects", "thinking").over(dialect, named)
     return wrapped
 
 

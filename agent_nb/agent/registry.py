@@ -202,7 +202,7 @@ class Runs:
             entry = self._logs.get(log)
         return entry[1]() if entry is not None else None
 
-    def going_on(self) -> list[EventLog]:
+    def list_open_runs(self) -> list[EventLog]:
         """Return the logs of the announced runs that have not ended, the newest last."""
         with self._lock:
             return [log for log in self._logs if not log.ended]
@@ -229,4 +229,4 @@ RUNS = Runs()
 announce = RUNS.announce
 follow = RUNS.follow
 reach = RUNS.reach
-going_on = RUNS.going_on
+list_open_runs = RUNS.list_open_runs

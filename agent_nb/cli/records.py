@@ -29,15 +29,16 @@ def pack_records(arguments: Arguments) -> int:
 
 def strip_records(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
-    from ..record import ipynb, notebook_file
+    from ..record.ipynb import load_notebook, save_notebook
+    from ..record.notebook_file import strip_records
 
     if not arguments.notebooks:
         return _strip_filter()
     for path in existing_files(arguments.notebooks):
-        nb = ipynb.load_notebook(path)
-        count = notebook_file.strip_records(nb)
+        nb = load_notebook(path)
+        count = strip_records(nb)
         if count:
-            write_checked(lambda: ipynb.save_notebook(nb, path), path)  # noqa: B023  (called at once)
+            write_checked(lambda: save_notebook(nb, path), path)  # noqa: B023  (called at once)
         print_lines(
             f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed"
         )

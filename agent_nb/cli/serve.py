@@ -30,7 +30,7 @@ def serve_runs(arguments: Arguments) -> int:
     in any format
     """
     from ..external import write_server_note
-    from ..models import keys
+    from ..models.keys import hide_secret
     from ..server import Server, Settings, configured_address, open_hub
 
     token, place = _token(arguments)
@@ -49,7 +49,7 @@ def serve_runs(arguments: Arguments) -> int:
         settings=settings,
         **options,
     )
-    keys.hide_secret(server.token)
+    hide_secret(server.token)
     _publish(arguments, hub)
     left = None
 

@@ -9,7 +9,7 @@ Rules
 from __future__ import annotations
 
 from ..errors import AgentError, UsageError
-from ..host import plugins
+from ..host.plugins import blame_plugin, list_plugins, load_plugin
 from .base import Codec
 
 HEAD = 64 * 1024  # bytes that are looked at
@@ -22,7 +22,7 @@ LIKELY, LEAD = 0.6, 0.25  # so does a likely score that far ahead: a live stream
 def named(name: str) -> tuple[Codec, str]:
     """Return the codec and form of `name` or `name:form`. Raises UsageError if it is unknown."""
     base, _, form = name.partition(":")
-    codec: Codec = plugins.load_plugin("codecs", base)
+    codec: Codec = load_plugin("codecs", base)
     if form and form not in codec.forms:
         raise UsageError(
             f"{base} has no form {form!r}. Its forms: {', '.join(f for f in codec.forms if f) or 'one only'}."
@@ -38,7 +38,7 @@ def scores(head: bytes | str) -> list[tuple[float, str]]:
     text = head if isinstance(head, str) else head[:HEAD].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     whole = lines[:-1] or lines
-    known = sorted(plugins.list_plugins("codecs"), key=lambda name: (name != "canonical", name))
+    known = sorted(list_plugins("codecs"), key=lambda name: (name != "canonical", name))
     scored = [(_score(name, whole[:LINES]), name) for name in known]
     return sorted(scored, key=lambda entry: -entry[0])
 
@@ -46,7 +46,7 @@ def scores(head: bytes | str) -> list[tuple[float, str]]:
 def _score(name: str, lines: list[str]) -> float:
     """Return the score of one codec; an installed one that cannot be used scores 0."""
     try:
-        with plugins.blame_plugin("codecs", name):
+        with blame_plugin("codecs", name):
             score = float(named(name)[0].sniff(lines))
     except AgentError:
         return 0.0

@@ -27,8 +27,8 @@ import httpx
 import msgspec
 
 from ..errors import UsageError, WireError
-from ..models import keys
 from ..models.http.client import is_loopback
+from ..models.keys import hide_secret
 from ..models.offline import check_address
 from ..wire.compression import Decompressor, decompress_body
 from . import tokens
@@ -115,7 +115,7 @@ def parse_target(url: str, token: str = "") -> Target:
     path = prefix if run else parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     if token:
-        keys.hide_secret(token)
+        hide_secret(token)
     return Target(
         server,
         unquote(run),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from ..agent import display
+from ..agent.display import Screen, follow_run
 from ..agent.in_progress import InProgress
 from ..agent.run import Run
 from ..errors import AgentStopped
@@ -41,11 +41,11 @@ class Followed(InProgress):
         """The latest run, as far as it has come."""
 
     @abstractmethod
-    async def follow(self, screen: display.Screen | None = None) -> None:
+    async def follow(self, screen: Screen | None = None) -> None:
         """Follow to the end, or until `stop`, here or of the cell that shows it."""
 
-    def _screen(self) -> display.Screen | None:
-        return display.follow_run(self, self._show)
+    def _screen(self) -> Screen | None:
+        return follow_run(self, self._show)
 
     def _check(self) -> None:
         """Raise what kept the run from being read."""

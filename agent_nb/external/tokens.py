@@ -21,7 +21,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..host.private_file import make_private_folder
-from ..record import file_lock
+from ..record.file_lock import is_locked, take_lock
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ def write_server_note(url: str, token: str, where: Path | None = None) -> Left |
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return None
-    file_lock.take_lock(file)
+    take_lock(file)
     os.write(file, msgspec.json.encode(Note(url, token, os.getpid())))
     return Left(path, file)
 
@@ -109,5 +109,5 @@ def read_token(path: Path) -> str:
 
 
 def _alive(path: Path, pid: int) -> bool:
-    held = file_lock.is_locked(path)
+    held = is_locked(path)
     return path.exists() and pid > 0 if held is None else held

@@ -29,7 +29,7 @@ from ..codecs import is_live, name_source
 from ..errors import AgentError, UsageError
 from ..events import Event
 from ..events.log import EventLog
-from ..models import keys
+from ..models.keys import collect_secrets
 from ..wire.redact import redact_text
 from .followed import Followed
 from .importer import Imported
@@ -59,7 +59,7 @@ class Watch(Followed):
         self.fault: Exception | None = None
         self.live = is_live(source, follow)
         self._source, self._grows = source, follow
-        self._secrets = keys.collect_secrets(secrets)
+        self._secrets = collect_secrets(secrets)
         self._imported = Imported(
             codec,
             prompt=prompt,

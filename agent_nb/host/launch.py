@@ -21,10 +21,6 @@ import os
 from collections.abc import MutableMapping
 from typing import Any
 
-PROOF = "AGENT_NB_PROOF"  # variable with the secret, in hexadecimal digits
-STRICT = "AGENT_NB_STRICT"
-RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
-REPLAY = "replay"
 SIZE = 32  # bytes of the secret
 
 
@@ -34,11 +30,21 @@ class Launch:
     `strict`: recorded runs are replayed or fail. `replays`: replay is the default of cells.
     """
 
+    PROOF = "AGENT_NB_PROOF"  # variable with the secret, in hexadecimal digits
+    STRICT = "AGENT_NB_STRICT"
+    RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
+    REPLAY = "replay"
+
     def __init__(self, environment: MutableMapping[str, str]) -> None:
-        secret = environment.pop(PROOF, "").encode("utf-8", "replace")
+        secret = environment.pop(self.PROOF, "").encode("utf-8", "replace")
         self._secret = secret if len(secret) == 2 * SIZE else b""
-        self.strict = environment.get(STRICT, "") not in ("", "0")
-        self.replays = environment.get(RERUN) == REPLAY
+        self.strict = environment.get(self.STRICT, "") not in ("", "0")
+        self.replays = environment.get(self.RERUN) == self.REPLAY
+
+    @staticmethod
+    def make_secret() -> str:
+        """Return a secret for a new process."""
+        return os.urandom(SIZE).hex()
 
     def proves(self, claim: Any) -> bool:
         """Return whether `claim` is the secret of this process."""
@@ -49,9 +55,9 @@ class Launch:
         )
 
 
-def make_secret() -> str:
-    """Return a secret for a new process."""
-    return os.urandom(SIZE).hex()
-
-
 LAUNCH = Launch(os.environ)
+
+
+def read_launch() -> Launch:
+    """Return how this process was started."""
+    return LAUNCH

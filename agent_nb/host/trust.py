@@ -111,7 +111,7 @@ def is_trusted_everywhere(variable: str = VARIABLE) -> bool:
     return value not in ("", "0", dotenv.read_variables().get(variable))
 
 
-def is_allowed(offer: Offer) -> bool:
+def is_offer_allowed(offer: Offer) -> bool:
     """Return whether the user has allowed an offer."""
     if (offer.file, offer.digest) in _here:
         return True

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
-from ..host import plugins
 from ..host.imports import find_library
+from ..host.plugins import blame_plugin, list_plugins, load_plugin
 from . import config, keys
 from .base import Model
 from .http.client import Http
@@ -137,10 +137,10 @@ def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     check_model_name(name)
     head, _, rest = name.strip().partition("/")
     endpoint = config.load_config().endpoints.get(head)
-    if (endpoint is None or not endpoint.base_url) and head in plugins.list_plugins("models"):
+    if (endpoint is None or not endpoint.base_url) and head in list_plugins("models"):
         options = {} if endpoint is None else _options(endpoint)
-        with plugins.blame_plugin("models", head):
-            model: Model = plugins.load_plugin("models", head)(rest, folder=folder, **options)
+        with blame_plugin("models", head):
+            model: Model = load_plugin("models", head)(rest, folder=folder, **options)
             for member in MEMBERS:
                 getattr(model, member)
         return model
@@ -179,7 +179,7 @@ def _at(endpoint: config.Endpoint, label: str, name: str) -> Model:
         )
     address = endpoint.base_url or config.KNOWN[label].base_url
     options = {"base_url": address, "label": label, **_options(endpoint)}
-    model: Model = plugins.load_plugin("models", endpoint.api)(name, **options)
+    model: Model = load_plugin("models", endpoint.api)(name, **options)
     return model
 
 
@@ -201,7 +201,7 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
 
 def list_prefixes() -> list[str]:
     """Return the prefixes allowed before the slash of a model's name, sorted."""
-    return sorted({*plugins.list_plugins("models"), *config.KNOWN, *config.load_config().endpoints})
+    return sorted({*list_plugins("models"), *config.KNOWN, *config.load_config().endpoints})
 
 
 def _example(head: str) -> str:

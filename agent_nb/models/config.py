@@ -51,8 +51,8 @@ from typing import Annotated
 import msgspec
 
 from ..errors import NotAllowed, UsageError
-from ..host import plugins
-from ..host.trust import Offer, is_allowed
+from ..host.plugins import list_plugins
+from ..host.trust import Offer, is_offer_allowed
 from .prices import Prices, by_model
 from .timeouts import Timeouts
 
@@ -87,11 +87,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         for name, endpoint in self.endpoints.items():
-            if (
-                not endpoint.base_url
-                and name not in KNOWN
-                and name not in plugins.list_plugins("models")
-            ):
+            if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
 
@@ -148,7 +144,7 @@ def load_config() -> Config:
         if os.environ.get("AGENT_NB_CONFIG"):
             raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
         return Config()
-    if not file.is_absolute() and not is_allowed(offer):
+    if not file.is_absolute() and not is_offer_allowed(offer):
         raise NotAllowed(f"{offer.refusal}.", offer)
     return config
 

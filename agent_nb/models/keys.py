@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..host import dotenv, trust
+from ..host.dotenv import find_dotenv, read_variables
 from ..host.imports import import_library, is_projects, without_project
+from ..host.trust import Offer, is_offer_allowed
 from ..wire.key_forms import environment_secrets
 from ..wire.unpicklable import Unpicklable
 
@@ -103,9 +104,9 @@ def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | Non
     """
     own = find_own_key(provider, variables)
     offer = None if own else find_offer(provider, variables)
-    if offer is None or not trust.is_allowed(offer):
+    if offer is None or not is_offer_allowed(offer):
         return own
-    name, value = next(_named(_names(provider, variables), dotenv.read_variables()))
+    name, value = next(_named(_names(provider, variables), read_variables()))
     return Key(checked(value, f"{name} in .env"), f"{name} in .env")
 
 
@@ -119,31 +120,29 @@ def find_own_key(provider: str, variables: Iterable[str] | None = None) -> Key |
 
 def find_offer(
     provider: str = "", variables: Iterable[str] | None = None, *, folder: Path | None = None
-) -> trust.Offer | None:
+) -> Offer | None:
     """Return what the `.env` of a folder offers for a provider, or None.
 
     `provider` "" stands for any known one, `folder` None for the current folder.
     """
-    path = dotenv.find_dotenv(folder)
+    path = find_dotenv(folder)
     known = [name for group in VARIABLES.values() for name in group]
     wanted = _names(provider, variables) if provider else known
-    values = dotenv.read_variables(folder)
+    values = read_variables(folder)
     if path is None or not any(_named(wanted, values)):
         return None
     # one permission covers all keys of the file
     names = dict.fromkeys(name for name, _ in _named((*known, *wanted), values))
-    return trust.Offer.of("keys", path, f"has {' and '.join(names)}")
+    return Offer.of("keys", path, f"has {' and '.join(names)}")
 
 
-def find_withheld_offer(
-    provider: str, variables: Iterable[str] | None = None
-) -> trust.Offer | None:
+def find_withheld_offer(provider: str, variables: Iterable[str] | None = None) -> Offer | None:
     """Return the folder's offer of a missing key that the user has not allowed, or None."""
     offer = find_offer(provider, variables)
     return (
         offer
         if offer is not None
-        and not trust.is_allowed(offer)
+        and not is_offer_allowed(offer)
         and find_own_key(provider, variables) is None
         else None
     )
@@ -200,7 +199,7 @@ def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str
     """
     if chosen is not None:
         return chosen
-    beside, environment = dotenv.read_variables(), _environment()
+    beside, environment = read_variables(), _environment()
     names = {name for group in VARIABLES.values() for name in group}
     values = {
         *_hidden,

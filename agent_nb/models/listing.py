@@ -14,7 +14,7 @@ from typing import NamedTuple
 import anyio
 
 from ..errors import AgentError, ModelError, UsageError
-from ..host import plugins
+from ..host.plugins import list_builtin, list_plugins
 from . import choose, config
 
 SECONDS = 15.0
@@ -40,7 +40,7 @@ def list_providers() -> list[Provider]:
     and the rest.
     """
     mine = _configured()
-    names = {*plugins.list_plugins("models"), *config.KNOWN, *mine}
+    names = {*list_plugins("models"), *config.KNOWN, *mine}
     providers = [_provider(name, mine) for name in names]
     return sorted(providers, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
 
@@ -58,7 +58,7 @@ def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
         return "this process" if choose.local_installed() else "not installed", "not needed"
     if name == "scripted":
         return "script files", "not needed"
-    return _server(name) if name in plugins.list_builtin("models") else ("an installed package", "")
+    return _server(name) if name in list_builtin("models") else ("an installed package", "")
 
 
 def _configured() -> dict[str, config.Endpoint]:

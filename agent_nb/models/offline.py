@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ModelError, UsageError
-from ..host import launch
+from ..host.launch import Launch, read_launch
 
 ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 PORTS = {"http": 80, "https": 443}
@@ -30,10 +30,10 @@ SCRIPTS: list[type] = []
 
 def find_barring_setting() -> str:
     """Return the setting that bars this process from running anything live, or ""."""
-    if launch.LAUNCH.strict:
-        return f"{launch.STRICT}=1"
-    replays = launch.LAUNCH.replays or os.environ.get(launch.RERUN) == launch.REPLAY
-    return f"{launch.RERUN}={launch.REPLAY}" if replays else ""
+    if read_launch().strict:
+        return f"{Launch.STRICT}=1"
+    replays = read_launch().replays or os.environ.get(Launch.RERUN) == Launch.REPLAY
+    return f"{Launch.RERUN}={Launch.REPLAY}" if replays else ""
 
 
 def check_model(model: Any) -> None:

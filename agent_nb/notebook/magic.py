@@ -91,12 +91,12 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         name = str(proposal["value"])
         if name.strip() and self._ready:
             from ..errors import UsageError
-            from ..models import choose
+            from ..models.choose import check_model_name, split_names
 
             try:
-                for one in choose.split_names(name):
+                for one in split_names(name):
                     if not one.isidentifier():
-                        choose.check_model_name(one)
+                        check_model_name(one)
             except UsageError as fault:
                 raise TraitError(f"{fault} AgentMagics.model is left as it was.") from None
         return name

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import trust
 from ..host.paths import shorten_path
-from ..models import keys
-from ..tools.mcp import config_file, permissions
+from ..host.trust import SERVERS, is_trusted_everywhere
+from ..models.keys import collect_secrets
+from ..tools.mcp.config_file import ADVICE, NAME, read_servers
 from ..tools.mcp.hub import HUB
 from ..tools.mcp.masking import mask_server
+from ..tools.mcp.permissions import allow_server, is_allowed, revoke_permission
 from ..tools.mcp.server import Server, quote_ascii
 from ..wire.redact import redact_text
 from .notices import format_table, make_printable
@@ -38,7 +39,7 @@ def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
 
 def listing(folder: str = ".") -> str:
     """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
-    config = config_file.read_servers(folder)
+    config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
         (name, states.get(server.digest) or _permission(server), _shown(server))
@@ -54,31 +55,31 @@ def listing(folder: str = ".") -> str:
     where = (
         f"Servers of {shorten_path(config.path)}"
         if config.path
-        else f"There is no {config_file.NAME}. {config_file.ADVICE}"
+        else f"There is no {NAME}. {ADVICE}"
     )
-    if trust.is_trusted_everywhere(trust.SERVERS):
-        where += f"\n{trust.SERVERS} is set: in this process every server may start"
+    if is_trusted_everywhere(SERVERS):
+        where += f"\n{SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])
 
 
 def _shown(server: Server) -> str:
     """Return the entry of a server in a line without secrets, which the notebook may keep."""
-    secrets = {**keys.collect_secrets(), **server.secrets}
+    secrets = {**collect_secrets(), **server.secrets}
     return "; ".join(mask_server(server, lambda text: redact_text(text, secrets)).described())
 
 
 def _permission(server: Server) -> str:
-    return "allowed" if permissions.is_allowed(server) else "not allowed"
+    return "allowed" if is_allowed(server) else "not allowed"
 
 
 def _server(name: str, folder: str) -> Server:
     """Return the server of a name: made in code and running, else of the folder's file."""
     started = {server.name: server for server, _ in HUB.states() if not server.file}
-    return started.get(name) or config_file.read_servers(folder).server(name)
+    return started.get(name) or read_servers(folder).server(name)
 
 
 def _allow(server: Server) -> str:
-    if permissions.is_allowed(server):
+    if is_allowed(server):
         return f"The MCP server {server.name} may start already."
     lines = [
         f"{shorten_path(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"
@@ -90,14 +91,14 @@ def _allow(server: Server) -> str:
     ]
     if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    permission = permissions.allow_server(server)
+    permission = allow_server(server)
     return f"allowed: the MCP server {server.name}" + (
         "" if permission else "\nIt could not be saved and holds until this process ends."
     )
 
 
 def _revoke(server: Server) -> str:
-    had = permissions.revoke_permission(server)
+    had = revoke_permission(server)
     HUB.stop(server)
     return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from ..host import launch
+from ..host.launch import read_launch
 from ..record.record import Record
 
 KEY = "agent_nb"  # of the metadata of a request
@@ -56,7 +56,7 @@ def read_options(metadata: Mapping[str, Any]) -> RunnerOptions:
     sent = metadata.get(KEY)
     if not isinstance(sent, dict):
         return NO_OPTIONS
-    if launch.LAUNCH.proves(sent.get(PROOF)):
+    if read_launch().proves(sent.get(PROOF)):
         counting = {name: value for name, value in sent.items() if name != PROOF}
     else:
         counting = {

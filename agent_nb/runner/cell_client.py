@@ -22,7 +22,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
-from ..host import launch
+from ..host.launch import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
 from ..record.ipynb import cell_id
 from ..record.notebook_file import group_records
@@ -99,11 +99,11 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that recognises our requests by their secret."""
         self._starting = options
-        self._proof = launch.make_secret()
+        self._proof = Launch.make_secret()
         environment = {
             **(options.get("env") or os.environ),
             **self._environment,
-            launch.PROOF: self._proof,
+            Launch.PROOF: self._proof,
         }
         await super().async_start_new_kernel(**{**options, "env": environment})
 

@@ -28,8 +28,8 @@ from nbclient.exceptions import (
 )
 
 from ..notebook import RunnerOptions, make_printable
-from ..record import journal
 from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
+from ..record.journal import remove_journals
 from ..record.notebook_file import drop_unbegun, lift_records
 from ..record.outputs import RunNumbers, list_run_numbers
 from .cell_client import Client, OnCell
@@ -145,7 +145,7 @@ def write_notebook(nb: Any, path: Path, *, over: bool = False) -> None:
     if over:
         before = _read(path)
         for run in restore_unchanged(nb, before):
-            journal.remove_journals(run)
+            remove_journals(run)
         lift_records(before)  # where only the records moved, nothing is written
         if nb != before:
             save_notebook(json.loads(nbformat.writes(nb)), path.resolve())

@@ -29,7 +29,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from ..errors import UsageError
-from ..host import launch
+from ..host.launch import Launch
 from ..host.trust import OPTION, SERVERS, VARIABLE
 from ..notebook import print_warning
 from ..wire.json_text import as_dict
@@ -137,8 +137,8 @@ async def _started(wanted: Wanted) -> Started:
     output = tempfile.TemporaryFile()  # noqa: SIM115  (it is closed with the kernel)
     manager = AsyncKernelManager(kernel_name=wanted.kernel)
     launched_by_us(manager)
-    proof = launch.make_secret()
-    environment = {**os.environ, **wanted.environment, launch.PROOF: proof}
+    proof = Launch.make_secret()
+    environment = {**os.environ, **wanted.environment, Launch.PROOF: proof}
     extra = [HISTORY] if manager.ipykernel else []
     await manager.start_kernel(
         extra_arguments=extra, cwd=wanted.folder, env=environment, stdout=output, stderr=output
@@ -175,12 +175,12 @@ def choose_kernel(
     """
     where = path.resolve()
     # runs of Python code obey only the environment
-    replays = launch.REPLAY if options.rerun == launch.REPLAY else ""
+    replays = Launch.REPLAY if options.rerun == Launch.REPLAY else ""
     wished = {
         VARIABLE: OPTION if options.trust_folder else "",
         SERVERS: "1" if options.trust_mcp else "",
-        launch.STRICT: "1" if options.strict else "",
-        launch.RERUN: replays,
+        Launch.STRICT: "1" if options.strict else "",
+        Launch.RERUN: replays,
         "TZ": options.zone,
     }
     added = {

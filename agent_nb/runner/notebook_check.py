@@ -5,7 +5,7 @@ Why strict: a test that went live, or skipped a cell without a record, would pro
 Rules
 - Every cell runs. After a failed agent cell the test goes on; after another one only with
   `keep_going`. Scripts without a record run and are counted apart.
-- The kernel is strict from its start (`launch.STRICT`): nothing in the notebook, its metadata or
+- The kernel is strict from its start (`Launch.STRICT`): nothing in the notebook, its metadata or
   its environment makes it go live.
 - What a signer has signed runs again like the user's own records. Signers are the user's, never the
   repository's.
@@ -29,8 +29,8 @@ from ..agent.masking.clock import is_zone
 from ..agent.masking.masks import PATTERN_PREFIX
 from ..errors import MissingExtra
 from ..events import RunStart
-from ..host import launch
 from ..host.imports import find_library
+from ..host.launch import Launch
 from ..record.agent_cells import agent_cell
 from ..record.ipynb import cell_id, load_notebook, source_of, with_ids
 from ..record.notebook_file import group_records
@@ -153,7 +153,7 @@ def choose_test_kernel(path: Path, options: Options = DEFAULTS) -> Wanted:
 def _execution(options: Options, recorded: Mapping[str, Sequence[Record]]) -> ExecutionOptions:
     """Return how a notebook with these records is executed in a test."""
     return ExecutionOptions(
-        rerun=launch.REPLAY,
+        rerun=Launch.REPLAY,
         strict=True,
         trust=options.trust,
         trust_folder=options.trust_folder,

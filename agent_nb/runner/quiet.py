@@ -18,7 +18,6 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record import notebook_file
 from ..record.agent_cells import agent_cell, content_hash
 from ..record.ipynb import (
     Cell,
@@ -31,6 +30,7 @@ from ..record.ipynb import (
     source_of,
 )
 from ..record.metadata import Runs
+from ..record.notebook_file import group_records, lift_records, replace_runs
 from ..record.outputs import RunNumbers, numbers_of
 from ..record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
 from ..record.record import Record
@@ -45,9 +45,9 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
     Return the ids of the live runs that were dropped.
     """
-    known = notebook_file.group_records(before)
+    known = group_records(before)
     made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
-    repeated = _repeated(notebook_file.group_records(nb), known)
+    repeated = _repeated(group_records(nb), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _cells(before)}
     dropped: dict[str, str] = {}
     for cell in _cells(nb):
@@ -61,8 +61,8 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
             _keep(cell, old[cell_id(cell)], made)
     if again and all(again) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
-    notebook_file.replace_runs(nb, known, dropped)
-    notebook_file.lift_records(nb)  # a restored output may carry its record
+    replace_runs(nb, known, dropped)
+    lift_records(nb)  # a restored output may carry its record
     return list(dropped)
 
 

@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..agent import registry
-from ..agent.registry import Announced
+from ..agent.registry import Announced, follow
 from ..agent.run import Run
 from ..external import write_server_note
 from ..host.paths import shorten_path
-from ..models import keys
+from ..models.keys import hide_secret
 from .hub import Hub
 from .redis.address import configured_address
 from .redis.hub import open_hub
@@ -41,7 +40,7 @@ class Serving:
         self._server = server
         self._hub = hub
         self._left = write_server_note(server.url, server.token)
-        self._unfollow = registry.follow(self._publish)
+        self._unfollow = follow(self._publish)
         self._running = True
 
     @property
@@ -196,7 +195,7 @@ def serve(
         server = Server(
             hub, start, host=host, port=port, token=token, origins=tuple(origins), settings=settings
         )
-        keys.hide_secret(server.token)
+        hide_secret(server.token)
         found = Serving(server.start(), hub)
         _current.set(found, asked)
         atexit.register(found.stop)

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from ..errors import AgentError, UsageError, did_you_mean
-from ..host import plugins
+from ..host.plugins import blame_plugin, find_faults, list_builtin, list_plugins, load_plugin
 from ..models.messages import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
@@ -141,10 +141,7 @@ def _split(items: Iterable[Any]) -> Iterator[Any]:
 
 def available() -> dict[str, tuple[str, ...]]:
     """Return the names of built-in and installed tools by plug-in (empty: not usable here)."""
-    return {
-        plugin: tuple(tool.name for tool in _plugin(plugin))
-        for plugin in plugins.list_plugins(ROOM)
-    }
+    return {plugin: tuple(tool.name for tool in _plugin(plugin)) for plugin in list_plugins(ROOM)}
 
 
 def of_plugin(name: str) -> builtins.list[Tool]:
@@ -152,8 +149,8 @@ def of_plugin(name: str) -> builtins.list[Tool]:
 
     Raises MissingExtra, and PluginError if the plug-in of another package cannot be used.
     """
-    with plugins.blame_plugin(ROOM, name):
-        plugin = plugins.load_plugin(ROOM, name)
+    with blame_plugin(ROOM, name):
+        plugin = load_plugin(ROOM, name)
         try:
             return builtins.list(_tools(plugin))
         except UsageError as error:
@@ -162,7 +159,7 @@ def of_plugin(name: str) -> builtins.list[Tool]:
 
 def load_installed_tools() -> dict[str, Tool]:
     """Return the built-in and installed tools by name."""
-    return {tool.name: tool for plugin in plugins.list_plugins(ROOM) for tool in _plugin(plugin)}
+    return {tool.name: tool for plugin in list_plugins(ROOM) for tool in _plugin(plugin)}
 
 
 def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,10 +196,10 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
     )
     if declared is not None:
         return [as_tool(declared)]
-    if name.replace("_", "-") in plugins.list_builtin(ROOM) or name in plugins.list_plugins(ROOM):
+    if name.replace("_", "-") in list_builtin(ROOM) or name in list_plugins(ROOM):
         loaded = of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
-    for plugin in plugins.list_plugins(ROOM):
+    for plugin in list_plugins(ROOM):
         for tool in _plugin(plugin):
             if tool.name == name:
                 return [tool]
@@ -256,5 +253,5 @@ def _unknown(name: str, own: Any, namespace: Mapping[str, Any]) -> str:
         n for n, v in namespace.items() if not n.startswith("_") and is_a(v, types.FunctionType)
     }
     hint = did_you_mean(name, known | functions, 3, cutoff=0.5)
-    broken = "".join(f" {fault}" for fault in plugins.find_faults(ROOM, of_plugin))
+    broken = "".join(f" {fault}" for fault in find_faults(ROOM, of_plugin))
     return f"There is no tool or function named {name!r}.{hint} Built in: {', '.join(sorted(known)) or 'none'}.{broken}"

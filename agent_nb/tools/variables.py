@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import ToolError
-from ..models import keys
+from ..models.keys import collect_secrets
 from ..wire.redact import redact_text
 from .base import ToolContext
 from .decorator import as_tool, tool
@@ -69,7 +69,7 @@ def _own(context: ToolContext) -> dict[str, Any]:
 
 
 def _told(namespace: dict[str, Any], name: str, rows: int) -> str:
-    secrets = keys.collect_secrets()
+    secrets = collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

@@ -7,7 +7,7 @@ import pytest
 from agent_nb.host import launch
 from agent_nb.record.record import RECORD_MIME
 
-SECRET = launch.make_secret()
+SECRET = launch.Launch.make_secret()
 
 
 class Notebook:
@@ -63,7 +63,7 @@ def nb(loaded, run, monkeypatch, tmp_path):
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET}))
+    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.Launch.PROOF: SECRET}))
     notebook = Notebook(loaded, run)
 
     def show(data, metadata, transient, update):

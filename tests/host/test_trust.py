@@ -33,16 +33,16 @@ def keys(folder):
 
 
 def test_nothing_is_allowed_at_first(tmp_path):
-    assert not trust.is_allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.is_allowed(keys(tmp_path))
+    assert not trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
+    assert not trust.is_offer_allowed(keys(tmp_path))
     assert list(trust.list_allowed()) == []
 
 
 def test_a_yes_outlives_the_process(tmp_path):
     assert trust.allow_offers([policy(tmp_path / "p.yaml"), keys(tmp_path)])
     new_process()
-    assert trust.is_allowed(policy(tmp_path / "p.yaml"))
-    assert trust.is_allowed(keys(tmp_path))
+    assert trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
+    assert trust.is_offer_allowed(keys(tmp_path))
 
 
 def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
@@ -54,13 +54,13 @@ def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
         policy(tmp_path / "sub" / "p.yaml"),
         keys(tmp_path),
     ):
-        assert not trust.is_allowed(other)
+        assert not trust.is_offer_allowed(other)
 
 
 def test_allowing_keys_allows_no_files(tmp_path):
     trust.allow_offers([keys(tmp_path)])
-    assert not trust.is_allowed(policy(tmp_path / ".env"))
-    assert not trust.is_allowed(policy(tmp_path / "p.yaml"))
+    assert not trust.is_offer_allowed(policy(tmp_path / ".env"))
+    assert not trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
 
 
 def test_it_is_written_for_the_user_alone(tmp_path):
@@ -82,35 +82,35 @@ def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
         ]
     assert trust.revoke_folder(str(tmp_path / "a"))
     assert not trust.revoke_folder(str(tmp_path / "a"))
-    assert not trust.is_allowed(keys(tmp_path / "a"))
-    assert not trust.is_allowed(policy(tmp_path / "a" / "p.yaml"))
-    assert trust.is_allowed(policy(tmp_path / "b" / "q.yml"))
+    assert not trust.is_offer_allowed(keys(tmp_path / "a"))
+    assert not trust.is_offer_allowed(policy(tmp_path / "a" / "p.yaml"))
+    assert trust.is_offer_allowed(policy(tmp_path / "b" / "q.yml"))
 
 
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     monkeypatch.setattr(trust, "path", lambda: tmp_path / "file" / "folders.json")
     assert not trust.allow_offers([keys(tmp_path)])
-    assert trust.is_allowed(keys(tmp_path))
+    assert trust.is_offer_allowed(keys(tmp_path))
     new_process()
-    assert not trust.is_allowed(keys(tmp_path))
+    assert not trust.is_offer_allowed(keys(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"folders": 3}', b"\xff"])
 def test_a_file_that_says_nothing_allows_nothing(tmp_path, content):
     trust.path().parent.mkdir(parents=True, exist_ok=True)
     trust.path().write_bytes(content)
-    assert not trust.is_allowed(keys(tmp_path))
+    assert not trust.is_offer_allowed(keys(tmp_path))
     assert trust.allow_offers([keys(tmp_path)])
     new_process()
-    assert trust.is_allowed(keys(tmp_path))
+    assert trust.is_offer_allowed(keys(tmp_path))
 
 
 def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trust.trust_file("p.yaml")
-    assert trust.is_allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.is_allowed(policy(tmp_path / "q.yaml"))
+    assert trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
+    assert not trust.is_offer_allowed(policy(tmp_path / "q.yaml"))
     assert not trust.path().exists()
 
 

@@ -37,7 +37,7 @@ def asked(monkeypatch):
     """
 
     def ask(told, secret=SECRET):
-        monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.PROOF: secret}))
+        monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.Launch.PROOF: secret}))
         return (
             Cells().current(Shell({"metadata": {"cellId": "7a83", "agent_nb": told}}), "", "x").sent
         )
@@ -94,9 +94,9 @@ def test_what_is_no_object_asks_for_nothing(asked, told):
 
 
 def test_the_secret_leaves_the_environment_and_strictness_stays():
-    environment = {launch.PROOF: SECRET, launch.STRICT: "1", "HOME": "/"}
+    environment = {launch.Launch.PROOF: SECRET, launch.Launch.STRICT: "1", "HOME": "/"}
     started = launch.Launch(environment)
-    assert environment == {launch.STRICT: "1", "HOME": "/"}
+    assert environment == {launch.Launch.STRICT: "1", "HOME": "/"}
     environment.clear()
     assert started.strict
     assert started.proves(SECRET)
@@ -104,7 +104,7 @@ def test_the_secret_leaves_the_environment_and_strictness_stays():
 
 
 def test_secrets_are_whole_and_each_its_own():
-    made = {launch.make_secret() for _ in range(20)}
+    made = {launch.Launch.make_secret() for _ in range(20)}
     assert len(made) == 20
     assert all(len(bytes.fromhex(text)) == 32 for text in made)
 

@@ -216,7 +216,7 @@ def test_an_awaited_run_is_refused_where_only_records_are_played(nb, run, monkey
         return nb.shell.user_ns["r"]
 
     cell()
-    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.STRICT: "1"}))
+    monkeypatch.setattr(launch, "LAUNCH", launch.Launch({launch.Launch.STRICT: "1"}))
     assert cell().answer == "Done."
     nb.shell.user_ns["df"] = frame(4)
     assert "`df` 3×1 → 4×1" in cell().reason

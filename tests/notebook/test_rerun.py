@@ -126,7 +126,9 @@ class TestWhoDecides:
 
     def strict(self, monkeypatch):
         monkeypatch.setattr(
-            launch, "LAUNCH", launch.Launch({launch.PROOF: SECRET, launch.STRICT: "1"})
+            launch,
+            "LAUNCH",
+            launch.Launch({launch.Launch.PROOF: SECRET, launch.Launch.STRICT: "1"}),
         )
 
     def only_replaying(self, monkeypatch):

@@ -49,7 +49,7 @@ def arrived():
 
 def elsewhere():
     arrived()
-    registry.reach(registry.going_on()[-1]).cancel()
+    registry.reach(registry.list_open_runs()[-1]).cancel()
 
 def press():
     arrived()

@@ -176,7 +176,7 @@ STOPPER = """
 import threading, time
 from agent_nb.agent import registry
 def stop():
-    while not (runs := registry.going_on()) or not len(runs[-1]):
+    while not (runs := registry.list_open_runs()) or not len(runs[-1]):
         time.sleep(0.01)
     registry.reach(runs[-1]).cancel()
 threading.Thread(target=stop, daemon=True).start()
@@ -346,7 +346,9 @@ def looking(folder, *names):
 @pytest.mark.long
 def test_each_kernel_has_its_own_secret_which_the_import_takes_away(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        launch, "make_secret", lambda made=launch.make_secret: kept.append(made()) or kept[-1]
+        launch.Launch,
+        "make_secret",
+        lambda made=launch.Launch.make_secret: kept.append(made()) or kept[-1],
     )
     kept, paths = [], looking(tmp_path, "a", "b", "c")
     assert main(["run", "-j", "3", *map(str, paths)]) == 0
@@ -354,12 +356,12 @@ def test_each_kernel_has_its_own_secret_which_the_import_takes_away(tmp_path, mo
     assert sorted(before for (before, _), _, _ in told) == sorted(kept)
     assert len(set(kept)) == 3
     assert [after for _, after, _ in told] == [["", ""]] * 3
-    assert launch.PROOF not in os.environ
+    assert launch.Launch.PROOF not in os.environ
 
 
 def test_a_runner_does_not_pass_its_own_secret_on(tmp_path, monkeypatch):
     """A runner started in a kernel may inherit a secret in its environment."""
-    monkeypatch.setenv(launch.PROOF, "0" * 64)
+    monkeypatch.setenv(launch.Launch.PROOF, "0" * 64)
     (path,) = looking(tmp_path, "a")
     assert main(["run", str(path)]) == 0
     ((before, _), _, strict) = json.loads(path.with_suffix(".json").read_text())

@@ -139,7 +139,7 @@ class TestAhead:
         for path, kernel in started:
             assert kernel.proof == seen[paths.index(path)][-1]
             assert not alive(kernel)
-        assert launch.PROOF not in os.environ
+        assert launch.Launch.PROOF not in os.environ
 
     @pytest.mark.long
     def test_one_is_started_while_another_runs_and_ends_with_the_command(self, notebooks, started):

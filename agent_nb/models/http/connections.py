@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 
-from ...host import open_files
+from ...host.open_files import allow_files
 from .way import Way
 
 KEEP = 10.0  # seconds that a free way stays open
@@ -66,7 +66,7 @@ class Connections:
 
     def _add(self) -> Way:
         if len(self._all) % STEP == 0:
-            open_files.allow_files(len(self._all) + STEP)
+            allow_files(len(self._all) + STEP)
         way = self._make()
         self._all.add(way)
         return way

@@ -7,7 +7,7 @@ import os
 import ssl
 
 from ...errors import ModelError
-from ...host import open_files
+from ...host.open_files import read_limit
 from .errors import blot_out_secrets
 
 CERTIFICATES = (
@@ -42,7 +42,7 @@ def fault_of(error: Exception, host: str, connect: float) -> ModelError:
     system = _system_error(error)
     if system is not None and system.errno in (errno.EMFILE, errno.ENFILE):
         return ModelError(
-            f"There is no further connection to {host}: only {open_files.read_limit():,} files may be open at once here. "
+            f"There is no further connection to {host}: only {read_limit():,} files may be open at once here. "
             "Ask for fewer answers at once (concurrency), or raise the limit (`ulimit -n`).",
             retryable=True,
             code="connect",

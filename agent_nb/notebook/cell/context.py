@@ -23,7 +23,7 @@ from typing import Any
 from ...agent.context import Context, Look, Mode
 from ...agent.context_check import find_mentioned
 from ...agent.tape import must_rerun
-from ...models import keys
+from ...models.keys import collect_secrets
 from ...tools.base import Tool
 from ...tools.describe import (
     TOKENS,
@@ -73,7 +73,7 @@ def build_context(
     system = _system(shell, listed, hosted=hosted)
     if mode == "auto" and not any(_shares(tool, hosted=hosted) for tool in listed):
         return Context(mode=mode, system=system)
-    secrets = keys.collect_secrets()
+    secrets = collect_secrets()
 
     def clean(text: str) -> str:
         return redact_text(text, secrets)

@@ -21,7 +21,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import User
-from ...models import keys
+from ...models.keys import collect_secrets
 from ...record.record import NO_CONVERSATION, events_of
 from ...wire.redact import redact_text
 from ...wire.text_limits import cut_end, cut_middle
@@ -95,7 +95,7 @@ def _asked(failed: RanCell, remark: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return redact_text(text, keys.collect_secrets())
+    return redact_text(text, collect_secrets())
 
 
 def steady(traceback: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...tools import offered_code
+from ...tools.offered_code import NAME, find_code_fault
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Chosen:
     def insert(self, shell: Any) -> None:
         """Have the front end insert the chosen cell, if there is one, below the cell that runs."""
         code, self.code = self.code, ""
-        if code and not offered_code.find_code_fault(code):
+        if code and not find_code_fault(code):
             shell.set_next_input(code, replace=False)
 
 
@@ -49,12 +49,10 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
     ok = {
         (e.span, e.call_id)
         for e in events
-        if isinstance(e, Result) and e.name == offered_code.NAME and e.status == "ok"
+        if isinstance(e, Result) and e.name == NAME and e.status == "ok"
     }
     calls = [
-        e
-        for e in events
-        if isinstance(e, Call) and e.name == offered_code.NAME and (e.span, e.call_id) in ok
+        e for e in events if isinstance(e, Call) and e.name == NAME and (e.span, e.call_id) in ok
     ]
     calls.sort(key=lambda call: bool(call.span))
     return [Offer(_text(c.args.get("code")), _text(c.args.get("why"))) for c in calls]
@@ -62,7 +60,7 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
 
 def insert_offer(shell: Any, offer: Offer, *, replace: bool) -> None:
     """Put an offered cell below the running one, or in its place. Raises UsageError if unfit."""
-    if fault := offered_code.find_code_fault(offer.code):
+    if fault := find_code_fault(offer.code):
         raise UsageError(f"This cell is not inserted. {fault}")
     shell.set_next_input(offer.code, replace=replace)
 

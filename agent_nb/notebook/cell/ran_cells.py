@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ...models import keys
+from ...models.keys import collect_secrets
 from ...record.agent_cells import agent_cell
 from ...tools.safe_types import type_name
 from ...wire.console import strip_ansi
@@ -130,7 +130,7 @@ def _bounded(text: str) -> str:
     """Return a text cut to `LONGEST`, without keys if it is cut: half a key would not be found."""
     if len(text) <= LONGEST:
         return text
-    return cut_middle(redact_text(text, keys.collect_secrets()), LONGEST)
+    return cut_middle(redact_text(text, collect_secrets()), LONGEST)
 
 
 def _result(shell: Any, count: int) -> str:

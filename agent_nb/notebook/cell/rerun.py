@@ -29,7 +29,7 @@ from ...agent.replay_check import ReplayStrictness
 from ...agent.tape import NOBODY, TRUST, Tape
 from ...errors import NotReplayed, UsageError
 from ...events import State
-from ...host import launch
+from ...host.launch import Launch
 from ...models.offline import ELSEWHERE, find_barring_setting
 from ...record.match import Match, match_record
 from ...record.ranking import read_start_time
@@ -94,7 +94,7 @@ def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
     if find_barring_setting():
         return "replay"
-    wanted = (cell.sent.get("rerun"), option, os.environ.get(launch.RERUN))
+    wanted = (cell.sent.get("rerun"), option, os.environ.get(Launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
 
 

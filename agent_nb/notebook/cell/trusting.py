@@ -19,11 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import NotAllowed, UsageError
-from ...host import trust
 from ...host.paths import shorten_path
-from ...host.trust import Offer
-from ...models import config, keys
-from ...tools import policy_file
+from ...host.trust import (
+    VARIABLE,
+    Offer,
+    allow_offers,
+    is_trusted_everywhere,
+    list_allowed,
+    revoke_folder,
+)
+from ...models.config import config_path, read_config
+from ...models.keys import find_offer
+from ...tools.policy_file import read_policy_offer
 from ..notices import LONGEST, make_printable
 from ..yes_no import NO, ask_yes_no
 
@@ -51,7 +58,7 @@ def ask_permissions(
             break
         for offer in open_:
             if ask_yes_no(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
-                trust.allow_offers([offer])
+                allow_offers([offer])
             else:
                 declined.add(offer)
     if fault is not None:
@@ -91,7 +98,7 @@ def trust_folder(arguments: Sequence[str]) -> str:
         return (
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
-    allowed = trust.allow_offers(offers)
+    allowed = allow_offers(offers)
     return "\n".join(
         [
             *(f"allowed: {offer.file} {offer.does}" for offer in offers),
@@ -106,14 +113,14 @@ def offered(path: Path) -> list[Offer]:
     Raises UsageError if it does not exist, or if the file is not a policy.
     """
     if path.is_file() and path.name != ".env":
-        policies = policy_file.read_policy_offer(path)
+        policies = read_policy_offer(path)
         return [policies] if policies is not None else []
     if not path.exists():
         raise UsageError(f"File or folder not found: {path}.")
     folder = path if path.is_dir() else path.parent
     return [
         offer
-        for offer in (keys.find_offer(folder=folder), *_policies(folder), _configuration(folder))
+        for offer in (find_offer(folder=folder), *_policies(folder), _configuration(folder))
         if offer is not None
     ]
 
@@ -121,29 +128,29 @@ def offered(path: Path) -> list[Offer]:
 def _policies(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
-            yield policy_file.read_policy_offer(path)
+            yield read_policy_offer(path)
 
 
 def _configuration(folder: Path) -> Offer | None:
-    path = config.config_path()
+    path = config_path()
     if path.is_absolute() or not (folder / path).is_file():
         return None
-    return config.read_config(folder / path)[1]
+    return read_config(folder / path)[1]
 
 
 def list_permissions(_: Sequence[str] = ()) -> str:
     """Return the permissions of folders, one a line."""
-    rows = [f"{place} may {may}" for place, may in trust.list_allowed()]
-    if trust.is_trusted_everywhere():
+    rows = [f"{place} may {may}" for place, may in list_allowed()]
+    if is_trusted_everywhere():
         rows.insert(
-            0, f"{trust.VARIABLE} is set: in this process every folder may give keys and be obeyed"
+            0, f"{VARIABLE} is set: in this process every folder may give keys and be obeyed"
         )
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 
 
 def _revoke(arguments: Sequence[str]) -> str:
     done: dict[str, Any] = {
-        word: trust.revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
+        word: revoke_folder(os.path.expanduser(word)) for word in arguments or ["."]
     }
     return "\n".join(
         f"{word}: {'nothing is allowed any more' if had else 'nothing was allowed'}"

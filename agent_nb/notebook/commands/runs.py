@@ -19,15 +19,15 @@ FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
-    from ...agent import registry
+    from ...agent.registry import list_open_runs
     from ...agent.run import Run
 
-    going_on = [
-        Run(log) for log in registry.going_on() if arguments and log.run.startswith(arguments[0])
+    open_runs = [
+        Run(log) for log in list_open_runs() if arguments and log.run.startswith(arguments[0])
     ]
-    if not going_on:
+    if not open_runs:
         return the_run(session, arguments)
-    going_on[-1].show()
+    open_runs[-1].show()
     return None
 
 

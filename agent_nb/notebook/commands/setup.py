@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...agent.limits import Limits
 from ...errors import AgentError, UsageError
 from ...host.paths import shorten_path
-from ...host.trust import is_allowed
+from ...host.trust import is_offer_allowed
 from ...tools.variable_facts import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
@@ -40,14 +40,14 @@ def show_models(session: Session, arguments: list[str]) -> None:
     """[PROVIDER]: the model a cell would use now, the providers and configured endpoints and their
     keys; with one of them, the models it offers
     """
-    from ...models import choose
+    from ...models.choose import choose_model
     from ...models.listing import list_providers
 
     if arguments:
         _offered(session, arguments[0].rstrip("/"))
         return
     try:
-        used = "{} ({})".format(*choose.choose_model("", session.defaults()["model"]))
+        used = "{} ({})".format(*choose_model("", session.defaults()["model"]))
     except UsageError as fault:
         used = str(fault)
     known = list_providers()
@@ -80,11 +80,11 @@ def _offered(session: Session, provider: str) -> None:
 
 def show_tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
-    from ...host import plugins
+    from ...host.plugins import list_plugins
     from ...tools.toolset import of_plugin
 
     rows: list[tuple[str, str, str]] = []
-    for plugin in plugins.list_plugins("tools"):
+    for plugin in list_plugins("tools"):
         try:
             rows += [
                 (t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)
@@ -96,17 +96,17 @@ def show_tools(session: Session, _: list[str]) -> None:
 
 def show_config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
-    from ...models import config as file
+    from ...models.config import config_path
     from ..cell.trusting import list_permissions
 
     rows = [
         (f"AgentMagics.{name}", _value(name, value))
         for name, value in sorted(session.defaults().items())
     ]
-    exists = "" if file.config_path().exists() else " (there is none)"
+    exists = "" if config_path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(file.config_path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(config_path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
@@ -127,10 +127,10 @@ def _value(name: str, value: Any) -> str:
 
 
 def _model() -> str:
-    from ...models import choose
+    from ...models.choose import choose_model
 
     try:
-        return "{!r} ({})".format(*choose.choose_model())
+        return "{!r} ({})".format(*choose_model())
     except UsageError:
         return "none: %agent models lists the ways to choose one"
 
@@ -169,16 +169,17 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
-    from ...models import choose, keys
+    from ...models.choose import check_provider
+    from ...models.keys import VARIABLES, find_offer, keep_key, list_key_sources
 
     if not arguments:
         print_text(
             format_table(
                 (provider, source or f"none: set {variable}")
-                for provider, variable, source in keys.list_key_sources()
+                for provider, variable, source in list_key_sources()
             )
         )
-        if (offer := keys.find_offer()) is not None and not is_allowed(offer):
+        if (offer := find_offer()) is not None and not is_offer_allowed(offer):
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments
@@ -186,7 +187,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
         raise UsageError(
             "Write %agent key PROVIDER, or %agent key PROVIDER --keyring. The key is asked for, not written in the cell."
         )
-    choose.check_provider(provider)
+    check_provider(provider)
     from getpass import getpass
 
     from IPython.core.error import StdinNotImplementedError
@@ -194,12 +195,12 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     try:
         entered = getpass(f"Key of {make_printable(provider)}: ")
     except (EOFError, StdinNotImplementedError):
-        variable = keys.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
+        variable = VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
     print_text(
-        f"The key of {provider} is kept in {keys.keep_key(provider, entered, keyring=bool(rest))}."
+        f"The key of {provider} is kept in {keep_key(provider, entered, keyring=bool(rest))}."
     )
 
 

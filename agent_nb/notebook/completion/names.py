@@ -16,11 +16,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError
-from ...host import plugins
-from ...models import choose, config
+from ...host.plugins import list_builtin, list_plugins
+from ...models.choose import DEFAULTS, LOCAL, list_prefixes
+from ...models.config import KNOWN, Config, load_config
 from ...tools.base import Tool
 from ...tools.describe import user_variables
-from ...tools.mcp import config_file
+from ...tools.mcp.config_file import read_servers
 from ...tools.mcp.references import PREFIX
 from ...tools.mcp.server import Server
 from ...tools.safe_types import (
@@ -63,10 +64,10 @@ def model_names(session: Session, begun: str) -> Iterator[str]:
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in provider_names(session, begun))
         return
-    yield from (f"{name}/{model}" for name, model in choose.DEFAULTS.items())
-    ends = {**config.KNOWN, **file.endpoints}
+    yield from (f"{name}/{model}" for name, model in DEFAULTS.items())
+    ends = {**KNOWN, **file.endpoints}
     yield from (f"{name}/{end.model}" for name, end in ends.items() if end.model)
-    yield choose.LOCAL
+    yield LOCAL
     for name, listed in session.offered.items():
         yield from (f"{name}/{model}" for model in listed)
 
@@ -74,16 +75,16 @@ def model_names(session: Session, begun: str) -> Iterator[str]:
 def provider_names(session: Session, begun: str) -> list[str]:
     """Return the providers and the configured endpoints."""
     try:
-        return choose.list_prefixes()
+        return list_prefixes()
     except AgentError:  # the configuration is wrong, which its use reports
-        return sorted({*plugins.list_plugins("models"), *config.KNOWN})
+        return sorted({*list_plugins("models"), *KNOWN})
 
 
-def _config() -> config.Config:
+def _config() -> Config:
     try:
-        return config.load_config()
+        return load_config()
     except AgentError:
-        return config.Config()
+        return Config()
 
 
 def tool_names(session: Session, begun: str) -> Iterator[str]:
@@ -91,16 +92,16 @@ def tool_names(session: Session, begun: str) -> Iterator[str]:
     the MCP servers of the folder.
     """
     yield from (name for name, value in _named(session) if _usable(value))
-    ours = plugins.list_builtin("tools")
+    ours = list_builtin("tools")
     yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
-    yield from (name for name in plugins.list_plugins("tools") if name not in ours)
+    yield from (name for name in list_plugins("tools") if name not in ours)
     yield from (f"{PREFIX}{name}" for name in server_names(session, begun))
 
 
 def server_names(session: Session, begun: str) -> list[str]:
     """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
-        return list(config_file.read_servers().servers)
+        return list(read_servers().servers)
     except AgentError:  # the file is faulty, which its use reports
         return []
 
@@ -158,12 +159,12 @@ def conversation_names(session: Session, begun: str) -> list[str]:
 
 def dialect_names(session: Session, begun: str) -> list[str]:
     """Return the dialects."""
-    return plugins.list_plugins("dialects")
+    return list_plugins("dialects")
 
 
 def codec_names(session: Session, begun: str) -> list[str]:
     """Return the formats of runs of other systems."""
-    return plugins.list_plugins("codecs")
+    return list_plugins("codecs")
 
 
 def run_ids(session: Session, begun: str) -> list[str]:

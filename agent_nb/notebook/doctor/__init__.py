@@ -23,10 +23,10 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import plugins
 from ...host.imports import find_library
 from ...host.paths import shorten_path
-from ...host.trust import HOW, is_allowed
+from ...host.plugins import ATTRIBUTE, find_faults
+from ...host.trust import HOW, is_offer_allowed
 from ...tools.toolset import of_plugin
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
@@ -182,12 +182,12 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_keys() -> Iterator[Finding]:
-    from ...models import keys
+    from ...models.keys import VARIABLES, find_key, find_offer, list_key_sources
 
-    known = [(provider, source) for provider, _, source in keys.list_key_sources() if source]
+    known = [(provider, source) for provider, _, source in list_key_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := keys.find_offer()) is not None and not is_allowed(offer):
+    if (offer := find_offer()) is not None and not is_offer_allowed(offer):
         yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
@@ -207,44 +207,45 @@ def _check_git() -> Iterator[Finding]:
 
 
 def _check_plugins() -> Iterator[Finding]:
-    for room in plugins.ATTRIBUTE:
-        for fault in plugins.find_faults(room, USES.get(room)):
+    for room in ATTRIBUTE:
+        for fault in find_faults(room, USES.get(room)):
             yield Finding("plug-in", "missing", fault)
 
 
 def _check_model(configured: str) -> Iterator[Finding]:
     """Check the model that a run would use, and the ones that would step in for it."""
-    from ...models import choose
+    from ...models.choose import choose_model, list_prefixes, split_names
 
     try:
-        names, source = choose.choose_model("", configured)
+        names, source = choose_model("", configured)
     except AgentError as fault:
         first, _, rest = str(fault).partition("\n")
         todo = " · ".join(line.strip() for line in rest.splitlines())
         yield Finding("model", "missing", f"{first} Recorded runs replay without one.", todo)
         return
-    for name in choose.split_names(names):
+    for name in split_names(names):
         yield _model_access(name, f"{name} ({source})")
 
 
 def _model_access(name: str, text: str) -> Finding:
     """Return whether the provider of a model is known and its key is there."""
-    from ...models import choose, keys
+    from ...models.choose import choose_model, list_prefixes, split_names
+    from ...models.keys import VARIABLES, find_key, find_offer, list_key_sources
 
     provider = name.partition("/")[0]
-    if provider not in choose.list_prefixes():
-        todo = f"known: {', '.join(choose.list_prefixes())}"
+    if provider not in list_prefixes():
+        todo = f"known: {', '.join(list_prefixes())}"
         return Finding("model", "broken", f"{text}: there is no provider {provider!r}", todo)
     try:
         if (
-            provider not in keys.VARIABLES
-            or keys.find_key(provider) is not None
+            provider not in VARIABLES
+            or find_key(provider) is not None
             or os.environ.get(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)
     except AgentError as fault:
         return Finding("model", "broken", f"{text}: {fault}")
-    todo = f"set {keys.VARIABLES[provider][0]}, or %agent key {provider}"
+    todo = f"set {VARIABLES[provider][0]}, or %agent key {provider}"
     return Finding("model", "broken", f"{text}: it has no key", todo)
 
 

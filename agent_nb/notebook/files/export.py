@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...agent.run import Run
 from ...codecs import Losses, encode
 from ...errors import UsageError, unknown_name
-from ...host import plugins
+from ...host.plugins import list_plugins
 from ...view import make_bundle
 from .html_page import render_page
 
@@ -36,8 +36,8 @@ def export(runs: Sequence[Run], form: str, losses: Losses | None = None) -> str:
         return render_page(runs)
     if name in PAGES:
         return "\n".join(make_bundle(run.log)[PAGES[name]] + "\n" for run in runs)
-    if name.partition(":")[0] not in plugins.list_plugins("codecs"):
-        raise UsageError(unknown_name("form", form, [*PAGES, *plugins.list_plugins("codecs")]))
+    if name.partition(":")[0] not in list_plugins("codecs"):
+        raise UsageError(unknown_name("form", form, [*PAGES, *list_plugins("codecs")]))
     return "".join(
         text if text.endswith("\n") else f"{text}\n"
         for run in runs

@@ -30,10 +30,20 @@ from typing import Any
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...record import ipynb, metadata, notebook_file
 from ...record.diff import list_comparable_parts
 from ...record.find import find_records
-from ...record.ipynb import Notebook, cell_id, list_cells, metadata_of, source_of, with_ids
+from ...record.ipynb import (
+    Notebook,
+    cell_id,
+    encode_json,
+    list_cells,
+    load_notebook,
+    metadata_of,
+    source_of,
+    with_ids,
+)
+from ...record.metadata import has_newer_format
+from ...record.notebook_file import lift_records
 from ...record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
 from ...record.record import METADATA_KEY, Record, events_of
 from ...record.split_merge import reassign_runs
@@ -128,7 +138,7 @@ def merge_files(
     merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
     unname_cells(merged)
-    notebook_file.lift_records(merged)
+    lift_records(merged)
     ours.write_bytes(_dump(merged))
     for conflict in conflicts:
         report(conflict)
@@ -232,12 +242,12 @@ def _git(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        nb = ipynb.load_notebook(path)
+        nb = load_notebook(path)
     except UsageError:
         return None
-    return None if metadata.has_newer_format(metadata_of(nb).get(METADATA_KEY)) else nb
+    return None if has_newer_format(metadata_of(nb).get(METADATA_KEY)) else nb
 
 
 def _dump(nb: Notebook) -> bytes:
     text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    return ipynb.encode_json(text)
+    return encode_json(text)

@@ -24,8 +24,8 @@ import msgspec
 
 from ...errors import UsageError
 from ...events.log import EventLog
-from ...record import journal, journal_recovery
-from ...record.journal_recovery import RecoverableRun
+from ...record.journal import remove_journals
+from ...record.journal_recovery import RecoverableRun, list_recoverable_runs, recover_log
 from ...record.packing import Home
 from ...record.ranking import EXECUTIONS_OF_CELL, read_start_time
 from ...record.record import run_record
@@ -60,7 +60,7 @@ def lost_runs(
     made_in = cache(
         lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    journals = [f for f in journal_recovery.list_recoverable_runs(known) if f.status != "running"]
+    journals = [f for f in list_recoverable_runs(known) if f.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
     latest: dict[tuple[str, str], float] = {
         (here, cell): began for cell, began in (answered or {}).items()
@@ -122,7 +122,7 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = journal_recovery.recover_log(lost.path)
+        log = recover_log(lost.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
@@ -149,4 +149,4 @@ def choose_journals(journals: Iterable[RecoverableRun], wanted: str) -> list[Rec
 
 def drop_journals(ids: Iterable[str]) -> int:
     """Remove the journals of runs; return how many there were."""
-    return sum(journal.remove_journals(run) for run in ids if run)
+    return sum(remove_journals(run) for run in ids if run)

@@ -21,11 +21,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ...record import notebook_file
 from ...record.countersign import SIGNATURES, merge_signatures
 from ...record.ipynb import Cell, all_outputs, cell_id, source_of
 from ...record.ipynb import list_cells as all_cells
 from ...record.metadata import FORGOTTEN, Runs
+from ...record.notebook_file import group_records
 from ...record.outputs import read_published_record
 from ...record.ranking import read_start_time, sort_newest_first
 from ...record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
@@ -39,7 +39,7 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     """Write into the three notebooks the runs, outputs and other results of the merged one."""
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
-    runs = [notebook_file.group_records(nb) for nb in sides]
+    runs = [group_records(nb) for nb in sides]
     _set(about, METADATA_KEY, _written(about, _three_way(*runs)))
     for key in ABOUT:
         _set(about, key, _either(*(m.get(key) for m in about)))

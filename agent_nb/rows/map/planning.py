@@ -27,7 +27,7 @@ from ...agent.configuration import Configuration
 from ...agent.limits import Limits
 from ...errors import UsageError
 from ...events.log import new_run_id
-from ...models import offline
+from ...models.offline import ELSEWHERE, find_barring_setting
 from ...record.fingerprint import inputs_hash
 from ...record.run_inputs import RunInputs
 from ...wire.redact import Redaction
@@ -123,7 +123,7 @@ def plan_map(
         make = elsewhere()
         return await here(say) if make is None else make()
 
-    live = bool(filled) and (not offline.find_barring_setting() or agent.choice.is_script())
+    live = bool(filled) and (not find_barring_setting() or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
     budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
@@ -180,7 +180,7 @@ def _unrecorded(left: Sequence[Row]) -> str:
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     one = len(left) == 1
     subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
-    return f"{subject} {offline.ELSEWHERE.format(offline.find_barring_setting())}"
+    return f"{subject} {ELSEWHERE.format(find_barring_setting())}"
 
 
 def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agent import display
 from ...agent.configuration import Configuration
+from ...agent.display import find_screen
 from ...agent.drift import Played
 from ...agent.in_progress import wait_for_run
 from ...agent.replay import Player
@@ -279,7 +279,7 @@ class MapStream(Stream):
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
-        screen = display.find_screen(self, None)
+        screen = find_screen(self, None)
         coming = asyncio.ensure_future(self._next(finished))
         try:
             await wait_for_run(coming, screen, self._cancelled, ends=True)

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from ...errors import UsageError
-from ...models import keys
 from ...models.http.client import is_loopback
+from ...models.keys import hide_secret
 
 VARIABLE = "AGENT_NB_HUB"
 OPTIONS = ("prefix", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -85,7 +85,7 @@ def parse_address(url: str) -> RedisAddress:
         raise UsageError("The database of Redis is a number: redis://HOST:PORT/0.")
     password = unquote(parts.password or "")
     if password:
-        keys.hide_secret(password)
+        hide_secret(password)
     return RedisAddress(
         scheme=scheme,
         host=host,

@@ -24,7 +24,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import Approval, Call, Event
-from ...models import keys
+from ...models.keys import hide_secret
 from ...record.signing import user_key
 from .entries import encode_bounded
 
@@ -69,7 +69,7 @@ def hub_key() -> bytes:
     elif len(variable) < SHORTEST:
         raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
     else:
-        keys.hide_secret(variable)
+        hide_secret(variable)
         secret = variable.encode()
     return hmac.new(secret, _PURPOSE, hashlib.sha256).digest() if secret else b""
 

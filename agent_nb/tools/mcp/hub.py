@@ -17,7 +17,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...host.background import Background
-from ...models import keys
+from ...models.keys import collect_secrets
 from ...models.offline import ELSEWHERE, find_barring_setting
 from . import permissions
 from .elicitation import Asking
@@ -95,7 +95,7 @@ class Hub:
     def _session(self, server: Server) -> Session:
         session = self._sessions.get(server.digest)
         if session is None:
-            new = Session(server, dict(keys.collect_secrets()))
+            new = Session(server, dict(collect_secrets()))
             session = self._sessions.setdefault(server.digest, new)
         return session
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import NotAllowed
-from ...host import trust
 from ...host.paths import shorten_path
+from ...host.trust import SERVERS, Offer, allow_offers, is_offer_allowed, withdraw_offer
 from .server import Server, quote_ascii
 
 OPTION = "--trust-mcp"
 
 
-def offer(server: Server) -> trust.Offer:
+def offer(server: Server) -> Offer:
     """Return what the entry of a server offers."""
-    return trust.Offer(
+    return Offer(
         "server",
         str(Path(server.file)),
         f"starts the MCP server {quote_ascii(server.name)}: {'; '.join(server.described())}",
@@ -31,7 +31,7 @@ def offer(server: Server) -> trust.Offer:
 
 def is_allowed(server: Server) -> bool:
     """Return whether the server may start."""
-    return not server.file or trust.is_allowed(offer(server))
+    return not server.file or is_offer_allowed(offer(server))
 
 
 def require_permission(server: Server) -> None:
@@ -39,16 +39,16 @@ def require_permission(server: Server) -> None:
     if is_allowed(server):
         return
     raise NotAllowed(
-        f"The MCP server {quote_ascii(server.name)} of {shorten_path(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {trust.SERVERS}=1.",
+        f"The MCP server {quote_ascii(server.name)} of {shorten_path(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {SERVERS}=1.",
         offer(server),
     )
 
 
 def allow_server(server: Server) -> bool:
     """Allow the server to start; return False if this holds in this process only."""
-    return trust.allow_offers([offer(server)])
+    return allow_offers([offer(server)])
 
 
 def revoke_permission(server: Server) -> bool:
     """Withdraw the permission; return whether there was one. Raises UsageError."""
-    return trust.withdraw_offer(offer(server))
+    return withdraw_offer(offer(server))

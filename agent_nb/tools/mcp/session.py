@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 
 from ...errors import ToolError
-from ...models import keys
+from ...models.keys import hide_secret
 from ...wire.hidden_characters import strip_hidden
 from ...wire.json_text import dumps
 from ...wire.redact import Redaction
@@ -118,7 +118,7 @@ class Session:
             import_sdk()
             server = self.server.expanded(os.environ)
             for secret in server.secrets.values():
-                keys.hide_secret(secret)
+                hide_secret(secret)
             self._redaction = Redaction({**self._secrets, **server.secrets})
             self._errors = StderrTail(self._redaction)
             self._closing, self._link, self._scope = asyncio.Event(), Link(), anyio.CancelScope()

@@ -33,7 +33,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import plugins
+from ...host.plugins import blame_plugin, list_builtin, list_plugins, load_plugin
 from ..format import count_noun
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card
@@ -100,9 +100,7 @@ def prose(
 
 def draw(state: Any, context: Context, kind: str = "") -> Node | None:
     """Return the node of a card state (by its kind), or None if nothing is shown for it."""
-    card: Callable[[Any, Context], Node | None] = plugins.load_plugin(
-        "view.cards", kind or state.kind
-    )
+    card: Callable[[Any, Context], Node | None] = load_plugin("view.cards", kind or state.kind)
     return card(state, context)
 
 
@@ -112,13 +110,13 @@ def custom(part: Part, state: CallCard, context: Context) -> Node | None:
     Returns None if no such card is installed, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
-    if (ours := name.replace("_", "-")) in plugins.list_builtin("view.cards"):
+    if (ours := name.replace("_", "-")) in list_builtin("view.cards"):
         name = ours
     if name not in _custom():
         return None
     try:
-        with plugins.blame_plugin("view.cards", name):
-            node: Node | None = plugins.load_plugin("view.cards", name)(state, context)
+        with blame_plugin("view.cards", name):
+            node: Node | None = load_plugin("view.cards", name)(state, context)
             if fault := None if node is None else unfit(node):
                 raise TypeError(fault)
             return node
@@ -129,9 +127,7 @@ def custom(part: Part, state: CallCard, context: Context) -> Node | None:
 @cache
 def _custom() -> frozenset[str]:
     return frozenset(
-        n
-        for n in plugins.list_plugins("view.cards")
-        if n.startswith(("tool-", "progress-", "call-"))
+        n for n in list_plugins("view.cards") if n.startswith(("tool-", "progress-", "call-"))
     )
 
 

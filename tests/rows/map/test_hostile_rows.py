@@ -39,7 +39,7 @@ def test_in_strict_replay_only_own_rows_of_a_store_run_calls_again(tmp_path, mon
     if stranger:
         signed_by(b"a stranger", tmp_path / "rows.sqlite", live.rows)
     seen.clear()
-    monkeypatch.setenv(launch.RERUN, launch.REPLAY)
+    monkeypatch.setenv(launch.Launch.RERUN, launch.Launch.REPLAY)
     done = asked()
     assert [r.origin for r in done.results] == ["store", "store"]
     assert seen == ([] if stranger else TEXTS)

@@ -291,7 +291,7 @@ def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monk
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])
     store.close()
-    monkeypatch.setenv(launch.RERUN, launch.REPLAY)
+    monkeypatch.setenv(launch.Launch.RERUN, launch.Launch.REPLAY)
     assert origins(mapped(by=by, store=path)) == ["store"] * 2
     with pytest.raises(RunFailed, match="Row 2 has no record here"):
         mapped([*TEXTS, "new"], by=by, store=path)

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 
-from ....agent import display
 from ....agent.assembly import make_basis
 from ....agent.configuration import Configuration
+from ....agent.display import enter_run
 from ....models.http.limiter import limit_endpoints
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
@@ -55,7 +55,7 @@ class WorkerAgent:
             del self._tasks[work.ticket]
 
     async def _asked(self, work: Work, begun: Begun | None) -> Answered:
-        display.enter_run()
+        enter_run()
         rows = self._made()
         if work.issue > self._issue:
             self._limit(work)
