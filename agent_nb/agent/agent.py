@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import events
 from ..errors import UsageError
-from ..events import Event
-from ..events.log import EventLog
-from ..models.offline import find_barring_setting
+from ..events import Event, EventLog
+from ..models import find_barring_setting
 from . import display
 from .assembly import make_basis, make_plan, make_player, share_host
 from .attachments import pictures_of, without_text
@@ -35,7 +34,7 @@ from .stream import Replay, RunRequest, Stream, run_to_end
 from .tape import Tape
 
 if TYPE_CHECKING:
-    from ..tools.base import Tool
+    from ..tools import Tool
 
 
 class PromptAgent(Configuration):

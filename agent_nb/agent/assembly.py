@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio import CancelScope
 
-from ..events import State
-from ..events.log import EventLog
-from ..host.plugins import load_plugin
-from ..models.prices import Tariff
-from ..models.tariff import check_budget, tariff_of
-from ..record.fingerprint import inputs_hash
-from ..record.run_inputs import RunInputs
-from ..tools.toolset import Toolset, load_installed_tools
-from ..wire.redact import Redaction
+from ..events import EventLog, State
+from ..host import load_plugin
+from ..models import Tariff, check_budget, tariff_of
+from ..record import RunInputs, inputs_hash
+from ..tools import Toolset, load_installed_tools
+from ..wire import Redaction
 from . import display, outgoing
 from .configuration import Configuration
 from .context import Context
@@ -37,11 +34,8 @@ from .tape import Tape, TapeApprover
 
 if TYPE_CHECKING:
     from ..dialects import Dialect
-    from ..models.base import Model
-    from ..tools.approval import Approver
-    from ..tools.base import ApprovalSource, Host
-    from ..tools.policy import Policy
-    from ..tools.runner import ToolRunner
+    from ..models import Model
+    from ..tools import ApprovalSource, Approver, Host, Policy, ToolRunner
 
 FALLBACK = "xml"
 SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Python code had a host
@@ -93,9 +87,8 @@ def make_plan(
     context: Context,
 ) -> Plan:
     """Return the plan of one live run."""
-    from ..models.http.retry import choose_delay
-    from ..tools.approval import Approver
-    from ..tools.standing import STANDING
+    from ..models import choose_delay
+    from ..tools import STANDING, Approver
 
     agent, redaction = basis.agent, basis.redaction
     (model, dialect), *spares = [(_started(model), dialect) for model, dialect in basis.models]
@@ -185,7 +178,7 @@ async def with_servers(
     `status` receives what happens, in words. Raises UsageError and ToolError for a server that
     cannot be used.
     """
-    from ..tools.mcp.opening import open_references
+    from ..tools import open_references
 
     own = agent.tools
     taken = {*own.names, *load_installed_tools()}
@@ -204,7 +197,7 @@ def make_player(
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
     if agent.tools.late:
-        from ..tools.mcp.recorded import add_recorded_tools
+        from ..tools import add_recorded_tools
 
         agent = agent.equipped(Toolset(add_recorded_tools(agent.tools, tape.events)))
     policy = agent.policy()
@@ -232,7 +225,7 @@ def _runner(
     redaction: Redaction,
     host: Host | None = None,
 ) -> ToolRunner:
-    from ..tools.runner import ToolRunner
+    from ..tools import ToolRunner
 
     return ToolRunner(
         agent.tools,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record.figure_data import FIGURE_KEY, read_figure_data
-from ..wire.plain_values import plain_value
+from ..record import FIGURE_KEY, read_figure_data
+from ..wire import plain_value
 from .clean_json import clean_value
 
 Picture = dict[str, Any]
@@ -26,7 +26,7 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 
 def kept_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
     """Yield the pictures of a result as they are recorded; others are left out."""
-    from ..wire.media import clean_attachment
+    from ..wire import clean_attachment
 
     for attachment in attachments:
         if (known := clean_attachment(attachment)) is not None:
@@ -42,8 +42,8 @@ def _figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
 
 
 def _picture(attachment: Any, hide: Hide | None) -> Picture:
-    from ..models.images import image_block
-    from ..wire.media import clean_attachment
+    from ..models import image_block
+    from ..wire import clean_attachment
 
     attachment = plain_value(attachment)
     if isinstance(attachment, Mapping) and (known := clean_attachment(attachment)) is not None:
@@ -59,6 +59,6 @@ def without_text(pictures: Sequence[Picture]) -> tuple[Picture, ...]:
 
     The inputs of a run hash the pictures as given, so that old records are still found.
     """
-    from ..wire.media import base64_without_text
+    from ..wire import base64_without_text
 
     return tuple({**picture, "data": base64_without_text(picture["data"])} for picture in pictures)

@@ -24,14 +24,9 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events.log import EventLog
-from ..events.tool_events import meaning
-from ..tools.base import Outcome, Update
-from ..tools.values import Collector
-from ..wire.console import Console, read_progress
-from ..wire.media import clean_attachment
-from ..wire.redact import Redaction, Redactor
-from ..wire.surrogates import replace_surrogates
+from ..events import EventLog, meaning
+from ..tools import Collector, Outcome, Update
+from ..wire import Console, Redaction, Redactor, clean_attachment, read_progress, replace_surrogates
 from .attachments import kept_pictures
 from .clean_json import clean_value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..events import Counts, Metric
-from ..models.tariff import tariff_of
+from ..models import tariff_of
 from .limits import Clock, Meter
 from .run_spec import Plan
 from .turn import Turn

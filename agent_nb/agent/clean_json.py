@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire.plain_values import plain_value
-from ..wire.surrogates import replace_surrogates
+from ..wire import plain_value, replace_surrogates
 
 _DEEPEST = 200  # levels of nesting
 

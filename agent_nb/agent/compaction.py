@@ -17,12 +17,9 @@ import msgspec
 
 from .. import events
 from ..dialects import Dialect
-from ..events import Event
-from ..events.text import Texts, answer_text, content_text
-from ..host.plugins import load_plugin
-from ..models.base import Model
-from ..models.messages import Request, text_message
-from ..models.parts import Head, Part, Text, Thought, Usage
+from ..events import Event, Texts, answer_text, content_text
+from ..host import load_plugin
+from ..models import Head, Model, Part, Request, Text, Thought, Usage, text_message
 from . import vision
 from .history import estimate_tokens, write_messages
 from .parse import read_turn, with_thought_tags

@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UsageError, unknown_name
 from ..events import Event
-from ..host.imports import verify
-from ..host.plugins import load_plugin
-from ..host.trust import Offer
-from ..models.offline import find_barring_setting
-from ..record.run_inputs import RunInputs
-from ..wire.json_text import encode_canonical
-from ..wire.plain_values import plain_value
-from ..wire.redact import Redaction
-from ..wire.unpicklable import Unpicklable
+from ..host import Offer, load_plugin, verify
+from ..models import find_barring_setting
+from ..record import RunInputs
+from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
 from .attachments import pictures_of
 from .clean_json import clean_value
 from .compaction import STRATEGIES
@@ -36,10 +31,8 @@ from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
     from ..dialects import Dialect
-    from ..models.base import Model
-    from ..tools.base import ApprovalSource, Host
-    from ..tools.policy import Policy
-    from ..tools.toolset import Toolset
+    from ..models import Model
+    from ..tools import ApprovalSource, Host, Policy, Toolset
 
 
 class Configuration(Unpicklable):
@@ -76,7 +69,7 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
-        from ..tools.toolset import resolve_tools
+        from ..tools import resolve_tools
 
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
@@ -127,8 +120,7 @@ class Configuration(Unpicklable):
 
     def policy(self) -> Policy:
         """Return the policy as its file is now. Raises UsageError if it is faulty."""
-        from ..tools.policy_check import check_rules
-        from ..tools.policy_file import load_policy
+        from ..tools import check_rules, load_policy
 
         policy = load_policy(self.approve, self.folder)
         return check_rules(policy, self.tools, self.namespace, self._mentioned)
@@ -144,7 +136,7 @@ class Configuration(Unpicklable):
 
     def redaction(self) -> Redaction:
         """Return what removes the secrets known now from texts."""
-        from ..models.keys import collect_secrets
+        from ..models import collect_secrets
 
         return Redaction(collect_secrets(self.secrets))
 

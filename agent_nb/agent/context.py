@@ -20,8 +20,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..events import Event, State, User
-from ..tools.variable_facts import Described, count_tokens
-from ..wire.redact import Redaction
+from ..tools import Described, count_tokens
+from ..wire import Redaction
 
 KIND = "context"  # of the event
 Mode = Literal["auto", "vars", "cells", "none"]

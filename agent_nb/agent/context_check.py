@@ -22,12 +22,17 @@ from typing import Any
 import msgspec
 
 from ..events import Event, User
-from ..models.keys import collect_secrets
-from ..tools.describe import describe_variable
-from ..tools.reads import find_used_variables
-from ..tools.safe_types import ABSENT, find_entry, is_a, one_line
-from ..tools.toolset import Toolset
-from ..wire.redact import redact_text
+from ..models import collect_secrets
+from ..tools import (
+    ABSENT,
+    Toolset,
+    describe_variable,
+    find_entry,
+    find_used_variables,
+    is_a,
+    one_line,
+)
+from ..wire import redact_text
 from .code_names import CodeNames
 from .context import Look, find_context
 from .tape import Tape

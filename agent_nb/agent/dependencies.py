@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..events import Event, RunStart
-from ..record.packing import digest_value
+from ..record import digest_value
 from .masking.clock import read_time_zone
 from .masking.folders import describe_folders
 
 if TYPE_CHECKING:
-    from ..tools.base import Tool
-    from ..tools.toolset import Toolset
+    from ..tools import Tool, Toolset
 
 Behind = dict[str, Any]
 TOOL, AGENT = ("schema", "code", "source"), ("model", "settings", "tools")
@@ -50,8 +49,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     def code(self, tool: Tool) -> dict[str, str]:
         """Return the digest of a tool's code under the name of its rules, if any is visible."""
-        from ..tools.project_source import digest_project_code
-        from ..tools.source import code_of
+        from ..tools import code_of, digest_project_code
 
         digest = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
         self.unseen.update(digest.unseen)

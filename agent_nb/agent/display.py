@@ -16,13 +16,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import UsageError, unknown_name
-from ..events.log import EventLog
-from ..host.presenter import load_presenter
-from ..tools.base import Host
+from ..events import EventLog
+from ..host import load_presenter
+from ..tools import Host
 from .context import MODES, Context
 
 if TYPE_CHECKING:
-    from ..tools.toolset import Toolset
+    from ..tools import Toolset
 
 VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)

@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ..events import Call, Event, Node, State
-from ..events.log import EventLog
-from ..record.sides import format_sides
-from ..tools.base import Outcome, Update
+from ..events import Call, Event, EventLog, Node, State
+from ..record import format_sides
+from ..tools import Outcome, Update
 from .context import beside_prompt
 from .replay_check import Checked
 

@@ -22,9 +22,8 @@ import msgspec
 
 from .. import events
 from ..dialects import Dialect
-from ..events import RESEND, Event
-from ..events.text import Texts, content_text
-from ..models.messages import (
+from ..events import RESEND, Event, Texts, content_text
+from ..models import (
     Block,
     CallBlock,
     ImageBlock,

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..events import Event
-from ..wire.unpicklable import Unpicklable
+from ..wire import Unpicklable
 from .display import Screen
 from .run import Run
 

@@ -24,9 +24,8 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..tools.pictures import make_picture
-from ..wire.picture_size import describe_picture
-from ..wire.text_limits import cut_middle
+from ..tools import make_picture
+from ..wire import cut_middle, describe_picture
 
 ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
 LIMIT = 4000
@@ -85,11 +84,12 @@ def fill_prompt(
     """
     figures: list[dict[str, Any]] = [] if pictures is None else pictures
     return "".join(
-        piece if isinstance(piece, str) else piece.fill(namespace, figures) for piece in parse(text)
+        piece if isinstance(piece, str) else piece.fill(namespace, figures)
+        for piece in split_template(text)
     )
 
 
-def parse(text: str) -> tuple[Piece, ...]:
+def split_template(text: str) -> tuple[Piece, ...]:
     """Return the literal texts and the expressions of a prompt, in order.
 
     Raises UsageError for an expression that is empty or invalid.

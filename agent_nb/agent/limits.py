@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError, unknown_name
-from ..events import Counts, Event, Execute, Metric, Node, Result
-from ..events.interruption import AT
-from ..models.prices import format_dollars
-from ..wire.plain_values import plain_value
+from ..events import AT, Counts, Event, Execute, Metric, Node, Result
+from ..models import format_dollars
+from ..wire import plain_value
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

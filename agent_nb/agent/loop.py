@@ -26,13 +26,9 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
-from ..events import Event
-from ..events.interruption import AT
-from ..events.log import EventLog
-from ..models.http.retry import Failures
-from ..models.messages import Request
-from ..models.offline import check_model
-from ..wire.surrogates import replace_surrogates
+from ..events import AT, Event, EventLog
+from ..models import Failures, Request, check_model
+from ..wire import replace_surrogates
 from . import history as context
 from .bill import Bill
 from .call_ids import CallIds

@@ -16,13 +16,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..errors import AgentError, UsageError
-from ..models.offline import is_script
-from ..wire.redact import redact_value
+from ..models import is_script
+from ..wire import redact_value
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..models.base import Model
+    from ..models import Model
 
 SCRIPTED = "scripted/"  # models of this provider are text files beside the notebook
 
@@ -103,7 +103,7 @@ class ModelChoice:
 
     def _find(self) -> tuple[tuple[Model, ...], str]:
         """Return the models and where the choice came from."""
-        from ..models.keys import collect_secrets
+        from ..models import collect_secrets
 
         try:
             choices = [self._one(one) for one in self._choices or (None,)]
@@ -113,7 +113,7 @@ class ModelChoice:
         return tuple(model for models, _ in choices for model in models), choices[0][1]
 
     def _one(self, choice: Model | str | None) -> tuple[Sequence[Model], str]:
-        from ..models.choose import resolve_all
+        from ..models import resolve_all
 
         if (variable := self._variable(choice)) is not None:
             return (variable,), f"the variable {choice}"

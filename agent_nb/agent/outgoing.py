@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..models.messages import (
+from ..models import (
     Block,
     ImageBlock,
     OpaqueBlock,
@@ -30,8 +30,7 @@ from ..models.messages import (
     ThoughtBlock,
     ToolSpec,
 )
-from ..wire.media import base64_without_text
-from ..wire.redact import Redaction
+from ..wire import Redaction, base64_without_text
 
 _VALUES = ("default", "const", "pattern")
 _LISTS = ("enum", "examples")

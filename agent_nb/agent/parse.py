@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..dialects import Dialect
-from ..events import End, Event
-from ..events.log import EventLog
-from ..host.plugins import load_plugin
+from ..events import End, Event, EventLog
+from ..host import load_plugin
 from ..models import parts
-from ..wire.plain_values import plain_value
+from ..wire import plain_value
 from .turn import Turn
 
 

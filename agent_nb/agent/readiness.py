@@ -13,10 +13,8 @@ from typing import Any
 
 from .. import events
 from ..errors import ModelError
-from ..events.log import EventLog
-from ..models.base import Model
-from ..models.http.limiter import report_waits, wait_for_slot
-from ..models.http.retry import is_outage
+from ..events import EventLog
+from ..models import Model, is_outage, report_waits, wait_for_slot
 from .run_spec import Plan
 
 

@@ -21,8 +21,8 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from ..errors import UsageError
-from ..events.log import EventLog
-from ..tools.base import ApprovalSource, Decision, Question
+from ..events import EventLog
+from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "tool", "run", "kernel"]
 _below: ContextVar[bool] = ContextVar("agent_nb_below", default=False)

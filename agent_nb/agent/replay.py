@@ -26,20 +26,33 @@ import anyio.lowlevel
 import msgspec
 
 from ..errors import Cancelled
-from ..events import Approval, Call, Delta, Execute, Progress, Result, User
-from ..events.completion import LOST, list_missing_events
-from ..events.event_json import encode_event
-from ..events.log import EventLog
-from ..events.tool_events import is_tool_event, result_fields
-from ..record.normalize import normalize_value
-from ..record.record import Record
-from ..tools.base import Outcome, Report, Tool, Update
-from ..tools.chart_words import without_chart_words
-from ..tools.reads import find_used_variables
-from ..tools.runner import ToolRunner
-from ..tools.running_call import Job
-from ..wire.json_text import encode_canonical
-from ..wire.redact import Redaction
+from ..events import (
+    LOST,
+    Approval,
+    Call,
+    Delta,
+    EventLog,
+    Execute,
+    Progress,
+    Result,
+    User,
+    encode_event,
+    is_tool_event,
+    list_missing_events,
+    result_fields,
+)
+from ..record import Record, normalize_value
+from ..tools import (
+    Job,
+    Outcome,
+    Report,
+    Tool,
+    ToolRunner,
+    Update,
+    find_used_variables,
+    without_chart_words,
+)
+from ..wire import Redaction, encode_canonical
 from . import result_pictures
 from .attachments import kept_pictures
 from .clean_json import clean_value

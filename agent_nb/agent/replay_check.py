@@ -24,14 +24,16 @@ from typing import Any
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record.displays import compare_displays, list_uncompared_kinds
-from ..record.durations import EXACT, LINES, Measures
-from ..record.figure_data import SameText
-from ..record.normalize import normalize_value
-from ..tools.base import Compare, Outcome, Tool
-from ..tools.policy import Policy
-from ..tools.read_files import content_hash
-from ..tools.toolset import Toolset
+from ..record import (
+    EXACT,
+    LINES,
+    Measures,
+    SameText,
+    compare_displays,
+    list_uncompared_kinds,
+    normalize_value,
+)
+from ..tools import Compare, Outcome, Policy, Tool, Toolset, content_hash
 from . import result_pictures
 from .dependencies import (
     Behind,
@@ -167,7 +169,7 @@ class ReplayCheck:
 
     def _measures(self, tool: Tool, result: Result) -> Measures:
         """Return what the code of a call measures."""
-        from ..tools.clock_reads import read_code_measures, read_function_measures
+        from ..tools import read_code_measures, read_function_measures
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)

@@ -19,9 +19,8 @@ import msgspec
 from .. import events
 from ..dialects import Dialect, Typed
 from ..errors import ModelError
-from ..events import Event
-from ..events.log import EventLog
-from ..models.messages import Message, Request, ToolSpec, text_message
+from ..events import Event, EventLog
+from ..models import Message, Request, ToolSpec, text_message
 from . import compaction, vision
 from . import history as context
 from .bill import Bill

@@ -13,17 +13,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..events import Result
-from ..events.text import content_text
-from ..record.figure_data import SameText
-from ..record.pictures import (
+from ..events import Result, content_text
+from ..record import (
     PICTURE_TYPES,
     Comparison,
     Picture,
+    SameText,
     compare_all_pictures,
     compare_pictures,
 )
-from ..tools.base import Outcome
+from ..tools import Outcome
 
 # what stands in the text of an older result for a picture, and what stands there now
 _OLD = (

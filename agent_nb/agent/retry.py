@@ -21,8 +21,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models.http.retry import Failures, is_outage
-from ..models.http.waits import wait_before_retry
+from ..models import Failures, is_outage, wait_before_retry
 from .request import Prompt
 from .run_spec import Plan
 

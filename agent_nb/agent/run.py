@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunFailed
-from ..events import Counts, End, Error, Interrupt, Metric, User
-from ..events.log import EventLog
-from ..events.text import answer_text
-from ..wire.unpicklable import Unpicklable
+from ..events import Counts, End, Error, EventLog, Interrupt, Metric, User, answer_text
+from ..wire import Unpicklable
 from .typed import typed_answer
 from .typed.output_type import OutputType
 
@@ -128,8 +126,7 @@ class Run(Unpicklable):
 
     def to_frame(self, columns: Any = None) -> pd.DataFrame:
         """Return one row per event; see `agent_nb.events.frame`."""
-        from ..events.frame import to_frame
-        from ..events.rows import Place
+        from ..events import Place, to_frame
 
         return to_frame(list(self.log), columns, places={self.id: Place(self.cell, self.notebook)})
 
@@ -141,7 +138,7 @@ class Run(Unpicklable):
 
     def messages(self) -> list[dict[str, Any]]:
         """Return the conversation as role and content pairs, written in the `xml` dialect."""
-        from ..host.plugins import load_plugin
+        from ..host import load_plugin
         from .history import write_messages
 
         built = write_messages(load_plugin("dialects", "xml"), [list(self.log)])

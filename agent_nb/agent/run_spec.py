@@ -13,11 +13,9 @@ import msgspec
 from ..dialects import Dialect
 from ..errors import ModelError
 from ..events import State
-from ..models.base import Model
-from ..models.messages import ToolSpec
-from ..models.prices import Tariff
-from ..tools.runner import ToolRunner
-from ..wire.redact import Redaction
+from ..models import Model, Tariff, ToolSpec
+from ..tools import ToolRunner
+from ..wire import Redaction
 from .context import Context
 from .limits import Limits
 from .typed.output_type import OutputType

@@ -23,10 +23,18 @@ import anyio
 import msgspec
 
 from ..errors import AgentStopped, Cancelled, UsageError
-from ..events import End, Error, Event, RunStart, User
-from ..events.completion import ABANDONED, complete_log, list_missing_events
-from ..events.log import EventLog
-from ..tools.capture import mark_shown
+from ..events import (
+    ABANDONED,
+    End,
+    Error,
+    Event,
+    EventLog,
+    RunStart,
+    User,
+    complete_log,
+    list_missing_events,
+)
+from ..tools import mark_shown
 from . import display
 from .drift import Played
 from .in_progress import InProgress, wait_for_run
@@ -36,8 +44,8 @@ from .run import Run
 from .typed.output_type import OutputType
 
 if TYPE_CHECKING:
-    from ..record.run_inputs import RunInputs
-    from ..tools.toolset import Toolset
+    from ..record import RunInputs
+    from ..tools import Toolset
     from .replay_check import ReplayStrictness
     from .tape import Tape
 

@@ -25,10 +25,9 @@ import msgspec
 from .. import events
 from ..errors import ToolError, UsageError
 from ..events import Event
-from ..models.messages import ToolSpec
-from ..tools.base import ApprovalSource, Decision, Host, Question, Tool, ToolContext
-from ..tools.decorator import clean_name
-from ..wire.plain_values import plain_value
+from ..models import ToolSpec
+from ..tools import ApprovalSource, Decision, Host, Question, Tool, ToolContext, clean_name
+from ..wire import plain_value
 from .limits import Limits
 from .registry import hide_nested_runs as under
 from .typed.typed_answer import find_answer

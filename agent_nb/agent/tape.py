@@ -24,25 +24,38 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Approval, Call, Event, RunStart
-from ..record.match import TAMPERED
-from ..record.payloads import attach_payloads
-from ..record.record import Record, events_of
-from ..record.recorded_calls import (
+from ..record import (
+    TAMPERED,
+    Record,
+    attach_payloads,
     call_args,
     calls_around,
+    covers_record,
+    events_of,
+    is_intact,
     list_log_calls,
+    names_signer,
     read_decisions,
     read_logs,
     span_calls,
 )
-from ..record.signing import covers_record, is_intact, names_signer
-from ..tools.approval import Approver, report_decision
-from ..tools.base import LIVES, QUIET, ApprovalSource, Decision, Question, Report, Tool, ToolContext
-from ..tools.policy import Policy
-from ..tools.reads import find_used_variables
-from ..tools.standing import mark_tool
-from ..tools.toolset import Toolset
-from ..wire.json_text import as_dict, as_list, encode_canonical
+from ..tools import (
+    LIVES,
+    QUIET,
+    ApprovalSource,
+    Approver,
+    Decision,
+    Policy,
+    Question,
+    Report,
+    Tool,
+    ToolContext,
+    Toolset,
+    find_used_variables,
+    mark_tool,
+    report_decision,
+)
+from ..wire import as_dict, as_list, encode_canonical
 from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 

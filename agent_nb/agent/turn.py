@@ -23,10 +23,9 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import RESEND, Event
-from ..events.text import APART, TYPED
+from ..events import APART, RESEND, TYPED, Event
 from ..models import parts
-from ..wire.surrogates import replace_surrogates
+from ..wire import replace_surrogates
 from .call_ids import CallIds
 from .clean_json import clean_value
 from .text_block import Kind, TextBlock

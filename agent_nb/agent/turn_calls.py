@@ -14,10 +14,8 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled
-from ..events.interruption import AT
-from ..events.log import EventLog
-from ..tools.base import Outcome
-from ..tools.running_call import Job
+from ..events import AT, EventLog
+from ..tools import Job, Outcome
 from .batch import RATE, Batch
 from .drift import Resume
 from .limits import Meter

@@ -20,7 +20,7 @@ import msgspec
 from ..dialects import CallAssembler, Dialect, Parser
 from ..events import Event
 from ..models import parts
-from ..wire.redact import Redaction, Redactor
+from ..wire import Redaction, Redactor
 from .turn import Turn
 from .typed.answer_check import TurnCheck
 

@@ -20,10 +20,19 @@ from typing import Any
 import msgspec
 
 from ..events import Error, Event, Result, User
-from ..models.base import Model
-from ..models.messages import Block, ImageBlock, Message, ResultBlock, TextBlock
-from ..models.picture_limits import GIVEN_SIDE, SIDE, Fitted, fit_picture
-from ..wire.picture_size import describe_figure, describe_unsent, size_words
+from ..models import (
+    GIVEN_SIDE,
+    SIDE,
+    Block,
+    Fitted,
+    ImageBlock,
+    Message,
+    Model,
+    ResultBlock,
+    TextBlock,
+    fit_picture,
+)
+from ..wire import describe_figure, describe_unsent, size_words
 
 NEWEST = 20
 BLIND = "a picture the model cannot see"

@@ -37,7 +37,7 @@ def git_setup_options(sub: argparse.ArgumentParser) -> None:
 def git_text(arguments: Arguments) -> int:
     """print a notebook as git's diff shows it (what git-setup installs)"""
     from ..notebook import diff_text
-    from ..record.ipynb import load_notebook
+    from ..record import load_notebook
 
     (path,) = existing_files([arguments.notebook])
     try:

@@ -13,8 +13,7 @@ from .terminal import pass_on, print_lines, write_checked
 
 def pack_records(arguments: Arguments) -> int:
     """move the records of notebooks from their outputs into their metadata"""
-    from ..record.ipynb import load_notebook, save_notebook
-    from ..record.notebook_file import lift_records
+    from ..record import lift_records, load_notebook, save_notebook
 
     for path in existing_files(arguments.notebooks):
         nb = load_notebook(path)
@@ -29,8 +28,7 @@ def pack_records(arguments: Arguments) -> int:
 
 def strip_records(arguments: Arguments) -> int:
     """remove the records from notebooks; with no file: from stdin to stdout, as a git filter"""
-    from ..record.ipynb import load_notebook, save_notebook
-    from ..record.notebook_file import strip_records
+    from ..record import load_notebook, save_notebook, strip_records
 
     if not arguments.notebooks:
         return _strip_filter()
@@ -53,7 +51,7 @@ def strip_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _strip_filter() -> int:
-    from ..record.notebook_file import strip_records as clean
+    from ..record import strip_records as clean
 
     text = sys.stdin.read()
     try:

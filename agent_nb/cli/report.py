@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import UsageError
-from ..wire.hidden_characters import escape_line
+from ..wire import escape_line
 from .shared import FAILED, OK, Arguments, existing_files, list_notebooks, output_path
 from .terminal import print_complaint, print_lines, show_json, write_output
 

@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
     """execute notebooks; each is written to NAME.run.ipynb, also when a cell has failed"""
     from msgspec.structs import replace
 
-    from ..record.ipynb import load_notebook
+    from ..record import load_notebook
     from ..runner import (
         Ahead,
         ExecutionOptions,
@@ -151,7 +151,7 @@ def check_notebooks(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..record.signers import load_signers
+    from ..record import load_signers
     from ..runner import (
         Ahead,
         Options,

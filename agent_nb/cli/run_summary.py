@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events.interruption import AT
+from ..events import AT
 from ..view import format_money
 
 

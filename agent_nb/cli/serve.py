@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..host.paths import shorten_path
+from ..host import shorten_path
 from .shared import OK, Arguments, folder_option, list_notebooks
 from .terminal import print_complaint, print_lines
 
@@ -30,7 +30,7 @@ def serve_runs(arguments: Arguments) -> int:
     in any format
     """
     from ..external import write_server_note
-    from ..models.keys import hide_secret
+    from ..models import hide_secret
     from ..server import Server, Settings, configured_address, open_hub
 
     token, place = _token(arguments)
@@ -190,11 +190,11 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
 
     Raises UsageError.
     """
-    from ..agent.assembly import make_basis
-    from ..host.trust import OPTION, VARIABLE, trust_file
+    from ..agent import make_basis
+    from ..host import OPTION, VARIABLE, trust_file
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
-    from ..tools.policy import MODES
+    from ..tools import MODES
 
     if arguments.trust_folder:
         os.environ[VARIABLE] = OPTION

@@ -36,7 +36,7 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 
     Raises UsageError if one does not exist.
     """
-    from ..record.find import find_notebooks as meant
+    from ..record import find_notebooks as meant
 
     paths: list[Path] = []
     for name in names:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, UsageError
-from ..wire.hidden_characters import escape_hidden
+from ..wire import escape_hidden
 from .shared import FAILED, OK, Arguments, existing_files, file_options
 from .terminal import print_complaint, print_lines, write_checked
 
 if TYPE_CHECKING:
-    from ..record.ssh_signature import PrivateKey
+    from ..record import PrivateKey
 
 KEY = "~/.ssh/id_ed25519"
 NOBODY = (
@@ -27,10 +27,8 @@ def sign(arguments: Arguments) -> int:
     run again where you are trusted
     """
     from ..notebook import review_records
-    from ..record.ipynb import load_notebook, save_notebook
-    from ..record.notebook_file import lift_records
-    from ..record.record import METADATA_KEY as OURS
-    from ..record.ssh_signature import fingerprint_key
+    from ..record import METADATA_KEY as OURS
+    from ..record import fingerprint_key, lift_records, load_notebook, save_notebook
 
     paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -103,7 +101,7 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 
 
 def _list(_: Arguments) -> str:
-    from ..record.signers import load_signers
+    from ..record import load_signers
 
     return (
         "\n".join(map(str, load_signers()))
@@ -112,20 +110,20 @@ def _list(_: Arguments) -> str:
 
 
 def _add(arguments: Arguments) -> str:
-    from ..record.signers import add_signer
+    from ..record import add_signer
 
     return f"added: {add_signer(arguments.name, ' '.join(arguments.key))}"
 
 
 def _remove(arguments: Arguments) -> str:
-    from ..record.signers import remove_signers
+    from ..record import remove_signers
 
     return "\n".join(f"removed: {signer}" for signer in remove_signers(arguments.name))
 
 
 def _key(file: Path, *, terminal: bool) -> PrivateKey:
     """Return the key that signs. Raises UsageError."""
-    from ..record.ssh_signature import PrivateKey
+    from ..record import PrivateKey
 
     def passphrase() -> str:
         if not terminal:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..rows import Runs
 from ..view import show_output
-from ..wire.text_limits import fit_text
+from ..wire import fit_text
 
 if TYPE_CHECKING:
-    from ..events.frame import EventFrame
+    from ..events import EventFrame
 
 
 WIDEST = 60  # characters of a column in a text table
@@ -23,7 +23,7 @@ def runs_frame(runs: Runs, columns: str = "") -> EventFrame:
 
     Raises UsageError for unknown names.
     """
-    from ..events.columns import PRESETS
+    from ..events import PRESETS
 
     wanted = [c.strip() for c in columns.split(",") if c.strip()]
     return runs.to_frame(

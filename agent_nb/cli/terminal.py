@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from ..errors import UsageError
-from ..wire.hidden_characters import escape_hidden, escape_json
+from ..wire import escape_hidden, escape_json
 
 
 def prepare_streams() -> None:
@@ -42,8 +42,8 @@ def print_lines(text: object = "", *, aside: bool = False) -> None:
 
 def print_complaint(text: str) -> None:
     """Write a line to stderr, without keys."""
-    from ..models.keys import collect_secrets
-    from ..wire.redact import redact_text
+    from ..models import collect_secrets
+    from ..wire import redact_text
 
     print_lines(f"jupyter agent-nb: {redact_text(text, collect_secrets())}", aside=True)
 

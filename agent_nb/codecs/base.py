@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from ..errors import UsageError, unknown_name
-from ..wire.json_text import dumps, loads
+from ..wire import dumps, loads
 from .contract import Decoder, Encoder, Options, Reader, Writer
 from .framing import MEDIA, Framing, Item, Unframer
 from .losses import Losses

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ..events import Call, Delta, Event, Respond, Think
-from ..events.chunks import encode_chunks
+from ..events import Call, Delta, Event, Respond, Think, encode_chunks
 from .passthrough import Shift, is_same_json, note_difference, shift_note
 from .run_builder import RunBuilder
 

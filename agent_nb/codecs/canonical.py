@@ -16,10 +16,8 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, AnyEvent, Event, Unknown
-from ..events.event_json import decode_event, encode_event, event_from
-from ..wire.json_text import dumps, loads
-from ..wire.lines import LIMIT
+from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
+from ..wire import LINE_LIMIT, dumps, loads
 from .base import Codec
 from .contract import Options
 from .framing import Framing, Item, Unframer, frame_sse
@@ -81,9 +79,9 @@ class CanonicalDecoder:
         if rest:
             self._held.append(rest)
             self._size += len(rest)
-            if self._size > LIMIT:
+            if self._size > LINE_LIMIT:
                 self._held, self._size = [], 0
-                self.losses.add("malformed line", f"it is larger than {LIMIT} bytes")
+                self.losses.add("malformed line", f"it is larger than {LINE_LIMIT} bytes")
         return []
 
     def _block(self, block: bytes) -> list[Event]:

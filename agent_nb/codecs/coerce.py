@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Event
-from ..wire.plain_values import plain_value
+from ..wire import plain_value
 
 Piece = bytes | Mapping[str, Any] | Event
 _FIELD = re.compile(rb"(?:data|event|id|retry)\s*:|:")

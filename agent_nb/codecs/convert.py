@@ -26,9 +26,7 @@ from typing import IO, Any
 import msgspec
 
 from ..errors import UsageError
-from ..events import Event
-from ..events.completion import Numberer, Settler
-from ..events.log import EventLog
+from ..events import Event, EventLog, Numberer, Settler
 from .contract import Encoder
 from .detect import named
 from .foreign_stream import ForeignStream

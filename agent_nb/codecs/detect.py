@@ -9,7 +9,7 @@ Rules
 from __future__ import annotations
 
 from ..errors import AgentError, UsageError
-from ..host.plugins import blame_plugin, list_plugins, load_plugin
+from ..host import blame_plugin, list_plugins, load_plugin
 from .base import Codec
 
 HEAD = 64 * 1024  # bytes that are looked at

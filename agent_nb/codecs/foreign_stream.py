@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
-from ..events import Event
-from ..events.completion import Settler
-from ..wire.json_text import dumps, nearest_json
+from ..events import Event, Settler
+from ..wire import dumps, nearest_json
 from .base import Codec
 from .coerce import Piece, Pieces, adapter_of
 from .contract import Decoder

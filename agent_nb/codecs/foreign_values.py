@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..wire.json_text import dumps, loads
+from ..wire import dumps, loads
 
 
 def run_id(codec: str, first: Any, number: int = 1) -> str:

@@ -24,9 +24,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ..errors import WireError
-from ..wire.json_text import dumps, loads
-from ..wire.lines import LineDecoder
-from ..wire.sse import Frame, SSEDecoder
+from ..wire import Frame, LineDecoder, SSEDecoder, dumps, loads
 from .losses import Losses
 
 T = TypeVar("T")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ..events import Event, Respond
-from ..events.text import Answer
+from ..events import Answer, Event, Respond
 
 
 class StreamedAnswer(Answer):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
-from ..wire.compression import read_unzipped
+from ..wire import read_unzipped
 
 CHUNK = 64 * 1024
 #: `response`: an open HTTP response; `async`: an async iterator; "": none of them.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..events import Event
-from ..wire.json_text import dumps, nearest_json
+from ..wire import dumps, nearest_json
 from .contract import Reader
 from .framing import Item, Unframer
 from .losses import Losses

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import TYPES, Delta, Event, Extension, Node, Unknown
-from ..events.text import Texts
+from ..events import TYPES, Delta, Event, Extension, Node, Texts, Unknown
 from .contract import Writer
 from .framing import Framing, Item, frame_item
 from .losses import Losses

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..events import Counts
-from ..events.usage import whole_input
+from ..events import Counts, whole_input
 
 # the names of chat completions
 PROMPT = {"input": "prompt_tokens", "output": "completion_tokens", "total": "total_tokens"}

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..events import Call, Delta, Event, Respond, Think, User
-from ..events.chunks import decode_chunks
-from ..wire.json_text import dumps
+from ..events import Call, Delta, Event, Respond, Think, User, decode_chunks
+from ..wire import dumps
 from .passthrough import Shift, line_notes, restore_object
 
 Block = Think | Respond | Call

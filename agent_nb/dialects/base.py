@@ -25,8 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from ..models.messages import CallBlock, Message, OutputSchema, ResultBlock, ToolSpec
-from ..models.parts import Part
+from ..models import CallBlock, Message, OutputSchema, Part, ResultBlock, ToolSpec
 
 
 class Parser(Protocol):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..models.parts import Call, CallDelta, Fault, Part
+from ..models import Call, CallDelta, Fault, Part
 from .calls import Scan, read_args
 
 CUT_OFF = "The call was cut off before its arguments were complete."

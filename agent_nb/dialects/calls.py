@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..models.parts import Call, CallDelta, Part
+from ..models import Call, CallDelta, Part
 
 MAX_DEPTH = 200
 Stop = Literal["more", "sigil", "broken", "done"]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import render
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..models.messages import OutputSchema, ToolSpec
+from ..models import OutputSchema, ToolSpec
 from .recursion import bounded_depth
 
 THOUGHT = r"/[^<§\n]{5,400}/"

@@ -22,9 +22,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from ..models.parts import Close, Part, Text, Thought
-from ..wire.scanner import Markers, find_marker_start
-from ..wire.tags import TagReader
+from ..models import Close, Part, Text, Thought
+from ..wire import Markers, TagReader, find_marker_start
 from .base import Parser
 from .fences import Fences
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec
-from ..models.parts import Close, Part, Text
+from ..models import CallBlock, Close, Message, Part, ResultBlock, Text, ToolSpec
 from .base import Parser
 from .markers import MarkerParser, ThoughtTags
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..models.strict_schema import recursive_names
+from ..models import recursive_names
 
 LEVELS = 2
 MOST = 2  # items of a list of the recursive type

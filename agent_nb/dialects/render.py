@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..models.messages import CallBlock, ResultBlock, ToolSpec
+from ..models import CallBlock, ResultBlock, ToolSpec
 
 _OPENING = re.compile(r"<(?=(?:think|thinking|execute|results|respond|end)\b)|§")
 _HALF = re.compile("[\ud800-\udfff]")

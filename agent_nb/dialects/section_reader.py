@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from ..models.parts import End, Execute, Fault, Text, Thought
+from ..models import End, Execute, Fault, Text, Thought
 from .call_assembly import cut_calls
 from .calls import Scan, read_call, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags

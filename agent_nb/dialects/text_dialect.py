@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from ..models.messages import Message, OutputSchema, ToolSpec
+from ..models import Message, OutputSchema, ToolSpec
 from . import examples, grammar, render
 from .base import Dialect, Parser
 from .markers import NO_TAGS, ThoughtTags

@@ -25,8 +25,17 @@ import re
 from collections.abc import Sequence
 
 from ..errors import UsageError
-from ..models.messages import CallBlock, Message, OutputSchema, ResultBlock, ToolSpec
-from ..models.parts import Close, Part, Text, Thought
+from ..models import (
+    CallBlock,
+    Close,
+    Message,
+    OutputSchema,
+    Part,
+    ResultBlock,
+    Text,
+    Thought,
+    ToolSpec,
+)
 from . import native
 from .base import Dialect, Parser, Typed
 from .markers import NO_TAGS, MarkerParser, Taggable, ThoughtTags

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..models.messages import CallBlock, Message, ResultBlock, ToolSpec, text_message
-from ..wire.surrogates import replace_surrogates
+from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
+from ..wire import replace_surrogates
 from . import grammar, render
 from .base import Parser
 from .markers import ThoughtTags

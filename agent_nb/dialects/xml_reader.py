@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import re
 
-from ..models.parts import Call, End, Execute, Fault
-from ..wire.scanner import find_marker_start
+from ..models import Call, End, Execute, Fault
+from ..wire import find_marker_start
 from .call_assembly import cut_calls
 from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags

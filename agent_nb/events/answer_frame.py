@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COLUMN = "value"
 
 
-def answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
+def make_answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a plain JSON value as a frame; `order`: of its fields (`field_order`)."""
     import pandas as pd
 

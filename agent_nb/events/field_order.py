@@ -19,7 +19,7 @@ MOST = 2_000  # names of one schema
 _DEEPEST = 60
 
 
-def field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the fields of the answer's type, in order; () without a type."""
     output = settings.get("output")
     if not isinstance(output, Mapping):

@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from ..errors import UsageError
-from . import Progress, Result
+from .types import Progress, Result
 
 CHUNKS = ("stdout_chunk", "stderr_chunk")
 STREAMS = ("stdout", "stderr")

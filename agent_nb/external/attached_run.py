@@ -18,13 +18,10 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..agent.display import Screen
-from ..agent.in_progress import wait_for_run
-from ..agent.run import Run
+from ..agent import Run, Screen, wait_for_run
 from ..errors import UsageError
-from ..events import Event
-from ..events.log import EventLog
-from ..models.http.client import is_loopback
+from ..events import Event, EventLog
+from ..models import is_loopback
 from .connect import Backoff, Target, connect, find_newest_run, parse_target
 from .followed import Followed
 from .remote_control import RemoteControl

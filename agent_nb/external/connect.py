@@ -27,10 +27,8 @@ import httpx
 import msgspec
 
 from ..errors import UsageError, WireError
-from ..models.http.client import is_loopback
-from ..models.keys import hide_secret
-from ..models.offline import check_address
-from ..wire.compression import Decompressor, decompress_body
+from ..models import check_address, hide_secret, is_loopback
+from ..wire import Decompressor, decompress_body
 from . import tokens
 
 ANSWER = 1 << 20

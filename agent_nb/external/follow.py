@@ -22,10 +22,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import Delta, End, Error, Event
-from ..events.event_json import decode_event
-from ..events.position import parse_id
-from ..wire.sse import Frame
+from ..events import Delta, End, Error, Event, decode_event, parse_id
+from ..wire import Frame
 
 WAITING = 4096
 

@@ -11,11 +11,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from ..agent.display import Screen, follow_run
-from ..agent.in_progress import InProgress
-from ..agent.run import Run
+from ..agent import InProgress, Run, Screen, follow_run
 from ..errors import AgentStopped
-from ..events.log import EventLog
+from ..events import EventLog
 
 
 class Followed(InProgress):

@@ -24,11 +24,21 @@ from typing import Any
 import msgspec
 
 from ..codecs import Codec, ForeignStream, Losses
-from ..events import RESEND, Delta, Error, Event, Interrupt, RunStart, User
-from ..events.completion import Settler
-from ..events.event_json import event_from, to_builtins
-from ..events.log import EventLog, new_run_id
-from ..wire.redact import Redaction, Redactor
+from ..events import (
+    RESEND,
+    Delta,
+    Error,
+    Event,
+    EventLog,
+    Interrupt,
+    RunStart,
+    Settler,
+    User,
+    event_from,
+    new_run_id,
+    to_builtins,
+)
+from ..wire import Redaction, Redactor
 
 CUT = "The source ended before the run did."
 STOPPED = "The viewer stopped following."

@@ -13,7 +13,7 @@ import anyio
 import httpx
 
 from ..errors import AgentError, UsageError
-from ..events.log import EventLog
+from ..events import EventLog
 from .connect import Target, connect, find_newest_run, send_request
 
 

@@ -20,7 +20,7 @@ import httpx
 
 from ..errors import ModelError, WireError
 from ..events import Event
-from ..wire.sse import SSEDecoder
+from ..wire import SSEDecoder
 from .connect import Backoff, Patience, check_response, stream_body
 from .follow import Follower
 

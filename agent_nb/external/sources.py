@@ -19,7 +19,7 @@ import anyio.to_thread
 
 from ..codecs import classify_source, read_chunks
 from ..errors import UsageError
-from ..wire.compression import FileDecompressor, decompress_body, read_unzipped
+from ..wire import FileDecompressor, decompress_body, read_unzipped
 
 PAUSE = 0.2  # seconds between two looks at a file that is being written
 _END: Any = object()

@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
-from ..host.private_file import make_private_folder
-from ..record.file_lock import is_locked, take_lock
+from ..host import make_private_folder
+from ..record import is_locked, take_lock
 
 
 class Note(msgspec.Struct, frozen=True):

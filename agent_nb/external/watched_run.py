@@ -22,15 +22,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ..agent.display import Screen
-from ..agent.in_progress import wait_for_run
-from ..agent.run import Run
+from ..agent import Run, Screen, wait_for_run
 from ..codecs import is_live, name_source
 from ..errors import AgentError, UsageError
-from ..events import Event
-from ..events.log import EventLog
-from ..models.keys import collect_secrets
-from ..wire.redact import redact_text
+from ..events import Event, EventLog
+from ..models import collect_secrets
+from ..wire import redact_text
 from .followed import Followed
 from .importer import Imported
 from .sources import items_of

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
-from ..host.imports import find_library
-from ..host.plugins import blame_plugin, list_plugins, load_plugin
+from ..host import blame_plugin, find_library, list_plugins, load_plugin
 from . import config, keys
 from .base import Model
 from .http.client import Http

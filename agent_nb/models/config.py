@@ -51,8 +51,7 @@ from typing import Annotated
 import msgspec
 
 from ..errors import NotAllowed, UsageError
-from ..host.plugins import list_plugins
-from ..host.trust import Offer, is_offer_allowed
+from ..host import Offer, is_offer_allowed, list_plugins
 from .prices import Prices, by_model
 from .timeouts import Timeouts
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..wire.media import media_type
+from ..wire import media_type
 from .messages import ImageBlock
 
 LARGEST = 20 * 1024 * 1024

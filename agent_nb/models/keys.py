@@ -23,11 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..host.dotenv import find_dotenv, read_variables
-from ..host.imports import import_library, is_projects, without_project
-from ..host.trust import Offer, is_offer_allowed
-from ..wire.key_forms import environment_secrets
-from ..wire.unpicklable import Unpicklable
+from ..host import (
+    Offer,
+    find_dotenv,
+    import_library,
+    is_offer_allowed,
+    is_projects,
+    read_variables,
+    without_project,
+)
+from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
 OPENAI_HOST = "api.openai.com"

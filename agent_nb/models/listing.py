@@ -14,7 +14,7 @@ from typing import NamedTuple
 import anyio
 
 from ..errors import AgentError, ModelError, UsageError
-from ..host.plugins import list_builtin, list_plugins
+from ..host import list_builtin, list_plugins
 from . import choose, config
 
 SECONDS = 15.0

@@ -31,7 +31,7 @@ import anyio
 import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
-from ..host.imports import find_library
+from ..host import find_library
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ModelError, UsageError
-from ..host.launch import Launch, read_launch
+from ..host import Launch, read_launch
 
 ELSEWHERE = "Nothing runs live here ({}). To record it, run this where that is not set: jupyter agent-nb run --live NOTEBOOK."
 PORTS = {"http": 80, "https": 443}

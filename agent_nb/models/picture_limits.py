@@ -20,8 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.media import media_type
-from ..wire.picture_size import measure_picture
+from ..wire import measure_picture, media_type
 
 SIDE = 1024  # pixels of the longer side
 GIVEN_SIDE = 2048  # of a picture that the user attached: the details may be the question

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..events.types import COST_PLACES
-from ..host.imports import find_library, import_library
+from ..events import COST_PLACES
+from ..host import find_library, import_library
 
 MILLION = 1_000_000
 EXTRA = "pip install 'jupyter-agent-nb[prices]'"

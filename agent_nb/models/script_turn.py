@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..wire.plain_values import plain_value
+from ..wire import plain_value
 
 
 class ScriptedCall(

@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from ..errors import AgentError, UsageError
-from ..host.paths import shorten_path
+from ..host import shorten_path
 from . import config
 from .base import Model
 from .prices import EXTRA, Tariff, find_prices, format_dollars

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..record.agent_cells import content_hash
+from ..record import content_hash
 from .runner_options import RunnerOptions, read_options
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from ..agent.context import MODES
+from ..agent import MODES
 from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
@@ -91,7 +91,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         name = str(proposal["value"])
         if name.strip() and self._ready:
             from ..errors import UsageError
-            from ..models.choose import check_model_name, split_names
+            from ..models import check_model_name, split_names
 
             try:
                 for one in split_names(name):

@@ -12,15 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host.paths import shorten_path
-from ..host.trust import SERVERS, is_trusted_everywhere
-from ..models.keys import collect_secrets
-from ..tools.mcp.config_file import ADVICE, NAME, read_servers
-from ..tools.mcp.hub import HUB
-from ..tools.mcp.masking import mask_server
-from ..tools.mcp.permissions import allow_server, is_allowed, revoke_permission
-from ..tools.mcp.server import Server, quote_ascii
-from ..wire.redact import redact_text
+from ..host import SERVERS, is_trusted_everywhere, shorten_path
+from ..models import collect_secrets
+from ..tools import (
+    ADVICE,
+    HUB,
+    MCP_FILE,
+    Server,
+    allow_server,
+    is_allowed,
+    mask_server,
+    quote_ascii,
+    read_servers,
+    revoke_permission,
+)
+from ..wire import redact_text
 from .notices import format_table, make_printable
 from .yes_no import NO, ask_yes_no
 
@@ -55,7 +61,7 @@ def listing(folder: str = ".") -> str:
     where = (
         f"Servers of {shorten_path(config.path)}"
         if config.path
-        else f"There is no {NAME}. {ADVICE}"
+        else f"There is no {MCP_FILE}. {ADVICE}"
     )
     if is_trusted_everywhere(SERVERS):
         where += f"\n{SERVERS} is set: in this process every server may start"

@@ -9,11 +9,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..events.text import content_text
-from ..models.keys import collect_secrets
-from ..wire.console import escape_unprintable
-from ..wire.redact import redact_text
-from ..wire.text_limits import cut_end
+from ..events import content_text
+from ..models import collect_secrets
+from ..wire import cut_end, escape_unprintable, redact_text
 
 LONGEST = 2000  # characters of an argument or preview
 CLIPPED = "more characters]"

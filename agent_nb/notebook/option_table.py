@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..agent.context import MODES
-from ..agent.limits import Limits
+from ..agent import MODES, Limits
 from ..rows import MapOptions, OnError
-from ..tools.base import Compare
+from ..tools import Compare
 
 DEFAULT_CONVERSATION = "main"
 VIEWS = ("auto", "widgets", "html", "text")

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
-from ..agent.context import Mode
+from ..agent import Mode
 from ..errors import UsageError, did_you_mean
-from ..models.keys import collect_secrets
+from ..models import collect_secrets
 from ..rows import MapOptions
-from ..tools.base import Compare
-from ..wire.redact import redact_text
+from ..tools import Compare
+from ..wire import redact_text
 from .option_table import DEFAULT_CONVERSATION, OPTIONS, Expect, Thoughts
 
 LATEST = "_agent"  # the variable of the latest run

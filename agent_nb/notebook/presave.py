@@ -18,9 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record.notebook_file import find_cleared_cells, lift_records
-from ..record.outputs import remove_widgets
-from ..record.record import METADATA_KEY
+from ..record import METADATA_KEY, find_cleared_cells, lift_records, remove_widgets
 from .saved_views import bring_up_to_date, goes_on
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from ..host.launch import read_launch
-from ..record.record import Record
+from ..host import read_launch
+from ..record import Record
 
 KEY = "agent_nb"  # of the metadata of a request
 PROOF = "proof"  # the secret of the kernel that receives the request

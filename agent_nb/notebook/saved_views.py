@@ -17,11 +17,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..events import End, Event
-from ..record.ipynb import Notebook, all_outputs
-from ..record.journal import is_being_written, journal_of
-from ..record.journal_recovery import fold_deltas, read_journal
-from ..record.outputs import numbers_of
-from ..record.record import LIVE_KEY
+from ..record import (
+    LIVE_KEY,
+    Notebook,
+    all_outputs,
+    fold_deltas,
+    is_being_written,
+    journal_of,
+    numbers_of,
+    read_journal,
+)
 
 if TYPE_CHECKING:
     from ..view import Fate

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..agent.run import Run
-from ..host.trust import Offer
-from ..record.signing import key_problem, sign_record, user_key
+from ..agent import Run
+from ..host import Offer
+from ..record import key_problem, sign_record, user_key
 from ..view import RunLiveButton
 from .conversations import Conversation, Conversations
 from .files.library import Library

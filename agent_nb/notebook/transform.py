@@ -24,7 +24,7 @@ import re
 from collections.abc import Coroutine
 from typing import Any
 
-from ..record.agent_cells import AGENT_CELL
+from ..record import AGENT_CELL
 
 MAGIC = "agent"
 BARE = ("--from", "--fix")  # options of cells that need no body

@@ -24,9 +24,8 @@ import msgspec
 
 from .. import events as e
 from ..errors import UsageError
-from ..events import Event
-from ..events.text import content_text
-from ..wire.text_limits import fit_text
+from ..events import Event, content_text
+from ..wire import fit_text
 from .normalize import normalize_value
 from .pictures import compare_all_pictures
 from .recorded_calls import call_args, count_equal, list_calls

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..wire.json_text import encode_canonical
+from ..wire import encode_canonical
 from .figure_data import SameText
 
 _NAMES = {

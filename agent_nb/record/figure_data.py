@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.text_limits import cut_end
+from ..wire import cut_end
 
 FIGURE_KEY = "drawing"  # of an attachment: the data of its figure
 LARGEST = 100_000  # characters of JSON of one figure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..wire.json_text import as_dict, as_list
+from ..wire import as_dict, as_list
 from .ipynb import Notebook, all_outputs
 from .metadata import FORGOTTEN, Runs
 from .outputs import numbers_of

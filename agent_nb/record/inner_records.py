@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ..events import Event, State
-from ..wire.json_text import as_dict, as_list
+from ..wire import as_dict, as_list
 from .record import Record
 from .size_limit import measure_json
 

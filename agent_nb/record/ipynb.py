@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..wire.json_text import as_dict, as_list
+from ..wire import as_dict, as_list
 
 NOTEBOOK_SUFFIX = ".ipynb"
 MARKER = "<<<<<<<"

@@ -24,10 +24,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..events import Event
-from ..events.event_json import encode_event
-from ..host.paths import shorten_path
-from ..host.private_file import make_private_folder
+from ..events import Event, encode_event
+from ..host import make_private_folder, shorten_path
 from . import file_lock
 from .packing import Home
 

@@ -13,11 +13,17 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import Call, Delta, Event, Respond, Think
-from ..events.chunks import encode_chunks
-from ..events.completion import complete_log
-from ..events.event_json import decode_event
-from ..events.log import EventLog
+from ..events import (
+    Call,
+    Delta,
+    Event,
+    EventLog,
+    Respond,
+    Think,
+    complete_log,
+    decode_event,
+    encode_chunks,
+)
 from .journal import Header, is_being_written, list_journals
 
 _HEAD = 256 * 1024  # bytes of a file that a listing reads

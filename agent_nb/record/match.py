@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from ..wire.json_text import as_list
+from ..wire import as_list
 from .fingerprint import INPUTS, find_changed_inputs, recorded_inputs
 from .record import Record, events_of
 from .signing import is_intact

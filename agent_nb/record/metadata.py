@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from ..wire.json_text import as_dict, as_list
+from ..wire import as_dict, as_list
 from . import countersign
 from .packing import Payloads
 from .payloads import attach_payloads, detach_payloads

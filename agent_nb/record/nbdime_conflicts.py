@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..wire.json_text import as_dict, as_list
+from ..wire import as_dict, as_list
 from .ipynb import Notebook, metadata_of
 from .packing import Payloads
 from .payloads import attach_payloads

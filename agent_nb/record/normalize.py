@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..wire.console import render_screen
-from ..wire.json_text import encode_canonical
+from ..wire import encode_canonical, render_screen
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), ""),

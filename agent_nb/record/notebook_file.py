@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ..wire.json_text import as_dict
+from ..wire import as_dict
 from .forgotten import remove_forgotten, take_forgotten
 from .ipynb import Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (

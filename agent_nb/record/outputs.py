@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..wire.json_text import as_dict
+from ..wire import as_dict
 from .agent_cells import source_hash
 from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, source_of
 from .metadata import Runs, is_readable_record

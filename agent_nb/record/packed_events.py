@@ -16,10 +16,22 @@ from typing import Any
 
 import msgspec
 
-from ..events import Approval, Call, Event, Respond, Result, Think, User
-from ..events.chunks import decode_chunks, encode_chunks, pack_chunks, unpack_chunks
-from ..events.event_json import event_from, to_builtins
-from ..events.log import block_text
+from ..events import (
+    Approval,
+    Call,
+    Event,
+    Respond,
+    Result,
+    Think,
+    User,
+    block_text,
+    decode_chunks,
+    encode_chunks,
+    event_from,
+    pack_chunks,
+    to_builtins,
+    unpack_chunks,
+)
 from .packing import Packer, Unpacker
 
 PICTURES = "attachments"

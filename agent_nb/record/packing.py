@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.json_text import SAFE, dumps, encode_canonical
+from ..wire import SAFE, dumps, encode_canonical
 
 LARGE = 64 * 1024  # values with larger JSON (bytes) are stored as payloads
 PICTURE = 1024  # characters of base64; shorter pictures stay in place

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.picture_size import measure_picture
+from ..wire import measure_picture
 from .figure_data import FIGURE_KEY, SameText, compare_figure_data, read_figure_data
 
 PICTURE_TYPES = ("image/png", "image/jpeg")

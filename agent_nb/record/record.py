@@ -23,11 +23,8 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import Event
-from ..events.completion import complete_log
-from ..events.log import EventLog
-from ..wire.json_text import as_list, encode_canonical
-from ..wire.surrogates import replace_surrogates
+from ..events import Event, EventLog, complete_log
+from ..wire import as_list, encode_canonical, replace_surrogates
 from .packed_events import in_written_order, pack_event, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, find_needed_keys, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events

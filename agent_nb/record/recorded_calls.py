@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..events import Approval, Call, Event, Result, Started
-from ..wire.json_text import encode_canonical
+from ..wire import encode_canonical
 from .inner_records import read_inner_records
 from .packing import digest_value
 from .record import Record, events_of

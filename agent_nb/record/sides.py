@@ -11,7 +11,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from ..wire.text_limits import fit_text
+from ..wire import fit_text
 
 AROUND = 2
 LONGEST = 40

@@ -29,8 +29,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
-from ..host.paths import shorten_path
-from ..host.private_file import write_private
+from ..host import shorten_path, write_private
 from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
 NAMESPACE = "record@jupyter-agent-nb"

@@ -25,8 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..host.paths import shorten_path
-from ..host.private_file import make_private
+from ..host import make_private, shorten_path
 from .packing import REFERENCE
 from .payloads import payload_faults
 from .record import Record, hash_and_text, record_hash

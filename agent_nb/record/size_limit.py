@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.json_text import dumps, encode_canonical
+from ..wire import dumps, encode_canonical
 from .packing import find_payload_keys
 
 CAP = 4 << 20  # bytes of JSON

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import Unknown
-from ..events.event_json import encode_event
+from ..events import Unknown, encode_event
 from .payloads import payload_faults
 from .record import FORMAT, METADATA_VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer

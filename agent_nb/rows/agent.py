@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..agent.agent import PromptAgent
-from ..agent.stream import run_to_end
+from ..agent import PromptAgent, run_to_end
 
 if TYPE_CHECKING:
     from .eval.evaluation import Evaluation

@@ -15,15 +15,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ..agent.run import Run
-from ..events import Event
-from ..events.rows import Place
-from ..record.find import find_notebooks, find_records, read_notebook
-from ..record.inner_records import read_inner_records
-from ..record.record import log_of
+from ..agent import Run
+from ..events import Event, Place
+from ..record import find_notebooks, find_records, log_of, read_inner_records, read_notebook
 
 if TYPE_CHECKING:
-    from ..events.frame import EventFrame
+    from ..events import EventFrame
 
 
 class Runs(Sequence[Run]):
@@ -69,7 +66,7 @@ class Runs(Sequence[Run]):
 
     def to_frame(self, columns: Any = None) -> EventFrame:
         """Return one frame of all runs, by default one row per event (see `events.frame`)."""
-        from ..events.frame import to_frame
+        from ..events import to_frame
 
         events: list[Event] = []
         places: dict[str, Place] = {}

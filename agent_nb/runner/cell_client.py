@@ -22,13 +22,10 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
 
-from ..host.launch import Launch
+from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
-from ..record.ipynb import cell_id
-from ..record.notebook_file import group_records
-from ..record.record import RECORD_MIME
-from ..record.signers import Signer
-from ..wire.json_text import nearest_json
+from ..record import RECORD_MIME, Signer, cell_id, group_records
+from ..wire import nearest_json
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
 

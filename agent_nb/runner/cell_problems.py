@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..agent.tape import FOREIGN
+from ..agent import FOREIGN
 from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
-from ..record.agent_cells import agent_cell
-from ..record.ipynb import Notebook, source_of
-from ..record.outputs import RunNumbers
-from ..record.ranking import rank_records
-from ..record.record import NO_CONVERSATION, Record
-from ..record.run_inputs import diff_texts
-from ..record.signers import Signer
-from ..record.verify import check_record
+from ..record import (
+    NO_CONVERSATION,
+    Notebook,
+    Record,
+    RunNumbers,
+    Signer,
+    agent_cell,
+    check_record,
+    diff_texts,
+    rank_records,
+    source_of,
+)
 from ..view import count_noun
 from .cell_failure import Failure
 from .report import Problem

@@ -28,10 +28,17 @@ from nbclient.exceptions import (
 )
 
 from ..notebook import RunnerOptions, make_printable
-from ..record.ipynb import cell_id, load_notebook, save_notebook, with_ids
-from ..record.journal import remove_journals
-from ..record.notebook_file import drop_unbegun, lift_records
-from ..record.outputs import RunNumbers, list_run_numbers
+from ..record import (
+    RunNumbers,
+    cell_id,
+    drop_unbegun,
+    lift_records,
+    list_run_numbers,
+    load_notebook,
+    remove_journals,
+    save_notebook,
+    with_ids,
+)
 from .cell_client import Client, OnCell
 from .cell_failure import Failure, of_kernel, of_time
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions

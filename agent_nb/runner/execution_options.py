@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:  # neither is needed before the kernel starts
-    from ..agent.masking.masks import Rule
-    from ..record.signers import Signer
+    from ..agent import Rule
+    from ..record import Signer
 
 
 class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,10 +29,9 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from ..errors import UsageError
-from ..host.launch import Launch
-from ..host.trust import OPTION, SERVERS, VARIABLE
+from ..host import OPTION, SERVERS, VARIABLE, Launch
 from ..notebook import print_warning
-from ..wire.json_text import as_dict
+from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
 DEFAULT_KERNEL = "python3"

@@ -25,20 +25,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..agent.masking.clock import is_zone
-from ..agent.masking.masks import PATTERN_PREFIX
+from ..agent import PATTERN_PREFIX, is_zone
 from ..errors import MissingExtra
 from ..events import RunStart
-from ..host.imports import find_library
-from ..host.launch import Launch
-from ..record.agent_cells import agent_cell
-from ..record.ipynb import cell_id, load_notebook, source_of, with_ids
-from ..record.notebook_file import group_records
-from ..record.outputs import RunNumbers
-from ..record.ranking import read_start_time
-from ..record.record import Record, events_of
-from ..record.signers import Signer, load_signers
-from ..record.signing import user_key
+from ..host import Launch, find_library
+from ..record import (
+    Record,
+    RunNumbers,
+    Signer,
+    agent_cell,
+    cell_id,
+    events_of,
+    group_records,
+    load_notebook,
+    load_signers,
+    read_start_time,
+    source_of,
+    user_key,
+    with_ids,
+)
 from . import project
 from .cell_failure import Failure
 from .cell_problems import checked_records, find_problems, unseen_displays

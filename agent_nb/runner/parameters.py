@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
-from ..record.ipynb import metadata_of
+from ..record import metadata_of
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TextIO
 
-from ..models.keys import collect_secrets
+from ..models import collect_secrets
 from ..notebook import make_printable
 
 WIDTH = 20

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ..agent.masking.masks import Rule
+from ..agent import Rule
 from ..errors import UsageError
 
 FILE = "pyproject.toml"

@@ -18,23 +18,31 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record.agent_cells import agent_cell, content_hash
-from ..record.ipynb import (
+from ..record import (
     Cell,
     Notebook,
     Output,
+    Record,
+    RunNumbers,
+    Runs,
+    agent_cell,
     cell_id,
+    content_hash,
+    group_records,
+    is_own_record,
+    lift_records,
     list_cells,
     list_outputs,
     metadata_of,
+    numbers_of,
+    read_execution_id,
+    read_ordinal,
+    replace_runs,
+    sort_newest_first,
+    sort_oldest_first,
     source_of,
+    user_key,
 )
-from ..record.metadata import Runs
-from ..record.notebook_file import group_records, lift_records, replace_runs
-from ..record.outputs import RunNumbers, numbers_of
-from ..record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
-from ..record.record import Record
-from ..record.signing import is_own_record, user_key
 from .same_run import same_run
 
 LANGUAGE = "language_info"

@@ -18,11 +18,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..events.event_json import to_builtins
-from ..record.inner_records import ROWS_KIND, read_inner_records
-from ..record.record import Record, events_of
+from ..events import to_builtins
+from ..record import ROWS_KIND, Record, events_of, read_inner_records
 from ..rows import COUNTS
-from ..wire.json_text import as_dict, as_list, encode_canonical
+from ..wire import as_dict, as_list, encode_canonical
 
 FIELDS = ("cell", "source", "conversation", "fresh", "ordinal", "row", "status", "cut")
 _DROPPED = frozenset({"ts", "seq", "run", "chunks", "duration", "opaque"})

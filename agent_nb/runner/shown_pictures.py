@@ -17,12 +17,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record.displays import compare_displays, kind_name, list_uncompared_kinds
-from ..record.ipynb import list_outputs, metadata_of
-from ..record.normalize import normalize_value
-from ..record.outputs import numbers_of
-from ..record.pictures import PICTURE_TYPES, compare_pictures
-from ..record.record import METADATA_KEY
+from ..record import (
+    METADATA_KEY,
+    PICTURE_TYPES,
+    compare_displays,
+    compare_pictures,
+    kind_name,
+    list_outputs,
+    list_uncompared_kinds,
+    metadata_of,
+    normalize_value,
+    numbers_of,
+)
 
 Cell = Mapping[str, Any]
 Bundle = Mapping[str, Any]

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..agent.run import Run
-from ..agent.stream import Stream
+from ..agent import Run, Stream
 from ..errors import UsageError
-from ..events.log import EventLog
+from ..events import EventLog
 from ..rows import Agent
 
 CONVERSATIONS = 200

@@ -18,9 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..events import Delta, End, Event, RunStart, User
-from ..events.log import EventLog
-from ..events.position import START, Position, parse_id
+from ..events import START, Delta, End, Event, EventLog, Position, RunStart, User, parse_id
 
 
 class Entry:

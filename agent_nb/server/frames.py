@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..codecs import RAW, Codec, Encoder, Framing, Item, frame_sse, is_sse_safe
-from ..events import Extension
-from ..events.event_json import encode_event
-from ..events.position import START, Position
-from ..wire.json_text import dumps
+from ..events import START, Extension, Position, encode_event
+from ..wire import dumps
 from .channel import Entry, Gap
 
 CANONICAL = "canonical"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import UsageError
-from ..events.log import EventLog
+from ..events import EventLog
 from .channel import Channel, Info, Shared
 from .filters import Filter
 from .subscription import Overflow, Subscription

@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..agent.registry import Announced, follow
-from ..agent.run import Run
+from ..agent import Announced, Run, follow
 from ..external import write_server_note
-from ..host.paths import shorten_path
-from ..models.keys import hide_secret
+from ..host import shorten_path
+from ..models import hide_secret
 from .hub import Hub
 from .redis.address import configured_address
 from .redis.hub import open_hub

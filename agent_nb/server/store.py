@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import UsageError
-from ..events import Event
-from ..events.log import EventLog
-from ..host.private_file import make_private_folder
-from ..record.journal import Journal, list_journals
-from ..record.journal_recovery import recover_log
+from ..events import Event, EventLog
+from ..host import make_private_folder
+from ..record import Journal, list_journals, recover_log
 
 
 class Store:

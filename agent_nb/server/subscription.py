@@ -15,8 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from ..events import End
-from ..events.position import START, Position
+from ..events import START, End, Position
 from .channel import Channel, Entry, Gap, Shared
 from .filters import Filter
 

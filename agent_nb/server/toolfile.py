@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import UsageError
-from ..tools.base import Tool
+from ..tools import Tool
 
 
 def load_tools(references: Iterable[str]) -> list[Any]:

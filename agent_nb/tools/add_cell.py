@@ -20,7 +20,7 @@ from pydantic import Field
 from ..errors import ToolError
 from .base import ToolContext, current_call
 from .decorator import as_tool, tool
-from .offered_code import LONGEST, NAME, find_code_fault
+from .offered_code import ADD_CELL, LONGEST, find_code_fault
 
 SHORT = 4  # characters of a run's id that name it among those of a notebook
 _STATE = "cells offered"
@@ -32,7 +32,7 @@ def for_people(text: str) -> dict[str, str]:
     return {"text/plain": f"{text[text.rindex('%agent') : text.rindex(')')]} inserts it"}
 
 
-@tool(name=NAME, effect="none", icon="add_cell", render=for_people)
+@tool(name=ADD_CELL, effect="none", icon="add_cell", render=for_people)
 async def add_cell(
     code: Annotated[str, Field(max_length=LONGEST)],
     why: Annotated[str, Field(max_length=500)] = "",

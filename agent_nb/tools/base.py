@@ -17,8 +17,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from ..events.tool_events import meaning, progress_fields
-from ..models.messages import ToolSpec
+from ..events import meaning, progress_fields
+from ..models import ToolSpec
 
 Effect = Literal["none", "reads", "kernel", "outside"]
 QUIET = ("none", "reads")  # effects that nobody is asked about

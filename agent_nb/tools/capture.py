@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from ..wire.redact import Redaction, Redactor
+from ..wire import Redaction, Redactor
 
 Write = Callable[[Any], Any]
 

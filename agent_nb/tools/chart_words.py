@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ..host.imports import find_library
+from ..host import find_library
 
 
 class _Chart(msgspec.Struct, frozen=True):

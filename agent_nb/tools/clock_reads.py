@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..record.durations import LINES, Measures
+from ..record import LINES, Measures
 from .project_source import ProjectSearch
 from .reads import MAIN
 from .source_text import parse_source

@@ -27,8 +27,8 @@ from typing import Any, Literal, TypeVar, overload
 import msgspec
 
 from ..errors import UsageError
-from ..host.imports import mark_foreign
-from ..models.messages import ToolSpec
+from ..host import mark_foreign
+from ..models import ToolSpec
 from .base import Compare, Effect, Tool, ToolContext
 from .safe_types import find_entry, is_a, own_fields
 

@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..wire.media import base64_without_text
-from ..wire.surrogates import replace_surrogates
+from ..wire import base64_without_text, replace_surrogates
 from .values import convert_to_json, short_repr
 
 LARGEST = 4_000_000

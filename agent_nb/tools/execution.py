@@ -23,10 +23,9 @@ from functools import partial
 from typing import Any
 
 from ..errors import Cancelled
-from ..events import Result
-from ..events.tool_events import adapt_tool_event, is_tool_event
-from ..host.imports import mark_foreign
-from ..wire.redact import Redaction
+from ..events import Result, adapt_tool_event, is_tool_event
+from ..host import mark_foreign
+from ..wire import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
 from .capture import capture_output, is_shown

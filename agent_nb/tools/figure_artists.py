@@ -24,14 +24,8 @@ from typing import Any
 
 import msgspec
 
-from ..record.figure_data import (
-    GRID,
-    ArtistData,
-    FigureData,
-    Numbers,
-)
-from ..wire.surrogates import replace_surrogates
-from ..wire.text_limits import cut_end
+from ..record import GRID, ArtistData, FigureData, Numbers
+from ..wire import cut_end, replace_surrogates
 
 MOST = 1_000
 _LISTED = 256  # numbers of an array that stand in the data

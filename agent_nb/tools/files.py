@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import ToolError, did_you_mean
-from ..wire.surrogates import replace_surrogates
+from ..wire import replace_surrogates
 from . import read_files
 from .base import ToolContext
 from .decorator import as_tool, tool

@@ -8,9 +8,9 @@ Rules: the card shows every character of the code; what would stay unseen is ref
 
 from __future__ import annotations
 
-from ..wire.hidden_characters import HIDDEN, name_character
+from ..wire import HIDDEN, name_character
 
-NAME = "add_cell"  # of the tool
+ADD_CELL = "add_cell"  # of the tool
 LONGEST = 20_000  # characters of a cell; a card shows that many
 
 

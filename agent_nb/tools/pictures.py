@@ -17,10 +17,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..models.picture_limits import GIVEN_SIDE, fit_picture
-from ..record.figure_data import FIGURE_KEY
-from ..wire.media import clean_attachment, make_attachment
-from ..wire.picture_size import describe_figure
+from ..models import GIVEN_SIDE, fit_picture
+from ..record import FIGURE_KEY
+from ..wire import clean_attachment, describe_figure, make_attachment
 from . import display
 from .figure_artists import figure_data
 

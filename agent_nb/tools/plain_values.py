@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..wire.key_search import LONGEST
+from ..wire import LONGEST
 from .safe_types import (
     NAME,
     find_by_type,

@@ -35,8 +35,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..host.trust import Offer
-from ..wire.json_text import dumps
+from ..host import Offer
+from ..wire import dumps
 from .base import QUIET, Tool
 from .command_line import OPERATORS, CommandLine, squeeze_spaces
 from .decorator import clean_name

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..host.trust import Offer, found_in, is_offer_allowed
+from ..host import Offer, found_in, is_offer_allowed
 from .policy import MODES, VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled
-from ..wire.json_text import dumps
+from ..wire import dumps
 from .base import Outcome, ToolContext, Update
 from .capture import capture_output
 from .decorator import as_tool, tool

@@ -22,8 +22,7 @@ from typing import Any
 import msgspec
 
 from ..errors import Cancelled, ToolError
-from ..wire.json_text import dumps
-from ..wire.surrogates import replace_surrogates
+from ..wire import dumps, replace_surrogates
 from . import display, pictures
 from .base import Outcome, Pictured, Update, update
 from .chart_words import chart_words

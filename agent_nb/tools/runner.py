@@ -23,8 +23,7 @@ import anyio
 import msgspec
 
 from ..errors import ToolError, did_you_mean, unknown_name
-from ..wire.json_text import dumps
-from ..wire.redact import Redaction
+from ..wire import Redaction, dumps
 from . import read_files, results
 from .approval import Approver
 from .base import LIVES, Host, Outcome, Report, Tool, ToolContext, current_call, enter_call

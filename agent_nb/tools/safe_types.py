@@ -25,7 +25,7 @@ from itertools import repeat
 from operator import is_
 from typing import Any, TypeVar
 
-from ..wire.key_search import LONGEST
+from ..wire import LONGEST
 
 Held = TypeVar("Held")
 ABSENT: Any = object()

@@ -20,8 +20,8 @@ from functools import cache
 from typing import Any
 
 from ..errors import ToolError, UsageError
-from ..host.imports import without_project
-from ..wire.text_limits import cut_end
+from ..host import without_project
+from ..wire import cut_end
 from . import docstrings, signature
 
 MAPS = ("properties", "$defs", "patternProperties")

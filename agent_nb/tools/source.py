@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from ..record.packing import digest_value
+from ..record import digest_value
 from .reads import MAIN, find_global_names, is_a, list_closure
 from .source_text import find_attributes, normalize_source, parse_source, read_source
 

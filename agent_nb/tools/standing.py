@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ..record.packing import digest_value
+from ..record import digest_value
 from .base import Tool
 
 

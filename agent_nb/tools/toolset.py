@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from ..errors import AgentError, UsageError, did_you_mean
-from ..host.plugins import blame_plugin, find_faults, list_builtin, list_plugins, load_plugin
-from ..models.messages import ToolSpec
+from ..host import blame_plugin, find_faults, list_builtin, list_plugins, load_plugin
+from ..models import ToolSpec
 from .base import Tool
 from .decorator import as_tool, clean_name, is_tool
 from .mcp.references import Reference, is_reference, parse

@@ -28,9 +28,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ToolError
-from ..wire.console import Console
-from ..wire.surrogates import replace_surrogates
-from ..wire.text_limits import LEFT_OUT, cut_middle
+from ..wire import LEFT_OUT, Console, cut_middle, replace_surrogates
 
 LIMIT = 20_000  # characters of a result that the model reads
 _LONGEST_ERROR = 2_000

@@ -24,8 +24,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..errors import ToolError
-from ..models.keys import collect_secrets
-from ..wire.redact import redact_text
+from ..models import collect_secrets
+from ..wire import redact_text
 from .base import ToolContext
 from .decorator import as_tool, tool
 from .describe import describe_variable, list_variables, preview_value, user_variables

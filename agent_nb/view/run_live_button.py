@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..record.record import BUTTON_KEY, METADATA_KEY
+from ..record import BUTTON_KEY, METADATA_KEY
 from .display import Publish, new_display, widget
 from .nodes import Button, Buttons, Page, Section
 

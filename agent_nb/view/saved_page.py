@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from ..events import Event
-from ..events.completion import complete_log
-from ..record.record import LIVE_KEY, METADATA_KEY
+from ..events import Event, complete_log
+from ..record import LIVE_KEY, METADATA_KEY
 from .bundle import page_forms
 from .cards.base import Context, Thoughts
 from .layout import page

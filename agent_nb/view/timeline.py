@@ -16,7 +16,7 @@ from html import escape
 from typing import Any
 
 from ..events import Event
-from ..wire.text_limits import fit_text
+from ..wire import fit_text
 from .waterfall import Row, Segment, rows
 
 WIDTH = 48  # characters of a bar

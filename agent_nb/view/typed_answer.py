@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..events.field_order import order_fields
-from ..wire.json_text import lenient_loads
+from ..events import order_fields
+from ..wire import lenient_loads
 from .format import clip_text, count_noun
 from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..wire.picture_size import size_words
+from ..wire import size_words
 from .format import clip_text, count_noun, join_parts
 from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T, Table
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from ..wire.hidden_characters import HIDDEN, name_character
+from ..wire import HIDDEN, name_character
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")

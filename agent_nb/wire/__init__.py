@@ -1,7 +1,136 @@
 """Bytes and text without meaning: framing, redaction, JSON. Pure: feed() and close(), no I/O.
 
+Read `sse` first: the shape of every decoder here. `redact` replaces secrets before anything is
+logged, shown or sent; `json_text`, `lines` and `tags` read and write; the rest knows pictures,
+hidden characters and what a text may hold.
+
 Order: compression, console, exif, gif, hidden_characters, key_forms, lines, picture_size,
   plain_values, scanner, sse, surrogates, tags, text_limits, unpicklable
 < jpeg, json_text, key_search, webp
 < media, redact
 """
+
+from typing import TYPE_CHECKING
+
+from ..host.door import open_door
+
+if TYPE_CHECKING:
+    from .compression import Decompressor as Decompressor
+    from .compression import FileDecompressor as FileDecompressor
+    from .compression import decompress_body as decompress_body
+    from .compression import read_unzipped as read_unzipped
+    from .console import Console as Console
+    from .console import escape_unprintable as escape_unprintable
+    from .console import read_progress as read_progress
+    from .console import render_screen as render_screen
+    from .console import strip_ansi as strip_ansi
+    from .hidden_characters import HIDDEN as HIDDEN
+    from .hidden_characters import escape_hidden as escape_hidden
+    from .hidden_characters import escape_json as escape_json
+    from .hidden_characters import escape_line as escape_line
+    from .hidden_characters import name_character as name_character
+    from .hidden_characters import strip_hidden as strip_hidden
+    from .json_text import SAFE as SAFE
+    from .json_text import as_dict as as_dict
+    from .json_text import as_list as as_list
+    from .json_text import dumps as dumps
+    from .json_text import encode_canonical as encode_canonical
+    from .json_text import lenient_loads as lenient_loads
+    from .json_text import loads as loads
+    from .json_text import nearest_json as nearest_json
+    from .json_text import partial_args as partial_args
+    from .key_forms import environment_secrets as environment_secrets
+    from .key_search import LONGEST as LONGEST
+    from .lines import LINE_LIMIT as LINE_LIMIT
+    from .lines import LineDecoder as LineDecoder
+    from .media import base64_without_text as base64_without_text
+    from .media import clean_attachment as clean_attachment
+    from .media import make_attachment as make_attachment
+    from .media import media_type as media_type
+    from .picture_size import describe_figure as describe_figure
+    from .picture_size import describe_picture as describe_picture
+    from .picture_size import describe_unsent as describe_unsent
+    from .picture_size import measure_picture as measure_picture
+    from .picture_size import size_words as size_words
+    from .picture_size import without_captions as without_captions
+    from .plain_values import plain_scalar as plain_scalar
+    from .plain_values import plain_value as plain_value
+    from .redact import Redaction as Redaction
+    from .redact import Redactor as Redactor
+    from .redact import redact_text as redact_text
+    from .redact import redact_value as redact_value
+    from .scanner import Markers as Markers
+    from .scanner import find_marker_start as find_marker_start
+    from .sse import FRAME_LIMIT as FRAME_LIMIT
+    from .sse import Frame as Frame
+    from .sse import SSEDecoder as SSEDecoder
+    from .surrogates import Halves as Halves
+    from .surrogates import replace_surrogates as replace_surrogates
+    from .tags import TagReader as TagReader
+    from .text_limits import LEFT_OUT as LEFT_OUT
+    from .text_limits import cut_end as cut_end
+    from .text_limits import cut_middle as cut_middle
+    from .text_limits import fit_text as fit_text
+    from .unpicklable import Unpicklable as Unpicklable
+
+_HOMES = {
+    "Console": "console",
+    "Decompressor": "compression",
+    "FRAME_LIMIT": "sse",
+    "FileDecompressor": "compression",
+    "Frame": "sse",
+    "HIDDEN": "hidden_characters",
+    "Halves": "surrogates",
+    "LEFT_OUT": "text_limits",
+    "LINE_LIMIT": "lines",
+    "LONGEST": "key_search",
+    "LineDecoder": "lines",
+    "Markers": "scanner",
+    "Redaction": "redact",
+    "Redactor": "redact",
+    "SAFE": "json_text",
+    "SSEDecoder": "sse",
+    "TagReader": "tags",
+    "Unpicklable": "unpicklable",
+    "as_dict": "json_text",
+    "as_list": "json_text",
+    "base64_without_text": "media",
+    "clean_attachment": "media",
+    "cut_end": "text_limits",
+    "cut_middle": "text_limits",
+    "decompress_body": "compression",
+    "describe_figure": "picture_size",
+    "describe_picture": "picture_size",
+    "describe_unsent": "picture_size",
+    "dumps": "json_text",
+    "encode_canonical": "json_text",
+    "environment_secrets": "key_forms",
+    "escape_hidden": "hidden_characters",
+    "escape_json": "hidden_characters",
+    "escape_line": "hidden_characters",
+    "escape_unprintable": "console",
+    "find_marker_start": "scanner",
+    "fit_text": "text_limits",
+    "lenient_loads": "json_text",
+    "loads": "json_text",
+    "make_attachment": "media",
+    "measure_picture": "picture_size",
+    "media_type": "media",
+    "name_character": "hidden_characters",
+    "nearest_json": "json_text",
+    "partial_args": "json_text",
+    "plain_scalar": "plain_values",
+    "plain_value": "plain_values",
+    "read_progress": "console",
+    "read_unzipped": "compression",
+    "redact_text": "redact",
+    "redact_value": "redact",
+    "render_screen": "console",
+    "replace_surrogates": "surrogates",
+    "size_words": "picture_size",
+    "strip_ansi": "console",
+    "strip_hidden": "hidden_characters",
+    "without_captions": "picture_size",
+}
+
+__getattr__, __dir__ = open_door(__name__, _HOMES)

@@ -19,14 +19,14 @@ from typing import Any, Generic, TypeVar
 
 from ..errors import WireError
 
-LIMIT = 64 * 1024 * 1024
+LINE_LIMIT = 64 * 1024 * 1024
 Data = TypeVar("Data", bytes, str)
 
 
 class LineDecoder(Generic[Data]):
     """Reads one stream of lines."""
 
-    def __init__(self, *, limit: int = LIMIT) -> None:
+    def __init__(self, *, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._pieces: list[Data] = []  # of the incomplete line
         self._size = 0

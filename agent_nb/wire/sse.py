@@ -22,7 +22,7 @@ import msgspec
 
 from ..errors import WireError
 
-LIMIT = 64 * 1024 * 1024  # bytes of one frame
+FRAME_LIMIT = 64 * 1024 * 1024  # bytes of one frame
 _BOM = b"\xef\xbb\xbf"
 _LF = 10
 _DIGITS = 15  # of the longest `retry` accepted
@@ -49,7 +49,7 @@ class SSEDecoder:
     the data of an event of that name.
     """
 
-    def __init__(self, *, limit: int = LIMIT, errors: bool = False) -> None:
+    def __init__(self, *, limit: int = FRAME_LIMIT, errors: bool = False) -> None:
         self._errors = errors
         self.last_event_id: str | None = None
         self.retry: int | None = None

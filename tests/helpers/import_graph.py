@@ -28,7 +28,8 @@ from pathlib import Path
 PACKAGE = "agent_nb"
 FLOORS = (
     ("errors",),
-    ("wire", "events", "host"),
+    ("host",),
+    ("wire", "events"),
     ("models", "record", "codecs"),
     ("dialects", "tools", "view"),
     ("agent",),

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from ...record.packing import SIGN, Home, digest_value
+from ...record import SIGN, Home, digest_value
 
 WORK, TEMPORARY, PYTHON = "working folder", "temporary folder", "interpreter"
 PACKAGES = f"{PYTHON}'s packages"

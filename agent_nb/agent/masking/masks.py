@@ -29,9 +29,8 @@ from typing import Any
 
 import msgspec
 
-from ...record.durations import LINES, Measures, Quantity, find_quantities, read_quantity
-from ...wire.console import render_screen
-from ...wire.json_text import encode_canonical
+from ...record import LINES, Measures, Quantity, find_quantities, read_quantity
+from ...wire import encode_canonical, render_screen
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .folders import Folders, Named

@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ... import events
-from ...events import Event
-from ...events.text import APART, TYPED
+from ...events import APART, TYPED, Event
 from ..turn import Turn
 from .final_tool import FinalTool
 from .output_type import InvalidOutput, NotJson, OutputType

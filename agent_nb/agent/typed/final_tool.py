@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...models.parts import Answer, Call, CallDelta, Close, Part
-from ...wire.json_text import dumps
+from ...models import Answer, Call, CallDelta, Close, Part
+from ...wire import dumps
 
 
 class FinalTool:

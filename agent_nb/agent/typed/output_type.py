@@ -30,12 +30,10 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...events.field_order import FIELDS, fields_of
-from ...models.messages import OutputSchema
-from ...tools.schema import explain_fault, load_plugins, remove_titles
-from ...wire.json_text import encode_canonical, lenient_loads, loads
-from ...wire.redact import Redaction
-from ...wire.text_limits import cut_end
+from ...events import FIELDS, fields_of
+from ...models import OutputSchema
+from ...tools import explain_fault, load_plugins, remove_titles
+from ...wire import Redaction, cut_end, encode_canonical, lenient_loads, loads
 from .typed_dicts import convert_typed_dicts
 
 WRAPPED = "value"  # the member that holds a root that is not an object

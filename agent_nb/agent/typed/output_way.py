@@ -19,9 +19,8 @@ from collections.abc import Collection
 import msgspec
 
 from ...dialects import Dialect
-from ...models.base import Model
-from ...models.messages import OutputSchema, ToolSpec
-from ...wire.json_text import dumps
+from ...models import Model, OutputSchema, ToolSpec
+from ...wire import dumps
 
 FINAL = "final_answer"
 LAST_TURN = (

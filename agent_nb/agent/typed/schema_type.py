@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NotRequired, Union
 from uuid import UUID
 
-from ...wire.json_text import as_dict, as_list
+from ...wire import as_dict, as_list
 from .output_type import Answer, OutputType
 
 _PLAIN: Mapping[str, Any] = {

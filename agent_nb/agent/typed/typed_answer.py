@@ -12,11 +12,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ...events import Event, RunStart
-from ...events.answer_frame import answer_frame
-from ...events.field_order import field_order
-from ...events.text import read_answer_type
-from ...wire.json_text import lenient_loads
+from ...events import Event, RunStart, make_answer_frame, read_answer_type, read_field_order
+from ...wire import lenient_loads
 from .output_type import InvalidOutput, OutputType
 
 if TYPE_CHECKING:
@@ -55,7 +52,7 @@ def make_frame(log: Iterable[Event]) -> pd.DataFrame:
     """Return the answer as a frame. Raises UsageError without an answer."""
     run = list(log)
     start = next((e for e in run if isinstance(e, RunStart) and not e.span), RunStart())
-    return answer_frame(_needed(run)[1], field_order(start.settings))
+    return make_answer_frame(_needed(run)[1], read_field_order(start.settings))
 
 
 def _needed(log: Iterable[Event]) -> tuple[str, Any]:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...events import (
-    End,
-    EndStatus,
-    Error,
-    Event,
-    Extension,
-    Node,
-    Result,
-    RunStart,
-    State,
-)
+from ...events import End, EndStatus, Error, Event, Extension, Node, Result, RunStart, State
 from ..block_protocol import Form
 from ..run_builder import Obj
 from ..writing import as_text

@@ -28,11 +28,12 @@ from ...events import (
     Result,
     RunStart,
     State,
+    Step,
+    Texts,
     Think,
     User,
 )
-from ...events.text import Step, Texts
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..block_protocol import BlockWriter, Form
 from ..checks import LastError, check_result
 from ..contract import Options

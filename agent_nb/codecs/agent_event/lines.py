@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...events import Call, End, Error, Event, Extension, Progress, Result, RunStart, State, Think
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..passthrough import Shift, count_on
 from ..times import shift_time
 from ..writing import as_text

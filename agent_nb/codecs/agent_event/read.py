@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ...events import Event
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..foreign_values import run_id
 from ..framing import Item
 from ..losses import Losses

@@ -29,8 +29,9 @@ from ...events import (
     RunStart,
     State,
     Think,
+    progress_fields,
+    result_fields,
 )
-from ...events.tool_events import progress_fields, result_fields
 from ..blocks import Blocks
 from ..call_matching import Correlator, Match
 from ..foreign_values import arguments_of, object_of, text_of

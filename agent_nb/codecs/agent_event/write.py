@@ -27,8 +27,8 @@ from ...events import (
     Respond,
     Result,
     Think,
+    progress_fields,
 )
-from ...events.tool_events import progress_fields
 from ..checks import LastError, check_result
 from ..contract import Options
 from ..foreign_values import parse_json

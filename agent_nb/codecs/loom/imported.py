@@ -6,8 +6,7 @@ envelope included.
 
 from __future__ import annotations
 
-from ...events import Call, Delta, End, Event, Interrupt, Respond, Think
-from ...events.text import Answer
+from ...events import Answer, Call, Delta, End, Event, Interrupt, Respond, Think
 from ..foreign_values import text_of
 from ..passthrough import restore_object
 from ..writing import Block, Live, imported_line, restore_block

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..losses import Losses
 
 WINDOW = 64

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...events import (
+    Answer,
     Approval,
     Call,
     Delta,
@@ -33,8 +34,8 @@ from ...events import (
     State,
     Think,
     User,
+    read_repetition,
 )
-from ...events.text import Answer, read_repetition
 from ..checks import LastError, check_result, check_step, is_nested, is_question
 from ..losses import Losses
 from ..provenance import note_of

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire.json_text import lenient_loads
+from ...wire import lenient_loads
 from ..parts import Call, CallDelta
 
 

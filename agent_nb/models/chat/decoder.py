@@ -19,9 +19,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...wire.json_text import lenient_loads
-from ...wire.sse import Frame
-from ...wire.surrogates import Halves
+from ...wire import Frame, Halves, lenient_loads
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
 from ..http.values import flatten_text, to_text, usage_part

@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ...wire.json_text import lenient_loads
+from ...wire import lenient_loads
 from ..messages import (
     Block,
     CallBlock,

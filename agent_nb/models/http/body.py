@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import WireError
-from ...wire.sse import Frame, SSEDecoder
+from ...wire import Frame, SSEDecoder
 from ..parts import Fault
 from .errors import is_page
 

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from ...errors import ModelError, UsageError
-from ...wire.json_text import lenient_loads
+from ...wire import lenient_loads
 from ..offline import check_address
 from ..timeouts import Timeouts
 from .connections import Connections

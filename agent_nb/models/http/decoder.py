@@ -21,8 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ...wire.json_text import lenient_loads
-from ...wire.sse import Frame
+from ...wire import Frame, lenient_loads
 from ..parts import Fault, Part
 from . import overflow
 from .body import Body

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import ModelError
-from ...wire.json_text import lenient_loads
+from ...wire import lenient_loads
 from ..parts import Fault
 from . import overflow
 from .retry import LONGEST, retry_after, retryable_status

@@ -7,7 +7,7 @@ import os
 import ssl
 
 from ...errors import ModelError
-from ...host.open_files import read_limit
+from ...host import read_limit
 from .errors import blot_out_secrets
 
 CERTIFICATES = (

@@ -26,8 +26,8 @@ from typing import Any
 import msgspec
 
 from ...errors import ModelError
-from ...host.trust import Offer
-from ...wire.unpicklable import Unpicklable
+from ...host import Offer
+from ...wire import Unpicklable
 from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part

@@ -11,7 +11,7 @@ from contextlib import aclosing
 import anyio
 
 from ...errors import ModelError, WireError
-from ...wire.compression import decompress_body
+from ...wire import decompress_body
 from ..timeouts import Timeouts
 from .network_errors import fault_of
 from .patience import wait_within

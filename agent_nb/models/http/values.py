@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...events.usage import whole_input, whole_output
+from ...events import whole_input, whole_output
 from ..parts import Usage
 from .retry import retryable_status
 

@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ...wire.json_text import lenient_loads
+from ...wire import lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import count_tokens, is_empty, to_text

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire.surrogates import Halves
+from ...wire import Halves
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import flatten_text, to_text, usage_part

@@ -21,8 +21,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ...agent.registry import Questions, Scope
-from ...tools.base import ApprovalSource, Decision, Host, Question
+from ...agent import Questions, Scope
+from ...tools import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import Unseen
 

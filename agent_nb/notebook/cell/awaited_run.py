@@ -21,15 +21,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...agent.display import VIEWS
-from ...agent.run import Run
-from ...agent.stream import Replay
+from ...agent import VIEWS, Replay, Run
 from ...errors import Cancelled, UsageError
-from ...events.completion import ABANDONED, complete_log
-from ...events.log import EventLog
-from ...models.keys import collect_secrets
-from ...tools.base import ApprovalSource
-from ...wire.redact import redact_value
+from ...events import ABANDONED, EventLog, complete_log
+from ...models import collect_secrets
+from ...tools import ApprovalSource
+from ...wire import redact_value
 from ..notices import print_warning
 from ..options import Options
 from . import executions
@@ -49,8 +46,7 @@ from .summary import summarize_run
 from .unseen import Unseen
 
 if TYPE_CHECKING:
-    from ...agent.display import Screen
-    from ...agent.stream import Stream
+    from ...agent import Screen, Stream
 
 
 def cell_screen(stream: Stream, view: str | None) -> Waiting | None:

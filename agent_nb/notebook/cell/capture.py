@@ -30,13 +30,20 @@ from typing import Any
 
 import msgspec
 
-from ...tools.base import Outcome
-from ...tools.capture import capture_output, replace_attribute, write_to_capture
-from ...tools.chart_words import display_words
-from ...tools.display import clean_bundle, without_hidden
-from ...tools.figure_artists import is_figure
-from ...tools.pictures import Figures, of_bundle, with_figure_data
-from ...tools.results import convert_result
+from ...tools import (
+    Figures,
+    Outcome,
+    capture_output,
+    clean_bundle,
+    convert_result,
+    display_words,
+    is_figure,
+    of_bundle,
+    replace_attribute,
+    with_figure_data,
+    without_hidden,
+    write_to_capture,
+)
 from .publish import is_publishing
 
 WIDGET = "application/vnd.jupyter.widget-view+json"

@@ -20,22 +20,21 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...agent.context import Context, Look, Mode
-from ...agent.context_check import find_mentioned
-from ...agent.tape import must_rerun
-from ...models.keys import collect_secrets
-from ...tools.base import Tool
-from ...tools.describe import (
+from ...agent import Context, Look, Mode, find_mentioned, must_rerun
+from ...models import collect_secrets
+from ...tools import (
     TOKENS,
+    Described,
+    Tool,
+    count_tokens,
     describe_variable,
+    find_used_variables,
     list_variables,
     preview_value,
+    public_name,
     user_variables,
 )
-from ...tools.reads import find_used_variables
-from ...tools.safe_types import public_name
-from ...tools.variable_facts import Described, count_tokens
-from ...wire.redact import redact_text
+from ...wire import redact_text
 from . import context_cells, executions
 from .ran_cells import RanCell
 

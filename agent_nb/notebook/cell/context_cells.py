@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...record.agent_cells import source_hash
-from ...tools.variable_facts import count_tokens
-from ...wire.text_limits import cut_middle
+from ...record import source_hash
+from ...tools import count_tokens
+from ...wire import cut_middle
 from ..files.library import File
 from ..identity import Cell
 from . import ran_cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...tools.base import ApprovalSource
+from ...tools import ApprovalSource
 from ...view import Views
 from ..identity import Cell
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input

@@ -17,13 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...agent.drift import Played
-from ...agent.stream import Stream
+from ...agent import Played, Stream
 from ...events import Event
-from ...record.journal import Journal
-from ...record.record import METADATA_KEY, RECORD_MIME
+from ...record import METADATA_KEY, RECORD_MIME, Journal
 from ...view import LiveView, Source, Views, make_bundle, open_view
-from ...wire.picture_size import describe_figure
+from ...wire import describe_figure
 from ..identity import Cell
 from ..options import Options
 from .frontend import is_headless, is_unshown, view_kind

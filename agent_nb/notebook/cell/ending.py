@@ -15,17 +15,12 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent.drift import Played
-from ...agent.run import Run
+from ...agent import Played, Run
 from ...errors import AgentError, Cancelled, UsageError
-from ...events.completion import ABANDONED, complete_log
-from ...events.log import EventLog
-from ...events.mapped import is_map
-from ...models.keys import collect_secrets
-from ...record.agent_cells import content_hash
-from ...record.match import Match
-from ...record.record import run_record
-from ...wire.redact import redact_value
+from ...events import ABANDONED, EventLog, complete_log, is_map
+from ...models import collect_secrets
+from ...record import Match, content_hash, run_record
+from ...wire import redact_value
 from ..conversations import Conversation, Turn
 from ..identity import Cell
 from ..notices import print_warning

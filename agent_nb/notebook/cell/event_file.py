@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ...events import Event
-from ...events.event_json import encode_event
-from ...events.log import EventLog
+from ...events import Event, EventLog, encode_event
 from ..identity import Cell
 
 

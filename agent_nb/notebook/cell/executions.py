@@ -19,8 +19,8 @@ import weakref
 from contextvars import ContextVar
 from typing import Any
 
-from ...events.log import new_run_id
-from ...record.agent_cells import agent_cell, content_hash
+from ...events import new_run_id
+from ...record import agent_cell, content_hash
 from ..files.library import Library
 from ..identity import Cell, Cells, current_request
 from .capture import is_capturing

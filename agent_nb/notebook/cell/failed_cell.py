@@ -21,10 +21,9 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import User
-from ...models.keys import collect_secrets
-from ...record.record import NO_CONVERSATION, events_of
-from ...wire.redact import redact_text
-from ...wire.text_limits import cut_end, cut_middle
+from ...models import collect_secrets
+from ...record import NO_CONVERSATION, events_of
+from ...wire import cut_end, cut_middle, redact_text
 from ..files.library import Library
 from ..identity import Cell
 from .context_cells import CODE, TRACEBACK, readable_cells

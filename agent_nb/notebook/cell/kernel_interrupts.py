@@ -29,7 +29,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from ...record.agent_cells import agent_cell
+from ...record import agent_cell
 from .interrupts import Interrupts
 
 _MAY_AWAIT = re.compile(r"\b(?:await|async)\b|%agent\b")

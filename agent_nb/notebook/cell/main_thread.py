@@ -29,11 +29,17 @@ from typing import Any
 import msgspec
 
 from ...errors import Cancelled, ToolError
-from ...tools.base import Outcome, current_call, enter_call
-from ...tools.pictures import Figures, Picture
-from ...tools.results import NOTHING, convert_error
-from ...tools.values import Collector
-from ...wire.json_text import dumps
+from ...tools import (
+    NOTHING,
+    Collector,
+    Figures,
+    Outcome,
+    Picture,
+    convert_error,
+    current_call,
+    enter_call,
+)
+from ...wire import dumps
 from .capture import capture_job
 from .interrupts import Interrupts
 

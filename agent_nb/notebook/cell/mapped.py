@@ -16,17 +16,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from ...agent.context import Context
-from ...agent.drift import Resume
-from ...agent.replay_check import ReplayStrictness
-from ...agent.stream import Stream
-from ...agent.tape import Tape
+from ...agent import Context, ReplayStrictness, Resume, Stream, Tape
 from ...errors import NotReplayed, UsageError, did_you_mean
 from ...events import State
-from ...record.match import Match
-from ...record.record import Record, events_of
-from ...record.run_inputs import RunInputs
-from ...record.signing import covers_record, is_intact, names_signer, user_key
+from ...record import (
+    Match,
+    Record,
+    RunInputs,
+    covers_record,
+    events_of,
+    is_intact,
+    names_signer,
+    user_key,
+)
 from ...rows import Agent
 from ...view import clip_text
 from ..options import LATEST, Options

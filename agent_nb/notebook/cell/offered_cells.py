@@ -16,7 +16,7 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...tools.offered_code import NAME, find_code_fault
+from ...tools import ADD_CELL, find_code_fault
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -49,10 +49,12 @@ def list_offers(log: Iterable[Event]) -> list[Offer]:
     ok = {
         (e.span, e.call_id)
         for e in events
-        if isinstance(e, Result) and e.name == NAME and e.status == "ok"
+        if isinstance(e, Result) and e.name == ADD_CELL and e.status == "ok"
     }
     calls = [
-        e for e in events if isinstance(e, Call) and e.name == NAME and (e.span, e.call_id) in ok
+        e
+        for e in events
+        if isinstance(e, Call) and e.name == ADD_CELL and (e.span, e.call_id) in ok
     ]
     calls.sort(key=lambda call: bool(call.span))
     return [Offer(_text(c.args.get("code")), _text(c.args.get("why"))) for c in calls]

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ...agent.context import Context
-from ...agent.drift import Resume
-from ...agent.interpolate import fill_prompt
-from ...agent.replay_check import ReplayStrictness
-from ...agent.stream import Stream
-from ...agent.tape import Tape
-from ...events import Event, State
-from ...events.log import EventLog
-from ...events.mapped import is_map
-from ...models.offline import find_barring_setting
-from ...record.journal import Journal
-from ...record.record import NO_CONVERSATION, Record, events_of
-from ...record.run_inputs import RunInputs
+from ...agent import Context, ReplayStrictness, Resume, Stream, Tape, fill_prompt
+from ...events import Event, EventLog, State, is_map
+from ...models import find_barring_setting
+from ...record import NO_CONVERSATION, Journal, Record, RunInputs, events_of
 from ...rows import Agent
-from ...tools.base import ApprovalSource, Host
+from ...tools import ApprovalSource, Host
 from ..conversations import Conversation, Turn, rebuild_remarks
 from ..identity import Cell
 from ..options import Options

@@ -47,7 +47,7 @@ class _Guarded:
         self.plain = plain
 
     def __call__(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> Any:
-        from ...record.record import METADATA_KEY, RECORD_MIME
+        from ...record import METADATA_KEY, RECORD_MIME
 
         if not _ours.get():
             data, metadata = _without(data, RECORD_MIME), _without(metadata, METADATA_KEY)

@@ -22,12 +22,10 @@ from typing import Any
 
 import msgspec
 
-from ...models.keys import collect_secrets
-from ...record.agent_cells import agent_cell
-from ...tools.safe_types import type_name
-from ...wire.console import strip_ansi
-from ...wire.redact import redact_text
-from ...wire.text_limits import cut_middle
+from ...models import collect_secrets
+from ...record import agent_cell
+from ...tools import type_name
+from ...wire import cut_middle, redact_text, strip_ansi
 from ..files.library import EXCLUDE
 from ..identity import Cell
 from . import executions

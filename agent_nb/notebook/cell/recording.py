@@ -22,29 +22,29 @@ import contextvars
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agent.context_check import compare_variables
-from ...agent.replay_check import ReplayStrictness
-from ...agent.run import Run
-from ...agent.tape import TRUST, Tape
+from ...agent import TRUST, ReplayStrictness, Run, Tape, compare_variables
 from ...errors import AgentError, NotReplayed, UsageError
-from ...events import Event
-from ...events.log import EventLog
-from ...models.keys import collect_secrets
-from ...models.offline import ELSEWHERE, find_barring_setting
-from ...record.fingerprint import find_changed_inputs, recorded_inputs
-from ...record.ranking import read_execution_id, read_start_time, sort_oldest_first
-from ...record.record import (
+from ...events import Event, EventLog
+from ...models import ELSEWHERE, collect_secrets, find_barring_setting
+from ...record import (
     METADATA_KEY,
     NO_CONVERSATION,
     RECORD_MIME,
     Record,
+    RunInputs,
     events_of,
+    find_changed_inputs,
+    is_intact,
+    read_execution_id,
+    read_start_time,
+    recorded_inputs,
     run_record,
+    sign_record,
+    sort_oldest_first,
+    user_key,
 )
-from ...record.run_inputs import RunInputs
-from ...record.signing import is_intact, sign_record, user_key
-from ...tools.base import current_call
-from ...wire.redact import redact_value
+from ...tools import current_call
+from ...wire import redact_value
 from . import executions
 from .mapped import explain_unplayable, take_up, unreplayed_error
 from .publish import publish_display
@@ -52,7 +52,7 @@ from .rerun import changed_variables_error, replay_strictness, rerun_mode, trust
 from .summary import summarize_replay, summarize_run
 
 if TYPE_CHECKING:
-    from ...agent.stream import Stream
+    from ...agent import Stream
 
 
 class Recorder:

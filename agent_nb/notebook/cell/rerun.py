@@ -23,21 +23,31 @@ from typing import Any
 
 import msgspec
 
-from ...agent.context_check import Changes, compare_variables, list_changes
-from ...agent.masking.masks import Rule
-from ...agent.replay_check import ReplayStrictness
-from ...agent.tape import NOBODY, TRUST, Tape
+from ...agent import (
+    NOBODY,
+    TRUST,
+    Changes,
+    ReplayStrictness,
+    Rule,
+    Tape,
+    compare_variables,
+    list_changes,
+)
 from ...errors import NotReplayed, UsageError
 from ...events import State
-from ...host.launch import Launch
-from ...models.offline import ELSEWHERE, find_barring_setting
-from ...record.match import Match, match_record
-from ...record.ranking import read_start_time
-from ...record.record import NO_CONVERSATION, events_of
-from ...record.run_inputs import RunInputs
-from ...record.signing import user_key
+from ...host import Launch
+from ...models import ELSEWHERE, find_barring_setting
+from ...record import (
+    NO_CONVERSATION,
+    Match,
+    RunInputs,
+    events_of,
+    match_record,
+    read_start_time,
+    user_key,
+)
 from ...rows import Agent
-from ...tools.base import Compare
+from ...tools import Compare
 from ..conversations import describe_foreign
 from ..files.library import countersigned_hashes
 from ..identity import Cell

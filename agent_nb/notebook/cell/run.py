@@ -26,19 +26,14 @@ from functools import partial
 
 import msgspec
 
-from ...agent.context import Context
-from ...agent.drift import Resume
-from ...agent.registry import Announced, announce
-from ...agent.run import Run
-from ...agent.stream import Stream
+from ...agent import Announced, Context, Resume, Run, Stream, announce
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
-from ...events.log import EventLog
-from ...models.keys import collect_secrets
-from ...models.offline import find_barring_setting
-from ...record.journal import Journal
+from ...events import EventLog
+from ...models import collect_secrets, find_barring_setting
+from ...record import Journal
 from ...rows import Agent
-from ...tools.capture import mark_shown
-from ...wire.redact import redact_value
+from ...tools import mark_shown
+from ...wire import redact_value
 from ..conversations import Conversation
 from ..identity import Cell
 from ..notices import print_warning

@@ -17,11 +17,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...agent.registry import reach
-from ...agent.run import Run
+from ...agent import Run, reach
 from ...errors import UsageError
-from ...events import Event
-from ...events.log import EventLog
+from ...events import Event, EventLog
 from ...view import make_bundle
 from ..identity import Cells
 from .approvals import ButtonApprovals, run_actions

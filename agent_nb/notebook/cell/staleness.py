@@ -20,18 +20,18 @@ from typing import Any
 
 import msgspec
 
-from ...agent.context_check import compare_variables, list_changes
-from ...agent.interpolate import fill_prompt
-from ...agent.tape import Tape
+from ...agent import Tape, compare_variables, fill_prompt, list_changes
 from ...errors import AgentError
-from ...events import Event
-from ...events.mapped import is_map
-from ...record.agent_cells import agent_cell
-from ...record.match import Match, match_record
-from ...record.ranking import read_start_time
-from ...record.record import events_of
-from ...record.run_inputs import RunInputs
-from ...record.signing import is_intact
+from ...events import Event, is_map
+from ...record import (
+    Match,
+    RunInputs,
+    agent_cell,
+    events_of,
+    is_intact,
+    match_record,
+    read_start_time,
+)
 from ...rows import Agent, count_failed_rows
 from ...view import clip_text, count_noun
 from ..files.library import File

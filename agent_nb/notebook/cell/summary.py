@@ -14,12 +14,10 @@ from typing import Any
 import msgspec
 
 from ... import events as ev
-from ...agent.drift import Played
-from ...agent.run import Run
-from ...events.interruption import limit_in
-from ...events.mapped import is_map
-from ...models.keys import collect_secrets
-from ...wire.redact import redact_value
+from ...agent import Played, Run
+from ...events import is_map, limit_in
+from ...models import collect_secrets
+from ...wire import redact_value
 from ..notices import print_warning
 
 VERSION = 1

@@ -19,18 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import NotAllowed, UsageError
-from ...host.paths import shorten_path
-from ...host.trust import (
+from ...host import (
     VARIABLE,
     Offer,
     allow_offers,
     is_trusted_everywhere,
     list_allowed,
     revoke_folder,
+    shorten_path,
 )
-from ...models.config import config_path, read_config
-from ...models.keys import find_offer
-from ...tools.policy_file import read_policy_offer
+from ...models import config_path, find_offer, read_config
+from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
 from ..yes_no import NO, ask_yes_no
 

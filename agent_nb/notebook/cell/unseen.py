@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...events import Event, Result
-from ...tools.base import ApprovalSource, Decision, Question
+from ...tools import ApprovalSource, Decision, Question
 from ...view import Views
 
 if TYPE_CHECKING:
-    from ...agent.stream import Stream
+    from ...agent import Stream
 
 LOOK = 0.25  # s between two looks at the views
 UNSEEN = (

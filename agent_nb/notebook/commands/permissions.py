@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError, did_you_mean
-from ...tools.standing import STANDING
+from ...tools import STANDING
 from .output import print_text
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...events.interruption import AT, limit_in
-from ...record.forgotten import FORGET
-from ...record.record import METADATA_KEY, RECORD_MIME
+from ...events import AT, limit_in
+from ...record import FORGET, METADATA_KEY, RECORD_MIME
 from ...view import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
 from .output import Rows, agent_of, print_text, show_parts
@@ -61,7 +60,7 @@ def _cleared(session: Session) -> str:
 
 
 def _turns(session: Session) -> Rows:
-    from ...agent.run import Run
+    from ...agent import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
     for conversation in session.conversations:
@@ -105,7 +104,7 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     """[RUN|all|others]: the runs of this notebook that never reached it; with a run, or all, bring
     them back; `others`: those of other notebooks
     """
-    from ...agent.run import Run
+    from ...agent import Run
     from ...view import make_bundle
     from ..cell.publish import publish_display
     from ..cell.summary import summarize_run

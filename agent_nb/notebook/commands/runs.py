@@ -11,7 +11,7 @@ from ..transform import await_or_run
 from .output import print_text
 
 if TYPE_CHECKING:
-    from ...agent.run import Run
+    from ...agent import Run
     from ..session import Session
 
 FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
@@ -19,8 +19,7 @@ FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
-    from ...agent.registry import list_open_runs
-    from ...agent.run import Run
+    from ...agent import Run, list_open_runs
 
     open_runs = [
         Run(log) for log in list_open_runs() if arguments and log.run.startswith(arguments[0])
@@ -49,7 +48,7 @@ def export(session: Session, arguments: list[str]) -> None:
     """FILE [RUN]: write a run to a .ndjson, .md, .html or .txt file"""
     if not arguments:
         raise UsageError("Write %agent export FILE with the ending .ndjson, .md, .html or .txt.")
-    from ...agent.run import Run
+    from ...agent import Run
     from ..files.export import export as exported
 
     path, run = Path(arguments[0]), the_run(session, arguments[1:])

@@ -11,18 +11,17 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ...agent.limits import Limits
+from ...agent import Limits
 from ...errors import AgentError, UsageError
-from ...host.paths import shorten_path
-from ...host.trust import is_offer_allowed
-from ...tools.variable_facts import count_tokens
+from ...host import is_offer_allowed, shorten_path
+from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
 from .output import agent_of, print_text, show_parts
 
 if TYPE_CHECKING:
-    from ...agent.context import Context
+    from ...agent import Context
     from ..session import Session
 
 MOST = 1_000  # models that are listed
@@ -40,8 +39,7 @@ def show_models(session: Session, arguments: list[str]) -> None:
     """[PROVIDER]: the model a cell would use now, the providers and configured endpoints and their
     keys; with one of them, the models it offers
     """
-    from ...models.choose import choose_model
-    from ...models.listing import list_providers
+    from ...models import choose_model, list_providers
 
     if arguments:
         _offered(session, arguments[0].rstrip("/"))
@@ -64,8 +62,7 @@ def _offered(session: Session, provider: str) -> None:
 
     Where nothing runs live, no server is asked: such a look-up does not decide a test.
     """
-    from ...models.listing import list_models
-    from ...models.offline import ELSEWHERE, find_barring_setting
+    from ...models import ELSEWHERE, find_barring_setting, list_models
 
     if setting := find_barring_setting():
         print_text(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
@@ -80,8 +77,8 @@ def _offered(session: Session, provider: str) -> None:
 
 def show_tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
-    from ...host.plugins import list_plugins
-    from ...tools.toolset import of_plugin
+    from ...host import list_plugins
+    from ...tools import of_plugin
 
     rows: list[tuple[str, str, str]] = []
     for plugin in list_plugins("tools"):
@@ -96,7 +93,7 @@ def show_tools(session: Session, _: list[str]) -> None:
 
 def show_config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
-    from ...models.config import config_path
+    from ...models import config_path
     from ..cell.trusting import list_permissions
 
     rows = [
@@ -127,7 +124,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def _model() -> str:
-    from ...models.choose import choose_model
+    from ...models import choose_model
 
     try:
         return "{!r} ({})".format(*choose_model())
@@ -169,8 +166,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
-    from ...models.choose import check_provider
-    from ...models.keys import VARIABLES, find_offer, keep_key, list_key_sources
+    from ...models import VARIABLES, check_provider, find_offer, keep_key, list_key_sources
 
     if not arguments:
         print_text(

@@ -16,24 +16,23 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError
-from ...host.plugins import list_builtin, list_plugins
-from ...models.choose import DEFAULTS, LOCAL, list_prefixes
-from ...models.config import KNOWN, Config, load_config
-from ...tools.base import Tool
-from ...tools.describe import user_variables
-from ...tools.mcp.config_file import read_servers
-from ...tools.mcp.references import PREFIX
-from ...tools.mcp.server import Server
-from ...tools.safe_types import (
+from ...host import list_builtin, list_plugins
+from ...models import DEFAULTS, KNOWN, LOCAL, Config, list_prefixes, load_config
+from ...tools import (
+    PREFIX,
+    STANDING,
+    Server,
+    Tool,
     defines_name,
     is_a,
     is_exactly,
     module_name,
+    of_plugin,
     public_name,
+    read_servers,
     text_entries,
+    user_variables,
 )
-from ...tools.standing import STANDING
-from ...tools.toolset import of_plugin
 from ..cell.offered_cells import list_offers
 from ..option_table import DEFAULT_CONVERSATION
 

@@ -23,11 +23,8 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host.imports import find_library
-from ...host.paths import shorten_path
-from ...host.plugins import ATTRIBUTE, find_faults
-from ...host.trust import HOW, is_offer_allowed
-from ...tools.toolset import of_plugin
+from ...host import ATTRIBUTE, HOW, find_faults, find_library, is_offer_allowed, shorten_path
+from ...tools import of_plugin
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
@@ -164,7 +161,7 @@ def _check_signing_secret() -> Iterator[Finding]:
 
 
 def _check_journals() -> Iterator[Finding]:
-    from ...record.journal import journal_folder, list_journals
+    from ...record import journal_folder, list_journals
 
     path = journal_folder()
     if _is_writable(path):
@@ -182,7 +179,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_keys() -> Iterator[Finding]:
-    from ...models.keys import VARIABLES, find_key, find_offer, list_key_sources
+    from ...models import find_offer, list_key_sources
 
     known = [(provider, source) for provider, _, source in list_key_sources() if source]
     for provider, source in known:
@@ -214,7 +211,7 @@ def _check_plugins() -> Iterator[Finding]:
 
 def _check_model(configured: str) -> Iterator[Finding]:
     """Check the model that a run would use, and the ones that would step in for it."""
-    from ...models.choose import choose_model, list_prefixes, split_names
+    from ...models import choose_model, split_names
 
     try:
         names, source = choose_model("", configured)
@@ -229,8 +226,7 @@ def _check_model(configured: str) -> Iterator[Finding]:
 
 def _model_access(name: str, text: str) -> Finding:
     """Return whether the provider of a model is known and its key is there."""
-    from ...models.choose import choose_model, list_prefixes, split_names
-    from ...models.keys import VARIABLES, find_key, find_offer, list_key_sources
+    from ...models import VARIABLES, find_key, list_prefixes
 
     provider = name.partition("/")[0]
     if provider not in list_prefixes():

@@ -21,10 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...record.ipynb import Cell, metadata_of, source_of, with_ids
-from ...record.ipynb import list_cells as all_cells
-from ...record.record import METADATA_KEY
-from ...wire.json_text import as_dict
+from ...record import METADATA_KEY, Cell, metadata_of, source_of, with_ids
+from ...record import list_cells as all_cells
+from ...wire import as_dict
 
 MergeText = Callable[[str, str, str], tuple[str, bool]]  # base, ours, theirs: text, clean
 Versions = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]  # base, ours, theirs

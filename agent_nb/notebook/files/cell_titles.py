@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...record.agent_cells import agent_cell
-from ...record.ipynb import cell_id, numbered_id, source_of
-from ...wire.text_limits import cut_end
+from ...record import agent_cell, cell_id, numbered_id, source_of
+from ...wire import cut_end
 
 LONGEST = 60  # characters of a prompt in the name of a cell
 

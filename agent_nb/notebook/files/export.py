@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...agent.run import Run
+from ...agent import Run
 from ...codecs import Losses, encode
 from ...errors import UsageError, unknown_name
-from ...host.plugins import list_plugins
+from ...host import list_plugins
 from ...view import make_bundle
 from .html_page import render_page
 

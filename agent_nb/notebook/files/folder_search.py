@@ -21,9 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ...record.agent_cells import source_hash
-from ...record.ipynb import NOTEBOOK_SUFFIX, list_cells, source_of
-from ...record.outputs import list_run_numbers
+from ...record import NOTEBOOK_SUFFIX, list_cells, list_run_numbers, source_hash, source_of
 
 COPY = ".run.ipynb"
 MOST = 300  # notebooks

@@ -30,23 +30,28 @@ from typing import Any
 
 from ...errors import UsageError
 from ...events import Call, Event, Result
-from ...record.diff import list_comparable_parts
-from ...record.find import find_records
-from ...record.ipynb import (
+from ...record import (
+    METADATA_KEY,
     Notebook,
+    Record,
     cell_id,
     encode_json,
+    events_of,
+    find_records,
+    has_newer_format,
+    lift_records,
     list_cells,
+    list_comparable_parts,
     load_notebook,
     metadata_of,
+    read_execution_id,
+    read_ordinal,
+    reassign_runs,
+    sort_newest_first,
+    sort_oldest_first,
     source_of,
     with_ids,
 )
-from ...record.metadata import has_newer_format
-from ...record.notebook_file import lift_records
-from ...record.ranking import read_execution_id, read_ordinal, sort_newest_first, sort_oldest_first
-from ...record.record import METADATA_KEY, Record, events_of
-from ...record.split_merge import reassign_runs
 from ..notices import make_printable
 from .cell_merge import merge_notebooks, name_cells, unname_cells
 from .three_way_merge import merge_results

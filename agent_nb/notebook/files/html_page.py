@@ -18,20 +18,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ...agent.run import Run
+from ...agent import Run
 from ...errors import UsageError
-from ...record.ipynb import (
+from ...record import (
+    METADATA_KEY,
     NOTEBOOK_SUFFIX,
+    RECORD_MIME,
     Output,
     cell_id,
     list_cells,
     list_outputs,
     load_notebook,
     metadata_of,
+    numbers_of,
     with_ids,
 )
-from ...record.outputs import numbers_of
-from ...record.record import METADATA_KEY, RECORD_MIME
 from ...view import (
     IMAGES,
     LARGEST_IMAGE,
@@ -48,7 +49,7 @@ from ...view import (
     typeset_formulas,
     value_nodes,
 )
-from ...wire.json_text import as_dict
+from ...wire import as_dict
 
 PAGE = """<!doctype html>
 <html lang="en">

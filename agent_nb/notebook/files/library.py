@@ -27,18 +27,31 @@ from typing import Any
 
 import msgspec
 
-from ...agent.run import Run
-from ...events.mapped import is_map
-from ...record.agent_cells import content_hash, source_hash
-from ...record.find import find_records
-from ...record.ipynb import cell_id, list_cells, read_file_json, source_of, tags_of, with_ids
-from ...record.match import select_cell_records
-from ...record.notebook_file import find_cleared_cells
-from ...record.payloads import attach_payloads
-from ...record.ranking import rank_records, select_records, sort_newest_first
-from ...record.record import Record, events_of
-from ...record.signing import is_intact, is_own_record, user_key
-from ...record.split_merge import reassign_runs
+from ...agent import Run
+from ...events import is_map
+from ...record import (
+    Record,
+    attach_payloads,
+    cell_id,
+    content_hash,
+    events_of,
+    find_cleared_cells,
+    find_records,
+    is_intact,
+    is_own_record,
+    list_cells,
+    rank_records,
+    read_file_json,
+    reassign_runs,
+    select_cell_records,
+    select_records,
+    sort_newest_first,
+    source_hash,
+    source_of,
+    tags_of,
+    user_key,
+    with_ids,
+)
 from ..conversations import Turn
 from ..identity import Cell
 from ..runner_options import NO_OPTIONS, RunnerOptions

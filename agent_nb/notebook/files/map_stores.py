@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ...agent.run import Run
+from ...agent import Run
 from ...errors import UsageError
-from ...host.paths import shorten_path
-from ...record.record import Record, events_of
+from ...host import shorten_path
+from ...record import Record, events_of
 from ...rows import forget_all_rows, forget_map_rows, list_stores, locate_map, stores_folder
 from ...view import clip_text, count_noun
 from .recovery import format_date

@@ -11,17 +11,22 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from ...agent.run import Run
+from ...agent import Run
 from ...codecs import decode
 from ...errors import UsageError
-from ...events.log import EventLog
-from ...record.diff import Diff, compare_runs
-from ...record.find import find_records
-from ...record.ipynb import NOTEBOOK_SUFFIX, load_notebook
-from ...record.ranking import rank_records
-from ...record.record import log_of
-from ...record.recorded_calls import list_log_calls, read_logs
-from ...record.signing import user_key
+from ...events import EventLog
+from ...record import (
+    NOTEBOOK_SUFFIX,
+    Diff,
+    compare_runs,
+    find_records,
+    list_log_calls,
+    load_notebook,
+    log_of,
+    rank_records,
+    read_logs,
+    user_key,
+)
 from ...rows import Runs
 
 

@@ -23,13 +23,19 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...events.log import EventLog
-from ...record.journal import remove_journals
-from ...record.journal_recovery import RecoverableRun, list_recoverable_runs, recover_log
-from ...record.packing import Home
-from ...record.ranking import EXECUTIONS_OF_CELL, read_start_time
-from ...record.record import run_record
-from ...record.signing import sign_record, user_key
+from ...events import EventLog
+from ...record import (
+    EXECUTIONS_OF_CELL,
+    Home,
+    RecoverableRun,
+    list_recoverable_runs,
+    read_start_time,
+    recover_log,
+    remove_journals,
+    run_record,
+    sign_record,
+    user_key,
+)
 from .library import File, Library, file_of
 
 LONGEST = 50  # characters of a prompt

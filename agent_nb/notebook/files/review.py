@@ -22,21 +22,35 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...events.text import content_text
-from ...host.plugins import list_builtin
-from ...record.agent_cells import agent_cell, source_hash
-from ...record.countersign import add_signature, describe_signatures, signers_of
-from ...record.ipynb import cell_id, metadata_of, source_of, with_ids
-from ...record.notebook_file import group_records
-from ...record.ranking import read_start_time
-from ...record.record import METADATA_KEY, Record, events_of
-from ...record.recorded_calls import RecordedCall, count_equal, digest_calls, list_calls
-from ...record.signers import Signer
-from ...record.signing import is_intact, is_own_record, user_key
-from ...record.ssh_signature import PrivateKey
-from ...tools.base import QUIET
-from ...tools.toolset import ROOM, of_plugin
-from ...wire.text_limits import cut_end
+from ...events import content_text
+from ...host import list_builtin
+from ...record import (
+    METADATA_KEY,
+    PrivateKey,
+    Record,
+    RecordedCall,
+    Signer,
+    add_signature,
+    agent_cell,
+    cell_id,
+    count_equal,
+    describe_signatures,
+    digest_calls,
+    events_of,
+    group_records,
+    is_intact,
+    is_own_record,
+    list_calls,
+    metadata_of,
+    read_start_time,
+    signers_of,
+    source_hash,
+    source_of,
+    user_key,
+    with_ids,
+)
+from ...tools import QUIET, ROOM, of_plugin
+from ...wire import cut_end
 from ..notices import CLIPPED, LONGEST, make_printable, printable_value
 from .cell_titles import name_cell
 from .tool_names import tool_names

@@ -21,15 +21,26 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ...record.countersign import SIGNATURES, merge_signatures
-from ...record.ipynb import Cell, all_outputs, cell_id, source_of
-from ...record.ipynb import list_cells as all_cells
-from ...record.metadata import FORGOTTEN, Runs
-from ...record.notebook_file import group_records
-from ...record.outputs import read_published_record
-from ...record.ranking import read_start_time, sort_newest_first
-from ...record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
-from ...wire.json_text import as_dict, as_list
+from ...record import (
+    FORGOTTEN,
+    METADATA_KEY,
+    METADATA_VERSION,
+    RECORD_MIME,
+    SIGNATURES,
+    Cell,
+    Record,
+    Runs,
+    all_outputs,
+    cell_id,
+    group_records,
+    merge_signatures,
+    read_published_record,
+    read_start_time,
+    sort_newest_first,
+    source_of,
+)
+from ...record import list_cells as all_cells
+from ...wire import as_dict, as_list
 
 TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...record.agent_cells import agent_cell
+from ...record import agent_cell
 
 _FOREIGN = re.compile(r"\s*%%(?!time\b|timeit\b|capture\b|prun\b)")
 _MADE = re.compile(

@@ -7,15 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...models.keys import collect_secrets
-from ...record.find import find_records
-from ...record.ipynb import cell_id, load_notebook, with_ids
-from ...record.record import Record
-from ...record.signers import load_signers
-from ...record.signing import signed_by, user_key
-from ...record.verify import check_record, secrets_in
-from ...wire.hidden_characters import escape_line
-from ...wire.redact import redact_text
+from ...models import collect_secrets
+from ...record import (
+    Record,
+    cell_id,
+    check_record,
+    find_records,
+    load_notebook,
+    load_signers,
+    secrets_in,
+    signed_by,
+    user_key,
+    with_ids,
+)
+from ...wire import escape_line, redact_text
 from . import review
 
 

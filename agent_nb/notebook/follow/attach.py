@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ...agent.run import Run
+from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
-from ...events.log import EventLog
+from ...events import EventLog
 from ...external import attach, list_servers
-from ...record.record import Record
+from ...record import Record
 from ..cell.driver import Driver, Work
 from ..cell.failure import AgentCellError
 from ..cell.interrupts import Interrupts

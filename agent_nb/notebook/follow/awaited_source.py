@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from ...events.log import EventLog
+from ...events import EventLog
 from ..cell.display import Actions
 from ..cell.frontend import can_click
 from ..cell.kernel_interrupts import Waiting, interrupts_of_cell

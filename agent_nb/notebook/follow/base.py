@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ...agent.run import Run
+from ...agent import Run
 from ...errors import AgentStopped
-from ...events.log import EventLog
-from ...record.record import NO_CONVERSATION, Record, log_of
+from ...events import EventLog
+from ...record import NO_CONVERSATION, Record, log_of
 from ..cell.frontend import can_click
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts

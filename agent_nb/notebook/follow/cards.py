@@ -17,13 +17,17 @@ from typing import Any
 
 import msgspec
 
-from ...agent.run import Run
-from ...events import Event
-from ...events.completion import LOST, complete_log
-from ...events.event_json import encode_event
-from ...events.log import EventLog
-from ...record.agent_cells import content_hash
-from ...record.record import NO_CONVERSATION, Record, events_of, log_of, record_hash, run_record
+from ...agent import Run
+from ...events import LOST, Event, EventLog, complete_log, encode_event
+from ...record import (
+    NO_CONVERSATION,
+    Record,
+    content_hash,
+    events_of,
+    log_of,
+    record_hash,
+    run_record,
+)
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
 from ..cell.summary import LONGEST, summarize_run

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ...agent.run import Run
+from ...agent import Run
 from ...codecs import is_url, name_source
 from ...errors import AgentError, Cancelled, UsageError
-from ...events.log import EventLog
+from ...events import EventLog
 from ...external import Watch, watch
-from ...record.agent_cells import content_hash
+from ...record import content_hash
 from ..cell.display import Display
 from ..cell.driver import Driver, Work
 from ..cell.ending import Ending

@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent.configuration import Configuration
-from ...agent.typed.output_type import OutputType
+from ...agent import Configuration, OutputType
 from ...errors import UsageError, did_you_mean, unknown_name
 from ..map.finish import Finished
 from ..map.options import MapOptions

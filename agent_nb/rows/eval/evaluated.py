@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ...agent.typed.output_type import OutputType
+from ...agent import OutputType
 from ..map.table.rows import Rows
 from .scores import ScoredRow, count_failures, sum_costs
 from .statistic import StatisticResult, of_rows

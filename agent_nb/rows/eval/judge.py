@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ...agent.configuration import Configuration
-from ...agent.typed.output_type import OutputType
+from ...agent import Configuration, OutputType
 from ...errors import UsageError
-from ...record.packing import digest_value
+from ...record import digest_value
 from ..map.options import MapOptions
 from ..map.row import RowResult
 from ..map.stream import start_map

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...record.packing import digest_value
-from ...wire.json_text import nearest_json
-from ...wire.text_limits import cut_end
+from ...record import digest_value
+from ...wire import cut_end, nearest_json
 from .evaluated import Evaluated
 from .scores import ScoredRow
 

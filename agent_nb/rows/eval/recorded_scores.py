@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from ...agent.replay_check import Change, Checked
-from ...record.packing import digest_value
+from ...agent import Change, Checked
+from ...record import digest_value
 from ...view import count_noun
 from .intervals import exact_mean
 from .scores import Candidate, Score

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..map.row import RowResult
 from ..map.table.answer_fields import Kind, Shape
 from ..map.table.frame_out import Column, add_columns, frame_out

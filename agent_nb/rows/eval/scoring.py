@@ -20,12 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
-from ...agent.typed.output_type import OutputType
+from ...agent import OutputType
 from ...errors import UsageError, did_you_mean
-from ...record.packing import digest_value
-from ...tools.source import code_of
-from ...wire.json_text import nearest_json
-from ...wire.text_limits import cut_end
+from ...record import digest_value
+from ...tools import code_of
+from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
 NAMES: dict[str, Callable[[Candidate], Any]] = {

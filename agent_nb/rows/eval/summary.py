@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...models.keys import collect_secrets
+from ...models import collect_secrets
 from ...view import (
     Fold,
     Node,
@@ -30,7 +30,7 @@ from ...view import (
     join_parts,
     page_forms,
 )
-from ...wire.redact import Redaction
+from ...wire import Redaction
 from .compared import Compared
 from .evaluated import Evaluated, Spent
 from .intervals import Interval

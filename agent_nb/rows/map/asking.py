@@ -19,17 +19,11 @@ import anyio
 import msgspec
 
 from ... import events
-from ...agent.assembly import Basis, make_plan
-from ...agent.attachments import without_text
-from ...agent.configuration import Configuration
-from ...agent.context import Context
-from ...agent.loop import Loop
-from ...events.completion import list_missing_events
-from ...events.log import EventLog
-from ...models.http.limiter import limit_endpoints
-from ...models.http.waits import wait_before_retry, watch_waits
-from ...record.record import Record, run_record, status_of
-from ...tools.base import Decision, Question
+from ...agent import Basis, Configuration, Context, Loop, make_plan, without_text
+from ...events import EventLog, list_missing_events
+from ...models import limit_endpoints, wait_before_retry, watch_waits
+from ...record import Record, run_record, status_of
+from ...tools import Decision, Question
 from .row import Row, RowResult
 from .row_clock import RowClock
 from .row_result import Beside, failed_result, result_of

@@ -14,8 +14,8 @@ asks them. Turns, tool calls and seconds hold for each row.
 
 from __future__ import annotations
 
-from ...events.interruption import AT
-from ...models.prices import format_dollars
+from ...events import AT
+from ...models import format_dollars
 from .row import RowResult
 
 FEW = 10  # rows

@@ -25,8 +25,8 @@ import msgspec
 
 from ... import events
 from ...errors import AgentError, Cancelled
-from ...events.log import EventLog
-from ...record.record import Record
+from ...events import EventLog
+from ...record import Record
 from ..store.row_store import RowStore
 from .asking import Answered, RowAsker
 from .budget import Budget

@@ -24,18 +24,19 @@ from typing import Any
 
 import msgspec
 
-from ...agent.assembly import Basis
-from ...agent.history import CHARS_PER_TOKEN, estimate_tokens
-from ...agent.limits import Limits
-from ...agent.request import write_opening
-from ...agent.typed.output_type import OutputType
-from ...agent.typed.output_way import Ways
-from ...agent.vision import is_blind
-from ...events import Counts
-from ...events.field_order import fields_of
-from ...models.messages import ImageBlock, Message, TextBlock
-from ...models.tariff import tariff_of
-from ...wire.json_text import dumps
+from ...agent import (
+    CHARS_PER_TOKEN,
+    Basis,
+    Limits,
+    OutputType,
+    Ways,
+    estimate_tokens,
+    is_blind,
+    write_opening,
+)
+from ...events import Counts, fields_of
+from ...models import ImageBlock, Message, TextBlock, tariff_of
+from ...wire import dumps
 from .budget import about_dollars, exceeded_limit
 from .row import Row
 

@@ -14,10 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent.drift import Played
-from ...agent.replay import Player
-from ...agent.replay_check import Checked
-from ...agent.stream import Driver
+from ...agent import Checked, Driver, Played, Player
 from ...errors import Cancelled
 from ...events import Event, State
 from .known_rows.map_player import MapPlayer, combine_checks

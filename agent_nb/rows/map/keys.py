@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...record.fingerprint import inputs_hash, prompt_digest
-from ...record.packing import digest_value
+from ...record import digest_value, inputs_hash, prompt_digest
 
 LENGTH = 32  # hexadecimal digits
 

@@ -20,9 +20,8 @@ import msgspec
 
 from ... import events
 from ...errors import Cancelled
-from ...events.log import EventLog
-from ...record.inner_records import ROWS_KIND
-from ...record.record import Record
+from ...events import EventLog
+from ...record import ROWS_KIND, Record
 from .budget import Budget
 from .known_rows.recorded import COUNTS
 from .row import Row, RowResult

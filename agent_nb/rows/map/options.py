@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import msgspec
 
 from ...errors import UsageError, unknown_name
-from ...wire.plain_values import plain_value
+from ...wire import plain_value
 
 OnError = Literal["keep", "raise"]
 

@@ -22,16 +22,12 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent.assembly import Basis, make_basis, with_servers
-from ...agent.configuration import Configuration
-from ...agent.limits import Limits
+from ...agent import Basis, Configuration, Limits, make_basis, with_servers
 from ...errors import UsageError
-from ...events.log import new_run_id
-from ...models.offline import ELSEWHERE, find_barring_setting
-from ...record.fingerprint import inputs_hash
-from ...record.run_inputs import RunInputs
-from ...wire.redact import Redaction
-from ...wire.surrogates import replace_surrogates
+from ...events import new_run_id
+from ...models import ELSEWHERE, find_barring_setting
+from ...record import RunInputs, inputs_hash
+from ...wire import Redaction, replace_surrogates
 from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .cluster.dask_rows import distribute_rows

@@ -14,10 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...errors import UsageError
-from ...tools.base import LIVES, Tool
-from ...tools.offered_code import NAME as ADDING
-from ...tools.policy import Policy
-from ...tools.standing import STANDING
+from ...tools import ADD_CELL, LIVES, STANDING, Policy, Tool
 
 
 def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
@@ -29,7 +26,9 @@ def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> 
             " Allow them with approve='auto' (--approve auto), or decide by a policy file"
             " (--approve POLICY.yaml). Nothing was sent."
         )
-    inside = [t.name for t in known if t.effect in LIVES or t.thread == "main" or t.name == ADDING]
+    inside = [
+        t.name for t in known if t.effect in LIVES or t.thread == "main" or t.name == ADD_CELL
+    ]
     if inside and concurrency > 1:
         verb = "lives" if len(inside) == 1 else "live"
         raise UsageError(

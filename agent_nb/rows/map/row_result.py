@@ -12,12 +12,10 @@ from typing import Any
 
 import msgspec
 
-from ...agent.typed.output_type import InvalidOutput, OutputType
-from ...agent.typed.typed_answer import find_answer
+from ...agent import InvalidOutput, OutputType, find_answer
 from ...errors import UsageError
-from ...events import Counts, Error, Event, Interrupt, Metric
-from ...events.text import answer_text
-from ...record.record import Record, events_of, status_of
+from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
+from ...record import Record, events_of, status_of
 from .row import Origin, RowResult, Status
 
 MOST = 1e12  # of any figure of a record

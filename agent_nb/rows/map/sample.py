@@ -11,10 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ...record.inner_records import UNFOLDED
-from ...record.record import Record
-from ...wire.surrogates import replace_surrogates
-from ...wire.text_limits import cut_end
+from ...record import UNFOLDED, Record
+from ...wire import cut_end, replace_surrogates
 from .known_rows.recorded import fold_records
 from .row import Row, RowResult
 from .tally import RowLine

@@ -29,18 +29,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agent.configuration import Configuration
-from ...agent.display import find_screen
-from ...agent.drift import Played
-from ...agent.in_progress import wait_for_run
-from ...agent.replay import Player
-from ...agent.stream import Play, RunRequest, Stream
-from ...agent.typed.output_type import OutputType
+from ...agent import (
+    Configuration,
+    OutputType,
+    Play,
+    Played,
+    Player,
+    RunRequest,
+    Stream,
+    find_screen,
+    wait_for_run,
+)
 from ...errors import AgentStopped
-from ...events import Event
-from ...events.log import EventLog
-from ...record.inner_records import read_inner_records
-from ...record.record import Record
+from ...events import Event, EventLog
+from ...record import Record, read_inner_records
 from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
@@ -57,9 +59,8 @@ from .row_result import finish_row
 from .table.frame_out import frame_out
 
 if TYPE_CHECKING:
-    from ...agent.replay_check import ReplayStrictness
-    from ...agent.tape import Tape
-    from ...record.run_inputs import RunInputs
+    from ...agent import ReplayStrictness, Tape
+    from ...record import RunInputs
     from ..store.row_store import RowStore
 
 #: Makes something of the results of a map whose rows are over.

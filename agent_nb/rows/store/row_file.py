@@ -37,8 +37,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import UsageError
-from ...host.paths import shorten_path
-from ...host.private_file import make_private_folder, put_file
+from ...host import make_private_folder, put_file, shorten_path
 from . import row_link
 from .row_link import FileState, read_file_state
 

@@ -15,11 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...record.packing import Payloads, find_payload_keys
-from ...record.payloads import attach_payloads, detach_payloads
-from ...record.record import Record
-from ...record.signing import is_intact, names_signer
-from ...wire.json_text import dumps, lenient_loads
+from ...record import (
+    Payloads,
+    Record,
+    attach_payloads,
+    detach_payloads,
+    find_payload_keys,
+    is_intact,
+    names_signer,
+)
+from ...wire import dumps, lenient_loads
 from .row_file import LARGEST, fill_statement, split_batches
 
 if TYPE_CHECKING:

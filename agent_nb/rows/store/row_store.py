@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...host.paths import shorten_path
-from ...record.record import Record
-from ...record.signing import sign_record
+from ...host import shorten_path
+from ...record import Record, sign_record
 from . import row_carry, row_claims, row_records
 from .row_file import RowFile, fill_statement, split_batches
 from .row_records import Stored

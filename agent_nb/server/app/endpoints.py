@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ...errors import AgentError, HubAway, UsageError
-from ...events.log import EventLog
-from ...models.keys import collect_secrets
-from ...wire.redact import redact_text
+from ...events import EventLog
+from ...models import collect_secrets
+from ...wire import redact_text
 from ..access import Access, cookie_name
 from ..channel import Channel
 from ..hub import Hub

@@ -20,7 +20,7 @@ import msgspec
 import uvicorn
 
 from ...errors import UsageError
-from ...models.offline import SERVED
+from ...models import SERVED
 from ..access import Access
 from ..hub import Hub
 from .build import create_app

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ...codecs import MEDIA, Framing, named
 from ...errors import UsageError
-from ...events.position import START, split_part
+from ...events import START, split_part
 from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames

@@ -17,8 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from ...errors import UsageError
-from ...models.http.client import is_loopback
-from ...models.keys import hide_secret
+from ...models import hide_secret, is_loopback
 
 VARIABLE = "AGENT_NB_HUB"
 OPTIONS = ("prefix", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")

@@ -17,10 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ...events import Call, Error, Event, Unknown
-from ...events.event_json import decode_event, encode_event
-from ...wire.json_text import SAFE
-from ...wire.text_limits import cut_end
+from ...events import Call, Error, Event, Unknown, decode_event, encode_event
+from ...wire import SAFE, cut_end
 from ..channel import Entry
 
 LARGEST = 4 << 20  # bytes

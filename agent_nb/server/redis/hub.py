@@ -21,9 +21,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ...errors import HubAway, UsageError
-from ...events.log import EventLog
-from ...host.background import Background
-from ...models.offline import find_barring_setting
+from ...events import EventLog
+from ...host import Background
+from ...models import find_barring_setting
 from ..channel import Channel, Info
 from ..hub import KEEP, RUNS, Hub
 from ..subscription import Subscription

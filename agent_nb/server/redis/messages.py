@@ -24,8 +24,8 @@ import msgspec
 
 from ...errors import UsageError
 from ...events import Approval, Call, Event
-from ...models.keys import hide_secret
-from ...record.signing import user_key
+from ...models import hide_secret
+from ...record import user_key
 from .entries import encode_bounded
 
 VARIABLE = "AGENT_NB_HUB_KEY"

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...events import Event
-from ...events.position import Position
+from ...events import Event, Position
 from ..channel import Channel, Entry, Gap, Info, Shared
 
 MOST = 100_000  # stored events

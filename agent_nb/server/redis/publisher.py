@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ...errors import HubAway
-from ...events.position import START
+from ...events import START
 from ..channel import Channel, Entry, Shared
 from .entries import LARGEST, encode_entry, split_id, stream_id
 from .index import Index

@@ -22,12 +22,11 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError, did_you_mean
-from ...host.nearest import find_nearest
-from ...host.paths import shorten_path
-from ...wire.surrogates import replace_surrogates
+from ...host import find_nearest, shorten_path
+from ...wire import replace_surrogates
 from .server import Server, check_server, quote_ascii
 
-NAME = ".mcp.json"
+MCP_FILE = ".mcp.json"
 ADVICE = (
     'Write one, such as {"mcpServers": {"NAME": {"command": "npx", "args": [...]}}}, '
     "or make the server in Python with mcp_server(...) and name its variable after -t."
@@ -57,7 +56,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
             return self.servers[name]
         if self.path is None:
             raise UsageError(
-                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {NAME}. {ADVICE}"
+                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {MCP_FILE}. {ADVICE}"
             )
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"
@@ -68,7 +67,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 def read_servers(folder: str | os.PathLike[str] = ".") -> ConfigFile:
     """Return what the `.mcp.json` of a folder describes. Raises UsageError for a faulty file."""
-    path = find_nearest(NAME, Path(folder))
+    path = find_nearest(MCP_FILE, Path(folder))
     if path is None:
         return ConfigFile()
     try:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ...wire.json_text import dumps
+from ...wire import dumps
 from ..values import byte_size
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")

@@ -18,10 +18,8 @@ from typing import Any
 import msgspec
 
 from ...errors import Cancelled
-from ...models.messages import ToolSpec
-from ...wire.hidden_characters import strip_hidden
-from ...wire.json_text import dumps
-from ...wire.text_limits import cut_end
+from ...models import ToolSpec
+from ...wire import cut_end, dumps, strip_hidden
 from ..base import Tool, ToolContext
 from .elicitation import Asking
 from .hub import HUB

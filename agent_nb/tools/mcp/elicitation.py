@@ -17,9 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...wire.console import escape_unprintable
-from ...wire.json_text import as_dict, as_list
-from ...wire.text_limits import cut_end
+from ...wire import as_dict, as_list, cut_end, escape_unprintable
 from ..base import Host
 from .sdk import import_sdk
 

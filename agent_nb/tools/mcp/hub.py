@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...host.background import Background
-from ...models.keys import collect_secrets
-from ...models.offline import ELSEWHERE, find_barring_setting
+from ...host import Background
+from ...models import ELSEWHERE, collect_secrets, find_barring_setting
 from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...wire.hidden_characters import strip_hidden
+from ...wire import strip_hidden
 from ..schema import LISTS, MAPS, SINGLES
 
 _DEEPEST = 30

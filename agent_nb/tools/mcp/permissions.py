@@ -11,8 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import NotAllowed
-from ...host.paths import shorten_path
-from ...host.trust import SERVERS, Offer, allow_offers, is_offer_allowed, withdraw_offer
+from ...host import SERVERS, Offer, allow_offers, is_offer_allowed, shorten_path, withdraw_offer
 from .server import Server, quote_ascii
 
 OPTION = "--trust-mcp"

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...errors import ToolError
 from ...events import Event, State
-from ...models.messages import ToolSpec
-from ...wire.json_text import as_dict, as_list
+from ...models import ToolSpec
+from ...wire import as_dict, as_list
 from ..base import Tool
 from ..decorator import clean_name
 

@@ -10,7 +10,7 @@ import logging
 from types import ModuleType
 
 from ...errors import MissingExtra
-from ...host.imports import import_library
+from ...host import import_library
 
 INSTALL = "pip install 'jupyter-agent-nb[mcp]'"
 _LOGGERS = ("mcp", "client")

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import UsageError
-from ...wire.json_text import encode_canonical
+from ...wire import encode_canonical
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")

@@ -21,11 +21,8 @@ from typing import Any
 import anyio
 
 from ...errors import ToolError
-from ...models.keys import hide_secret
-from ...wire.hidden_characters import strip_hidden
-from ...wire.json_text import dumps
-from ...wire.redact import Redaction
-from ...wire.text_limits import cut_end
+from ...models import hide_secret
+from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
 from .content import value_of
 from .elicitation import Asking, answer_elicitation
@@ -257,6 +254,6 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
 
 
 def _version() -> str:
-    from ...host.version import __version__
+    from ...host import __version__
 
     return __version__

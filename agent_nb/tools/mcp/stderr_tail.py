@@ -11,8 +11,7 @@ import os
 import threading
 from typing import IO
 
-from ...wire.console import strip_ansi
-from ...wire.redact import Redaction
+from ...wire import Redaction, strip_ansi
 
 SHOWN = 1_500  # characters
 _CHUNK = 65_536

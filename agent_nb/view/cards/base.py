@@ -33,7 +33,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host.plugins import blame_plugin, list_builtin, list_plugins, load_plugin
+from ...host import blame_plugin, list_builtin, list_plugins, load_plugin
 from ..format import count_noun
 from ..nodes import Box, Node, Prose, Row, T, unfit
 from ..state.cards import CallCard, Card

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...wire.picture_size import without_captions
+from ...wire import without_captions
 from .. import values
 from ..format import (
     chip,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...record.sides import align_lines
+from ...record import align_lines
 from ..format import clip_text
 from ..nodes import Box, Node, Row, Stack, T, Table
 from ..state.cards import NoteCard

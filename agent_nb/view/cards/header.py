@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...events.interruption import AT
+from ...events import AT
 from ..format import (
     clip_text,
     clock,

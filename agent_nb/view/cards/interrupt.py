@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...events.interruption import AT, limit_in
+from ...events import AT, limit_in
 from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context

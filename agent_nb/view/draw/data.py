@@ -9,8 +9,8 @@ import json
 from html import escape
 from typing import Any
 
-from ...record.sides import CHANGED
-from ...wire.text_limits import cut_end
+from ...record import CHANGED
+from ...wire import cut_end
 from .. import nodes, theme, visible
 from ..format import count_noun
 from .markup import LETTERS, LINES, stop, style, text

@@ -231,8 +231,8 @@ def html(node: nodes.Html) -> str:
 
     Secrets are redacted after that, since markup may have interrupted a key.
     """
-    from ...models.keys import collect_secrets
-    from ...wire.redact import redact_text
+    from ...models import collect_secrets
+    from ...wire import redact_text
     from ..markdown.sanitize import clean
 
     inner = redact_text(clean(node.html), collect_secrets()) or (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from ...wire.picture_size import size_words
+from ...wire import size_words
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node

@@ -12,7 +12,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from ...host.imports import without_project
+from ...host import without_project
 from .. import theme
 
 LONGEST = 60_000  # characters; longer code is shown plain

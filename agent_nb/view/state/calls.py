@@ -8,10 +8,20 @@ from typing import Any
 
 import msgspec
 
-from ...events import Approval, Call, Delta, Error, Execute, Progress, Result, Started
-from ...events.event_json import decode_event
-from ...events.tool_events import Meaning, meaning
-from ...wire.json_text import as_dict, as_list
+from ...events import (
+    Approval,
+    Call,
+    Delta,
+    Error,
+    Execute,
+    Meaning,
+    Progress,
+    Result,
+    Started,
+    decode_event,
+    meaning,
+)
+from ...wire import as_dict, as_list
 from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text

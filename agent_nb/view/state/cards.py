@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...events import Approval, Error, Interrupt
-from ...events.tool_events import Meaning
-from ...wire.json_text import partial_args
+from ...events import Approval, Error, Interrupt, Meaning
+from ...wire import partial_args
 from .text import Output, Text
 
 #: Errors after which a run continues without help.

@@ -23,8 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ... import events as e
-from ...events import Event
-from ...events.interruption import limit_in
+from ...events import Event, limit_in
 from .calls import Calls
 from .cards import (
     CallCard,

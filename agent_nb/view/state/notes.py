@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...events import Extension, State, Unknown
-from ...events.types import RESEND
+from ...events import RESEND, Extension, State, Unknown
 from .cards import CardList, NoteCard
 from .json_diff import MISSING
 

@@ -15,9 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...events import Delta, End, Event, Respond
-from ...events.field_order import field_order
-from ...events.text import Step, Texts, read_answer_type, reply_of
+from ...events import (
+    Delta,
+    End,
+    Event,
+    Respond,
+    Step,
+    Texts,
+    read_answer_type,
+    read_field_order,
+    reply_of,
+)
 from .cards import CardList, RespondCard, ThinkCard
 from .text import Text, between_paragraphs
 
@@ -36,7 +44,7 @@ class TextCards:
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Take the settings of the run: whether it asks for a type."""
-        self.expects_type, self.order = "output" in settings, field_order(settings)
+        self.expects_type, self.order = "output" in settings, read_field_order(settings)
 
     def sort(self, event: Event) -> None:
         """Sort an event into the texts so far; a text that later events cannot extend is done."""

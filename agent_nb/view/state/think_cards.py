@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...events import Delta, Think
-from ...events.chunks import decode_chunks
+from ...events import Delta, Think, decode_chunks
 from .cards import CardList, ThinkCard
 from .text import Text
 

@@ -29,10 +29,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ....agent.configuration import Configuration
+from ....agent import Configuration
 from ....errors import UsageError
-from ....host.version import __version__
-from ....wire.redact import Redaction
+from ....host import __version__
+from ....wire import Redaction
 from ..asking import Answered, RowAsker
 from ..options import MapOptions
 from ..row import Row

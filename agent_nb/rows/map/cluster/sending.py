@@ -15,16 +15,11 @@ from typing import Any
 import msgspec
 
 from .... import events
-from ....agent.typed.answer_check import CODE
-from ....agent.typed.output_type import InvalidOutput, OutputType
-from ....events import Event
-from ....events.event_json import event_from, to_builtins
-from ....events.log import EventLog
-from ....events.text import read_answer_type
-from ....host.version import __version__
-from ....record.record import Record, events_of, run_record
-from ....wire.json_text import loads
-from ....wire.redact import Redaction
+from ....agent import CODE, InvalidOutput, OutputType
+from ....events import Event, EventLog, event_from, read_answer_type, to_builtins
+from ....host import __version__
+from ....record import Record, events_of, run_record
+from ....wire import Redaction, loads
 from ..asking import Answered
 from ..row import Row, RowResult
 from .spec import Spec

@@ -21,13 +21,9 @@ from typing import Any
 
 import msgspec
 
-from ....agent.configuration import Configuration
-from ....agent.limits import Limits
-from ....agent.outgoing import require_no_keys
-from ....agent.typed.output_type import OutputType
-from ....agent.typed.schema_type import SchemaType
+from ....agent import Configuration, Limits, OutputType, SchemaType, require_no_keys
 from ....errors import UsageError
-from ....wire.redact import Redaction
+from ....wire import Redaction
 from .tool_reference import ToolReference, find_tool, import_attribute, make_references
 
 POLICIES = ("ask", "auto", "deny")

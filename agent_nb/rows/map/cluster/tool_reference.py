@@ -22,11 +22,9 @@ from typing import Any
 import msgspec
 
 from ....errors import AgentError, UsageError
-from ....host.imports import mark_foreign
-from ....record.packing import digest_value
-from ....tools.base import LIVES, Tool
-from ....tools.decorator import as_tool
-from ....tools.toolset import Toolset, load_installed_tools
+from ....host import mark_foreign
+from ....record import digest_value
+from ....tools import LIVES, Tool, Toolset, as_tool, load_installed_tools
 
 INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")

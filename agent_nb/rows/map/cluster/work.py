@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ....host.version import __version__
+from ....host import __version__
 from ..row import Row, RowResult
 from .spec import Spec
 

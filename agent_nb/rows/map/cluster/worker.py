@@ -19,7 +19,7 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 
-from ....host.version import __version__
+from ....host import __version__
 from ..asking import Answered
 from ..row import RowResult
 from .work import Returned, Skew, Work, encode, read_work

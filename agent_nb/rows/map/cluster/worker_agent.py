@@ -12,10 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 
-from ....agent.assembly import make_basis
-from ....agent.configuration import Configuration
-from ....agent.display import enter_run
-from ....models.http.limiter import limit_endpoints
+from ....agent import Configuration, enter_run, make_basis
+from ....models import limit_endpoints
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
 from ..row_result import failed_result

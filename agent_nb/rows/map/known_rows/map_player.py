@@ -18,18 +18,20 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from anyio import CancelScope
 
-from ....agent.assembly import make_player
-from ....agent.configuration import Configuration
-from ....agent.drift import Played
-from ....agent.replay import Player
-from ....agent.replay_check import Checked, ReplayStrictness
-from ....agent.tape import Tape, must_rerun
+from ....agent import (
+    Checked,
+    Configuration,
+    Played,
+    Player,
+    ReplayStrictness,
+    Tape,
+    make_player,
+    must_rerun,
+)
 from ....errors import Cancelled
-from ....events.log import EventLog
-from ....record.inner_records import read_inner_records
-from ....record.record import Record
-from ....record.signing import user_key
-from ....wire.redact import Redaction
+from ....events import EventLog
+from ....record import Record, read_inner_records, user_key
+from ....wire import Redaction
 from ..row import Row
 
 PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]

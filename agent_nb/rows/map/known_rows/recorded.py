@@ -12,8 +12,7 @@ from functools import reduce
 from typing import Any
 
 from ....events import Event, State
-from ....record.inner_records import read_inner_records, stored_events
-from ....record.record import Record
+from ....record import Record, read_inner_records, stored_events
 from ..row import Row, RowResult
 from ..row_result import recorded_result
 

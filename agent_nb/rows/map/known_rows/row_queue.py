@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ....record.record import Record
+from ....record import Record
 from ...store.row_claims import LEASE
 from ...store.row_store import RowStore
 from ..row import Row, RowResult

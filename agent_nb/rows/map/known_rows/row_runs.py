@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
 
-from ....agent.run import Run
-from ....agent.typed.output_type import OutputType
+from ....agent import OutputType, Run
 from ....errors import UsageError
-from ....record.record import Record, log_of
+from ....record import Record, log_of
 
 BATCH = 100  # rows that are read at once
 GONE = (

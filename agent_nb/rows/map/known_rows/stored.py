@@ -22,9 +22,7 @@ from pathlib import Path
 import msgspec
 
 from ....errors import UsageError
-from ....record.packing import digest_value
-from ....record.record import Record
-from ....record.signing import covers_record, key_problem, user_key
+from ....record import Record, covers_record, digest_value, key_problem, user_key
 from ...store.row_records import Stored
 from ...store.row_store import RowStore
 from ..row import Row, RowResult

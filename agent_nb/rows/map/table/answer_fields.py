@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ....agent.typed.output_type import OutputType
-from ....events.field_order import fields_of, order_fields
+from ....agent import OutputType
+from ....events import fields_of, order_fields
 
 ANSWER = "answer"
 Kind = Literal["int", "count", "float", "bool", "text", "list", "struct", "null", "any"]

@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from ....errors import UsageError
-from ....record.run_inputs import RunInputs
-from ....wire.redact import Redaction
-from ....wire.surrogates import replace_surrogates
+from ....record import RunInputs
+from ....wire import Redaction, replace_surrogates
 from ..keys import Keys
 from ..row import Row
 from .rows import Rows

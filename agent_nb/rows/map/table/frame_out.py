@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ....agent.typed.output_type import OutputType
+from ....agent import OutputType
 from ..row import RowResult
 from . import pandas_out, polars_out
 from .answer_fields import Kind, Shape, answer_columns

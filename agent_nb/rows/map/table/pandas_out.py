@@ -69,7 +69,7 @@ def _typed(kind: Kind, values: list[Any]) -> Any:
 
 
 def _text(values: list[Any]) -> Any:
-    from ....events.event_frame import text_array
+    from ....events import text_array
 
     if not all(v is None or isinstance(v, str) for v in values):
         raise TypeError

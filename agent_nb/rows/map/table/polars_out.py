@@ -12,8 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....events.column_type import replace_half_characters
-from ....wire.json_text import dumps
+from ....events import replace_half_characters
+from ....wire import dumps
 from .answer_fields import Shape
 
 _TYPES = {"int": "Int64", "count": "Int64", "float": "Float64", "bool": "Boolean", "text": "String"}

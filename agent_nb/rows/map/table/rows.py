@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-from ....agent.interpolate import class_names
+from ....agent import class_names
 from ....errors import UsageError, did_you_mean
-from ....wire.plain_values import plain_scalar
+from ....wire import plain_scalar
 
 ACTS_FOR_USER = True  # reads their data: ■ interrupts it (notebook/cell/interrupts.py)
 Kind = Literal["pandas", "polars", "dicts", "texts"]

@@ -29,8 +29,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....agent.attachments import Picture, pictures_of
-from ....agent.interpolate import Expression, Piece, describe_value, parse
+from ....agent import Expression, Picture, Piece, describe_value, pictures_of, split_template
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
@@ -135,7 +134,7 @@ class Template:
 
 def _parsed(text: str) -> tuple[Piece, ...]:
     try:
-        return parse(text)
+        return split_template(text)
     except UsageError as fault:
         if isinstance(fault.__cause__, SyntaxError):
             fault.args = (f'{fault} Write row["…"] for a column whose name is not a Python name.',)
