@@ -5,6 +5,8 @@ Rules
   once.
 - At most `ANSWER` bytes are read of a response that is not a stream; compressed ones are decoded in
   pieces (`wire.compression`).
+- A server may take a request and never answer: the beginning of each answer has a limit
+  (`open_response`), and a short one as a whole (`REPLY`).
 - A loopback address is never asked through a proxy; redirects are not followed, so a token goes to
   no other host.
 - Each request has a connection of its own: httpx would take bytes behind an answer for the next
@@ -32,6 +34,7 @@ from ..wire import Decompressor, decompress_body
 from . import tokens
 
 ANSWER = 1 << 20
+REPLY = 30.0  # seconds for the whole of a short answer
 _NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
@@ -67,9 +70,14 @@ class Patience:
         """Start over: there was news."""
         self._attempt, self._since = 0, anyio.current_time()
 
+    @property
+    def waited(self) -> float:
+        """The seconds without news."""
+        return anyio.current_time() - self._since
+
     def over(self, limit: float) -> bool:
         """Return whether there was no news for more than `limit` seconds."""
-        return anyio.current_time() - self._since > limit
+        return self.waited > limit
 
     async def wait(self) -> None:
         """Wait before the next attempt."""
@@ -182,9 +190,31 @@ async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
 async def send_request(
     client: httpx.AsyncClient, method: str, url: str, payload: Any = None
 ) -> tuple[int, bytes]:
-    """Return the status and the beginning of a short response. Raises httpx.HTTPError."""
-    async with client.stream(method, url, json=payload) as response:
-        return response.status_code, await read_beginning(response)
+    """Return the status and the beginning of a short response.
+
+    Raises httpx.HTTPError, also when it does not come within `REPLY` seconds.
+    """
+    with anyio.move_on_after(REPLY):
+        async with client.stream(method, url, json=payload) as response:
+            return response.status_code, await read_beginning(response)
+    raise httpx.ReadTimeout(f"no answer came for {REPLY:g} s")
+
+
+async def open_response(
+    client: httpx.AsyncClient, request: httpx.Request, seconds: float
+) -> httpx.Response:
+    """Return the response to a request, its body unread; the caller closes it.
+
+    Raises httpx.HTTPError, also when no answer begins within `seconds`.
+    """
+    with anyio.move_on_after(seconds):
+        return await client.send(request, stream=True)
+    raise httpx.ReadTimeout(f"no answer came for {seconds:g} s")
+
+
+def describe_fault(fault: Exception) -> str:
+    """Return why a request failed: many errors of httpx have no text of their own."""
+    return str(fault) or type(fault).__name__
 
 
 async def check_response(response: httpx.Response) -> None:
@@ -210,7 +240,7 @@ async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
         status, answer = await send_request(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:
         raise UsageError(
-            f"{server} does not answer ({fault}). Is `jupyter agent-nb serve` running there?"
+            f"{server} does not answer ({describe_fault(fault)}). Is `jupyter agent-nb serve` running there?"
         ) from fault
     if status != 200:
         raise UsageError(f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")

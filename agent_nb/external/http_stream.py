@@ -25,7 +25,16 @@ import httpx
 
 from ..errors import ModelError, UsageError, WireError
 from ..wire import FRAME_LIMIT, SSEDecoder
-from .connect import Backoff, Patience, Target, connect, read_beginning, stream_body
+from .connect import (
+    Backoff,
+    Patience,
+    Target,
+    connect,
+    describe_fault,
+    open_response,
+    read_beginning,
+    stream_body,
+)
 
 _ENDS = re.compile(rb"\r\n\r\n|\n\n|\r\r(?!\n)")
 _ID = "lastEventId"
@@ -162,7 +171,7 @@ class _Reader:
                     async for chunk in chunks:
                         yield chunk
             except (httpx.HTTPError, OSError) as fault:
-                why = str(fault) or type(fault).__name__
+                why = describe_fault(fault)
                 if not self._frames.last_id:
                     raise ModelError(
                         f"{self._where.place} broke off: {why}", code="attach"
@@ -174,7 +183,7 @@ class _Reader:
                 patience.renew()
             if patience.over(self._backoff.patience):
                 raise ModelError(
-                    f"{self._where.place} broke off, and nothing came for {self._backoff.patience:g} s: {why}",
+                    f"{self._where.place} broke off, and nothing came for {patience.waited:.0f} s: {why}",
                     code="attach",
                 )
             await patience.wait()
@@ -186,7 +195,11 @@ class _Reader:
         url = _with_id(self._url, after) if after and self._in_address else self._url
         async with (
             connect(self._where) as client,
-            client.stream("GET", url, headers=headers) as response,
+            aclosing(
+                await open_response(
+                    client, client.build_request("GET", url, headers=headers), self._backoff.idle
+                )
+            ) as response,
         ):
             await self._accept(response, again=bool(after))
             if self._over:

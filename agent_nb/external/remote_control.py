@@ -14,7 +14,7 @@ import httpx
 
 from ..errors import AgentError, UsageError
 from ..events import EventLog
-from .connect import Target, connect, find_newest_run, send_request
+from .connect import Target, connect, describe_fault, find_newest_run, send_request
 
 
 class RemoteControl:
@@ -77,7 +77,7 @@ class RemoteControl:
                     client, "POST", f"{server}/runs/{quote(run)}/{what}", body
                 )
             except (httpx.HTTPError, OSError) as fault:
-                raise UsageError(f"{server} does not answer ({fault}).") from fault
+                raise UsageError(f"{server} does not answer ({describe_fault(fault)}).") from fault
         if status >= 300:
             raise UsageError(
                 f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}"

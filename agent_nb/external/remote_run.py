@@ -21,7 +21,7 @@ import httpx
 from ..errors import ModelError, WireError
 from ..events import Event
 from ..wire import SSEDecoder
-from .connect import Backoff, Patience, check_response, stream_body
+from .connect import Backoff, Patience, check_response, describe_fault, open_response, stream_body
 from .follow import Follower
 
 
@@ -53,7 +53,7 @@ class RemoteRun:
                         yield event
                 why = "the connection ended before the run did"
             except (httpx.HTTPError, WireError, TimeoutError, OSError) as fault:
-                why = str(fault) or type(fault).__name__
+                why = describe_fault(fault)
             if self._follower.over:
                 return
             if self._follower.last_id != before:
@@ -62,7 +62,8 @@ class RemoteRun:
             limit = limit if self.connections else min(self._backoff.door, limit)
             if patience.over(limit):
                 raise ModelError(
-                    f"Gave up on {url} after {limit:g} s without news: {why}.", code="attach"
+                    f"Gave up on {url} after {patience.waited:.0f} s without news: {why}.",
+                    code="attach",
                 )
             self._on_state("waiting")
             await patience.wait()
@@ -72,7 +73,7 @@ class RemoteRun:
         if self._follower.last_id:
             headers["Last-Event-ID"] = self._follower.last_id
         request = client.build_request("GET", url, params={"internal": "1"}, headers=headers)
-        async with aclosing(await self._send(client, request)) as response:
+        async with aclosing(await open_response(client, request, self._backoff.idle)) as response:
             self.connections += 1
             await check_response(response)
             self._on_state("following")
@@ -86,15 +87,6 @@ class RemoteRun:
                     torn = (torn or anyio.current_time()) if self._follower.torn else 0.0
                     if self._follower.over:
                         return
-
-    async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-        """Return the response to a request, its body unread.
-
-        Raises httpx.HTTPError, TimeoutError when no answer comes.
-        """
-        with anyio.move_on_after(self._backoff.idle):
-            return await client.send(request, stream=True)
-        raise TimeoutError(f"no answer came for {self._backoff.idle:g} s")
 
     async def _bytes(
         self, response: httpx.Response, torn: Callable[[], float]

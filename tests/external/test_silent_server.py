@@ -1,0 +1,81 @@
+"""A server that takes a request and never answers is not waited for without end."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from helpers.waiting import wait
+
+from agent_nb.errors import AgentError, ModelError, UsageError
+from agent_nb.events import EventLog
+from agent_nb.external import connect
+from agent_nb.external.attached_run import attach
+from agent_nb.external.connect import Backoff, Target
+from agent_nb.external.http_stream import read_stream
+from agent_nb.external.remote_control import RemoteControl
+
+QUICK = Backoff(first=0.001, most=0.01, patience=0.6, door=0.1, idle=0.3)
+
+
+@asynccontextmanager
+async def silent_server():
+    """Yield the address of a server that reads every request and answers none."""
+    open_connections = []
+
+    async def serve(reader, writer):
+        open_connections.append(writer)
+        await reader.read()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for writer in open_connections:
+            writer.close()
+
+
+async def newest(server):
+    await attach(server, backoff=QUICK)
+
+
+async def cancel(server):
+    await RemoteControl(Target(server, "r"), EventLog("r")).cancel()
+
+
+async def approve(server):
+    control = RemoteControl(Target(server, "r"), EventLog("r"))
+    await control.approve("c1", allow=True, args=None, scope="once", reason="")
+
+
+@pytest.mark.parametrize("ask", [newest, cancel, approve])
+def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
+    monkeypatch.setattr(connect, "REPLY", 0.2)
+
+    async def main():
+        async with silent_server() as server:
+            with pytest.raises(UsageError, match=r"does not answer \(no answer came for 0.2 s\)"):
+                await ask(server)
+
+    wait(main)
+
+
+def test_a_foreign_stream_whose_head_never_comes_is_an_error():
+    async def main():
+        async with silent_server() as server:
+            with pytest.raises(ModelError, match=r"broke off: no answer came for 0.3 s"):
+                async for _ in read_stream(f"{server}/x", backoff=QUICK):
+                    pass
+
+    wait(main)
+
+
+def test_a_run_that_never_answered_ends_with_the_time_it_was_waited_for():
+    backoff = Backoff(first=0.001, most=0.01, door=0.1, idle=1.1)
+
+    async def main():
+        async with silent_server() as server:
+            with pytest.raises(AgentError, match=r"after 1 s without news: no answer came for 1.1"):
+                await attach(f"{server}/runs/r", backoff=backoff)
+
+    wait(main)
