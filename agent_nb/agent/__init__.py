@@ -2,8 +2,8 @@
 
 Read `loop` first: one run from its prompt to its end. `agent` prepares it (the public
 `Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls, `tape`
-and `replay` give a recorded run again. Other rooms start runs, follow them (`registry`), and compare
-a replay with its record.
+and `replay` give a recorded run again. Other rooms start runs, follow them (`registry`), and
+compare a replay with its record.
 
 Order: call_ids, clean_json, code_names, context, interpolate, limits, masking, model_choice,
   outgoing, registry, result_pictures, vision

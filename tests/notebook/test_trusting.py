@@ -60,7 +60,7 @@ def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
         ask_permissions(waiting(*offers(tmp_path)), declined, stdin=True)
     keys, policy = offers(tmp_path)
     assert len(asked) == 2
-    assert (trust.is_offer_allowed(keys), trust.is_allowed(policy)) == (True, False)
+    assert (trust.is_offer_allowed(keys), trust.is_offer_allowed(policy)) == (True, False)
     assert declined == {policy}
 
 

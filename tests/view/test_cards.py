@@ -396,7 +396,7 @@ def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     real = plugins.load_plugin
     monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
-        base.plugins,
+        base,
         "load_plugin",
         lambda room, name: card if name == f"{part}-plot" else real(room, name),
     )
@@ -429,7 +429,7 @@ def test_an_installed_card_draws_the_whole_of_an_ended_call_only(begun, monkeypa
 def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
     monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
-        base.plugins,
+        base,
         "load_plugin",
         lambda room, name, real=plugins.load_plugin: (
             (lambda s, c: 1 / 0) if name == "tool-plot" else real(room, name)

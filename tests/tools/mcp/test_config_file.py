@@ -131,7 +131,7 @@ def test_without_a_file_the_message_says_so(tmp_path):
 
 
 def test_the_nearest_file_counts_and_none_above_the_repository(tmp_path):
-    (tmp_path / config_file.NAME).write_text('{"mcpServers": {"outer": {"command": "x"}}}')
+    (tmp_path / config_file.MCP_FILE).write_text('{"mcpServers": {"outer": {"command": "x"}}}')
     inner = tmp_path / "repository" / "notebooks"
     inner.mkdir(parents=True)
     assert read_servers(inner).servers
