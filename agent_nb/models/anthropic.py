@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
 from .http.remote import Remote
-from .http.service import Service
+from .http.service import RemoteOptions, Service
 from .messages import OutputSchema, Request
 from .messages_api.breakpoints import with_breakpoints
 from .messages_api.decoder import AnthropicDecoder
@@ -44,8 +45,8 @@ class Anthropic(Remote):
     path = "/v1/messages"
     models_path = "/v1/models?limit=1000"
 
-    def __init__(self, model: str, **options: Any) -> None:
-        super().__init__(model, **options)
+    def __init__(self, model: str, options: RemoteOptions) -> None:
+        super().__init__(model, options)
         self._adaptive = False
         self._cache = self.cache and self._http.base_url not in _uncached
 
@@ -135,5 +136,5 @@ def provider(name: str, **options: Any) -> Anthropic:
     The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
     settings = SERVICE.options(**options)
-    root = settings["base_url"].rstrip("/").removesuffix("/messages").removesuffix("/v1")
-    return Anthropic(name, **{**settings, "base_url": root})
+    root = settings.base_url.rstrip("/").removesuffix("/messages").removesuffix("/v1")
+    return Anthropic(name, replace(settings, base_url=root))

@@ -32,6 +32,7 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host import find_library
+from .http.service import RemoteOptions
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
@@ -250,11 +251,13 @@ class LocalModel:
             url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)
             self._chat = OpenAIChat(
                 self._server.alias,
-                base_url=url,
-                label="local",
-                headers={"authorization": f"Bearer {self._server.key}"},
-                timeouts=Timeouts(first_byte=600, idle=120),
-                dialect=self.dialect,
+                RemoteOptions(
+                    base_url=url,
+                    label="local",
+                    headers={"authorization": f"Bearer {self._server.key}"},
+                    timeouts=Timeouts(first_byte=600, idle=120),
+                    dialect=self.dialect,
+                ),
                 grammar=True,
             )
         cool = msgspec.structs.replace(request, settings={**SETTINGS, **request.settings})

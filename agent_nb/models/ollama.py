@@ -9,6 +9,7 @@ those it passes on to a cloud have no known price.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,5 +36,5 @@ def provider(name: str, **options: Any) -> OpenAIChat:
     url = base_url(os.environ.get("OLLAMA_HOST", ""))
     hosted = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
     own = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
-    prices = own["prices"] or ({} if hosted else {"*": FREE})
-    return OpenAIChat(name, **{**own, "prices": prices})
+    prices = own.prices or ({} if hosted else {"*": FREE})
+    return OpenAIChat(name, replace(own, prices=prices))

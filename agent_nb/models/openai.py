@@ -20,7 +20,7 @@ from ..errors import ModelError
 from .chat.decoder import ChatDecoder
 from .chat.request import encode
 from .http.remote import Remote
-from .http.service import Service
+from .http.service import RemoteOptions, Service
 from .keys import OPENAI_HOST
 from .messages import Request
 from .parts import Part
@@ -40,9 +40,9 @@ class OpenAIChat(Remote):
     path = "/chat/completions"
 
     def __init__(
-        self, model: str, *, grammar: bool = False, shots: bool = False, **options: Any
+        self, model: str, options: RemoteOptions, *, grammar: bool = False, shots: bool = False
     ) -> None:
-        super().__init__(model, **options)
+        super().__init__(model, options)
         self.grammar = grammar
         self.shots = shots
         self._usage = True
@@ -86,4 +86,4 @@ def provider(name: str, **options: Any) -> OpenAIChat:
 
     The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    return OpenAIChat(name, **SERVICE.options(**options))
+    return OpenAIChat(name, SERVICE.options(**options))

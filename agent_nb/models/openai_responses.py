@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import ModelError
 from .http.remote import Remote
-from .http.service import Service
+from .http.service import RemoteOptions, Service
 from .messages import Request
 from .openai import OFFICIAL
 from .parts import Part
@@ -38,8 +38,8 @@ class OpenAIResponses(Remote):
     path = "/responses"
     refusals = (400, 403, 422)
 
-    def __init__(self, model: str, **options: Any) -> None:
-        super().__init__(model, **options)
+    def __init__(self, model: str, options: RemoteOptions) -> None:
+        super().__init__(model, options)
         self._encrypted = True
         self._summary = True
         self._pictured = True
@@ -79,4 +79,4 @@ def provider(name: str, **options: Any) -> OpenAIResponses:
 
     The options are those of `Service.options`. Raises UsageError if the URL is invalid.
     """
-    return OpenAIResponses(name, **SERVICE.options(**options))
+    return OpenAIResponses(name, SERVICE.options(**options))

@@ -137,10 +137,10 @@ if TYPE_CHECKING:
     from .record import METADATA_VERSION as METADATA_VERSION
     from .record import NO_CONVERSATION as NO_CONVERSATION
     from .record import RECORD_MIME as RECORD_MIME
+    from .record import Provenance as Provenance
     from .record import Record as Record
     from .record import events_of as events_of
     from .record import log_of as log_of
-    from .record import record_hash as record_hash
     from .record import run_record as run_record
     from .record import status_of as status_of
     from .recorded_calls import RecordedCall as RecordedCall
@@ -209,6 +209,7 @@ _HOMES = {
     "Picture": "pictures",
     "PrivateKey": "ssh_signature",
     "Quantity": "durations",
+    "Provenance": "record",
     "RECORD_MIME": "record",
     "ROWS_KIND": "inner_records",
     "Record": "record",
@@ -303,7 +304,6 @@ _HOMES = {
     "read_quantity": "durations",
     "read_start_time": "ranking",
     "reassign_runs": "split_merge",
-    "record_hash": "record",
     "recorded_inputs": "fingerprint",
     "recover_log": "journal_recovery",
     "remove_journals": "journal",

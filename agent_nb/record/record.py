@@ -82,23 +82,37 @@ class RecordFields(msgspec.Struct, kw_only=True, omit_defaults=True):
     signature: str = ""
 
 
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run belongs: the cell, the execution of it and the call that began the run.
+
+    `RecordFields` says what each field is.
+    """
+
+    cell: str = ""
+    source: str = ""
+    occurrence: int = 1
+    conversation: str = "main"
+    fresh: bool = False
+    execution: str = ""
+    ordinal: int = 0
+    call: str = ""
+
+
+UNPLACED = Provenance()  # of a run that no cell began
+
+
 def run_record(
     log: Sequence[Event],
+    provenance: Provenance = UNPLACED,
     *,
-    cell: str = "",
-    source: str = "",
-    occurrence: int = 1,
-    conversation: str = "main",
-    fresh: bool = False,
-    execution: str = "",
-    ordinal: int = 0,
-    call: str = "",
+    started: float | None = None,
     beside: Mapping[str, float] | None = None,
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
     """Return the unsigned record of a run; `signing.sign_record` adds the signature.
 
+    started: epoch seconds (default: those of the first event).
     home: the folder to hide (default: the user's).
     cap: the largest size of its JSON in bytes, payloads included.
     """
@@ -110,18 +124,12 @@ def run_record(
     ]
     cuts = shorten_events(packed, packer.payloads, cap)
     needed = find_needed_keys(packed, packer.payloads) if packer.payloads else ()
+    first = log[0].ts if len(log) else 0.0
     record = RecordFields(
         id=run,
-        cell=cell,
-        source=source,
-        occurrence=occurrence,
-        conversation=conversation,
-        fresh=fresh,
-        execution=execution,
-        ordinal=ordinal,
-        call=call,
+        **msgspec.structs.asdict(provenance),
         beside=dict(beside or {}),
-        started=log[0].ts if len(log) else 0.0,
+        started=first if started is None else started,
         status=status_of(log),
         events=packed,
         cut=cuts,

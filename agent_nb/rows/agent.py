@@ -128,12 +128,9 @@ class Agent(PromptAgent):
         the interval. `name`: of the evaluation, in comparisons and plots. `options`: those of
         `map`. Raises UsageError before the first request for what cannot be asked or scored.
         """
-        from .eval.evaluate import evaluate_prompt
+        from .eval.evaluate import EvaluationOptions, evaluate_prompt
 
-        return await evaluate_prompt(
-            self,
-            data,
-            prompt,
+        wanted = EvaluationOptions(
             score=score,
             repeats=repeats,
             output=output,
@@ -143,8 +140,8 @@ class Agent(PromptAgent):
             seed=seed,
             level=level,
             name=name,
-            **options,
         )
+        return await evaluate_prompt(self, data, prompt, wanted, **options)
 
     def eval_sync(self, data: Any, prompt: str, **options: Any) -> Evaluation:
         """Return an evaluation; for scripts. `options`: as in `eval`.

@@ -25,7 +25,7 @@ from agent_nb.events.text import TYPED
 from agent_nb.record.fingerprint import INPUTS, inputs_hash, recorded_inputs
 from agent_nb.record.match import match_record
 from agent_nb.record.packing import digest_value
-from agent_nb.record.record import log_of, run_record
+from agent_nb.record.record import Provenance, log_of, run_record
 
 TEA = {"name": "tea", "price": 3.5}
 ROWS = {"value": [TEA]}
@@ -159,7 +159,7 @@ def test_three_bad_answers_end_the_run_in_an_error_with_a_valid_log(dialect):
     assert [e.retryable for e in done.log.of("error")] == [True, True, False]
     assert kinds(done) == ["user", *["respond", "error"] * 3, "end"]
     schema = build_schema()
-    record = run_record(done.log, cell="c")
+    record = run_record(done.log, Provenance(cell="c"))
     jsonschema.validate({"version": 1, "runs": {"c": [record]}}, schema)
 
 
@@ -246,7 +246,7 @@ def test_the_deltas_of_the_final_tool_are_those_of_an_answer():
 def test_a_replay_needs_no_model_and_has_the_typed_value():
     made = agent([final(ROWS)])
     first = wait(lambda: made("go"))
-    record = run_record(first.log, cell="c")
+    record = run_record(first.log, Provenance(cell="c"))
     dead = agent([])
 
     async def play():
@@ -258,7 +258,7 @@ def test_a_replay_needs_no_model_and_has_the_typed_value():
 
 
 def test_a_loaded_record_gives_plain_json_and_validates_what_it_is_given():
-    record = run_record(run([final(ROWS)]).log, cell="c")
+    record = run_record(run([final(ROWS)]).log, Provenance(cell="c"))
     loaded = Run(log_of(json.loads(json.dumps(record))))
     assert loaded.output == [TEA]
     assert loaded.output_as(list[Row]) == [Row(**TEA)]
@@ -327,7 +327,7 @@ def test_a_type_with_another_name_and_the_same_schema_is_the_same_input():
     ],
 )
 def test_a_changed_type_makes_a_record_stale_and_is_named(now, words):
-    record = run_record(run([final(ROWS)]).log, cell="c")
+    record = run_record(run([final(ROWS)]).log, Provenance(cell="c"))
     made = agent([], output=now)
     found = match_record([record], made.inputs("go"))
     assert found.status == "stale"
@@ -339,7 +339,7 @@ def test_a_changed_field_of_the_type_is_shown():
     class Row(dataclasses.make_dataclass("Row", [("name", str), ("cost", float)])):  # type: ignore[misc]
         pass
 
-    record = run_record(run([final(ROWS)]).log, cell="c")
+    record = run_record(run([final(ROWS)]).log, Provenance(cell="c"))
     lines = agent([], output=list[Row]).given("go").describe_differences(log_of(record), ["output"])
     assert lines[0] == "output: the type changed: list[Row]"
     assert any('"cost"' in line and line.startswith("+") for line in lines)

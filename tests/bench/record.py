@@ -37,7 +37,7 @@ from agent_nb.events.chunks import pack_chunks
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
 from agent_nb.record.notebook_file import lift_records
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, events_of, run_record
 
 TOKENS = 20_000
 EVENTS = 1_000_000
@@ -161,7 +161,7 @@ def size() -> None:
     for name, pace in PACES.items():
         log, deltas = run(pace)
         text = conversation(log)
-        record = run_record(log, cell="c1")
+        record = run_record(log, Provenance(cell="c1"))
         nb = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell("%%agent\nLook at the prices.", id="c1")]
         )
@@ -218,7 +218,7 @@ def pictures() -> None:
             log.append(e.Call(**call, args={"code": f"plot({number})"}))
             log.append(e.Result(**call, content="[figure 1]", attachments=(plot,)))
     log.append(e.End())
-    record = run_record(log, cell="c1")
+    record = run_record(log, Provenance(cell="c1"))
     text = json.dumps(record)
     files = sum(len(plot["data"]) for plot in plots)
     once = sum(text.count(plot["data"]) for plot in plots)

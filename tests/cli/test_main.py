@@ -10,7 +10,7 @@ import pytest
 from agent_nb.cli.main import COMMANDS, main, parser
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.record import RECORD_MIME, run_record
+from agent_nb.record.record import RECORD_MIME, Provenance, run_record
 
 
 def record(answer="Hello."):
@@ -22,7 +22,7 @@ def record(answer="Hello."):
         End(),
     ):
         log.append(event)
-    return run_record(log, cell="a")
+    return run_record(log, Provenance(cell="a"))
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import pytest
 from agent_nb.cli.main import main
 from agent_nb.events import End, Respond, RunStart, User
 from agent_nb.events.log import EventLog
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 
 HALF = "\ud800"
 LOG = EventLog("run1")
 for part in (RunStart(model="x"), User(content="hi"), Respond(content="Hello.", turn=1), End()):
     LOG.append(part)
-RECORD = run_record(LOG, cell="a")
+RECORD = run_record(LOG, Provenance(cell="a"))
 
 
 def notebook():

@@ -16,7 +16,7 @@ from agent_nb import events as e
 from agent_nb.cli import terminal
 from agent_nb.cli.main import main
 from agent_nb.events.log import EventLog
-from agent_nb.record.record import RECORD_MIME, run_record
+from agent_nb.record.record import RECORD_MIME, Provenance, run_record
 from agent_nb.wire.hidden_characters import HIDDEN, escape_hidden, escape_json
 
 EVIL = "\x1b[2K\r\x1b]0;all signed\x07\x9b1A\x85\x9d\u202everdict\u2066\u200fok\x7f\x08"
@@ -40,7 +40,7 @@ def record(run, answer):
         e.End(status="ok", finish_reason=EVIL),
     ):
         log.append(event)
-    return run_record(log, cell=LINE)
+    return run_record(log, Provenance(cell=LINE))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
 from agent_nb.record.agent_cells import content_hash
 from agent_nb.record.payloads import detach_payloads
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.record.signing import sign_record
 from agent_nb.tools.python import python
 
@@ -143,7 +143,10 @@ def run(name, *calls, batches=(), before=(), prompt="", answer="ok", cell="", **
         for n, event in enumerate(log, 1)
     ]
     return run_record(
-        log, cell=cell or name, source=content_hash(line(name), prompt), conversation=name, **fields
+        log,
+        Provenance(
+            cell=cell or name, source=content_hash(line(name), prompt), conversation=name, **fields
+        ),
     )
 
 

@@ -36,7 +36,7 @@ from agent_nb.host import plugins
 from agent_nb.models import keys
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.files.export import PAGES, export
-from agent_nb.record.record import run_record
+from agent_nb.record.record import Provenance, run_record
 from agent_nb.server.hub import Hub
 from agent_nb.wire.key_forms import list_written_forms
 from agent_nb.wire.media import PNG
@@ -853,7 +853,7 @@ def the_commands_of_the_notebook(stage):
 @place
 def the_command_line(stage):
     run = stage.cell(body=f"use {stage.key}")
-    record = run_record(run.log, cell="a")
+    record = run_record(run.log, Provenance(cell="a"))
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("%%agent\nx", id="a")])
     nb.metadata["agent_nb"] = {"version": 1, "runs": {"a": [record]}}
     path = stage.folder / "n.ipynb"

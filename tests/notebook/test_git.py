@@ -17,7 +17,7 @@ from agent_nb.notebook import doctor
 from agent_nb.notebook.files.git import diff_text
 from agent_nb.record.ipynb import load_notebook, source_of
 from agent_nb.record.notebook_file import group_records, lift_records
-from agent_nb.record.record import RECORD_MIME, run_record
+from agent_nb.record.record import RECORD_MIME, Provenance, run_record
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -38,7 +38,7 @@ def record(run, answer="Hello.", started=1.0, calls=CALL, **fields):
         End(),
     ):
         log.append(event)
-    return run_record(log, **fields)
+    return run_record(log, Provenance(**fields))
 
 
 def plain(name, source, shown="", **more):

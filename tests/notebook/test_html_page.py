@@ -12,7 +12,7 @@ from agent_nb.events import Call, End, Respond, Result, RunStart, User
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import html_page as pages
 from agent_nb.notebook.files.html_page import displayed, render_page
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.rows.recorded_runs import runs
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"plot" * 20).decode()
@@ -33,7 +33,7 @@ def record(name, answer="It is $x^2$.", display=None):
         End(),
     ):
         log.append(event)
-    return run_record(log, cell="c1")
+    return run_record(log, Provenance(cell="c1"))
 
 
 def output(data, **metadata):

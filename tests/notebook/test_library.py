@@ -9,7 +9,7 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook.files import library as module
 from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.identity import Cell
-from agent_nb.record.record import record_hash, run_record
+from agent_nb.record.record import Provenance, record_hash, run_record
 from agent_nb.record.signing import sign_record
 
 
@@ -17,7 +17,7 @@ def record(run, cell, prompt, started):
     log = EventLog(run)
     for event in (e.RunStart(), e.User(content=prompt), e.Respond(content=f"{prompt}!"), e.End()):
         log.append(event)
-    made = {**run_record(log, cell=cell), "started": started}
+    made = {**run_record(log, Provenance(cell=cell)), "started": started}
     return {**made, "hash": record_hash(made)}
 
 

@@ -8,7 +8,7 @@ from agent_nb.events.columns import CALLS, RUNS, TURNS
 from agent_nb.record.find import find_records
 from agent_nb.record.packing import LARGE
 from agent_nb.record.payloads import detach_payloads
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, run_record
+from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, run_record
 from agent_nb.rows.recorded_runs import runs
 
 
@@ -41,7 +41,7 @@ def save(path, cells, listed=None, payloads=None):
 @pytest.fixture
 def make(new_log):
     return lambda name, start=1_763_760_000.0, **options: run_record(
-        new_log(f"run-{name}", start=start, **options), cell="c1"
+        new_log(f"run-{name}", start=start, **options), Provenance(cell="c1")
     )
 
 

@@ -24,7 +24,7 @@ from agent_nb.record.fingerprint import inputs_of
 from agent_nb.record.match import match_record
 from agent_nb.record.packing import LARGE
 from agent_nb.record.payloads import attach_payloads, detach_payloads
-from agent_nb.record.record import events_of, log_of, record_hash, run_record
+from agent_nb.record.record import Provenance, events_of, log_of, record_hash, run_record
 from agent_nb.record.signing import is_intact, sign_record, signed_by
 from agent_nb.record.verify import check_metadata, check_record, secrets_in
 from agent_nb.view.state.fold import RunView
@@ -231,7 +231,7 @@ def test_too_many_small_events_are_dropped_and_counted():
 
 
 def test_a_sound_record_has_no_problems(log):
-    assert check_record(saved(run_record(log, cell="c1"))) == []
+    assert check_record(saved(run_record(log, Provenance(cell="c1")))) == []
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_the_schema_file_is_what_its_script_writes(tmp_path):
 def test_the_schema_accepts_a_record(new_log):
     jsonschema = pytest.importorskip("jsonschema")
     bare, payloads = detach_payloads(
-        saved(run_record(new_log(result="y" * (LARGE + 1)), cell="c1"))
+        saved(run_record(new_log(result="y" * (LARGE + 1)), Provenance(cell="c1")))
     )
     jsonschema.Draft202012Validator(load_schema()).validate(
         {"version": 1, "runs": {"c1": [bare]}, "payloads": payloads}

@@ -10,7 +10,7 @@ from agent_nb.cli.main import main
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal
 from agent_nb.record.ipynb import load_notebook
-from agent_nb.record.record import run_record
+from agent_nb.record.record import Provenance, run_record
 from agent_nb.runner.same_run import same_run
 
 
@@ -35,7 +35,7 @@ def record(run="r1", call="call_9f2c", start=100.0, answer="Done.", tokens=7, co
         e.End(status=more.get("status", "ok"), ts=start + 2),
     ):
         log.append(event)
-    return run_record(log, cell="a", source=more.get("source", "s"), execution=run)
+    return run_record(log, Provenance(cell="a", source=more.get("source", "s"), execution=run))
 
 
 def test_times_and_made_up_ids_are_no_change():

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -31,11 +31,11 @@ from ...wire import Unpicklable
 from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part
-from ..prices import Prices, Tariff, tariff_at
-from ..timeouts import Timeouts
+from ..prices import Tariff, tariff_at
 from .client import Http
 from .errors import Peer, key_hint
 from .limiter import limiter_of
+from .service import RemoteOptions
 from .stream import Call, StreamDecoder, stream_answer
 
 FIRST = "*"  # in place of a model's name
@@ -58,10 +58,7 @@ _IMAGES = (b'"type":"image', b'"type":"input_image"')
 class Remote(Unpicklable):
     """A model of a provider behind HTTP; the base of the providers' classes.
 
-    `label` is the provider as the user writes it, `key_of` the provider whose key it uses (by
-    default `label`), `variables` where that key may be, `needs_key` whether it is required.
-    `prices` are those of the endpoint, `cache` whether requests mark what the provider may cache,
-    `rpm` and `concurrency` its limits (`limiter`).
+    `options`: how it is asked (`RemoteOptions`).
     """
 
     dialect = "native"
@@ -72,41 +69,23 @@ class Remote(Unpicklable):
     refusals: tuple[int, ...] = (400, 422)  # the statuses of a request with a field too many
     _instead = "Send its name, provider/name, and make the model where it is asked."
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str,
-        label: str,
-        key_of: str = "",
-        variables: Iterable[str] = (),
-        needs_key: bool = False,
-        headers: Mapping[str, str] | None = None,
-        timeouts: Timeouts | None = None,
-        dialect: str = "",
-        context: int = 0,
-        prices: Mapping[str, Prices] | None = None,
-        cache: bool = True,
-        vision: bool | None = None,
-        rpm: int = 0,
-        concurrency: int = 0,
-    ) -> None:
+    def __init__(self, model: str, options: RemoteOptions) -> None:
         self.model = model
-        self.name = f"{label}/{model}"
-        self.label = label
-        self.context = context
-        self.vision = vision  # whether it sees pictures, None: unknown
-        self.dialect = dialect or type(self).dialect
-        self._variables = tuple(variables)
-        self._needs_key = needs_key
-        self._key_of = key_of or label
-        self._extra_headers = dict(headers or {})
-        self.cache = cache
-        self._prices = dict(prices or {})
-        self._http = Http(base_url, timeouts)
+        self.name = f"{options.label}/{model}"
+        self.label = options.label
+        self.context = options.context
+        self.vision = options.vision  # whether it sees pictures, None: unknown
+        self.dialect = options.dialect or type(self).dialect
+        self._variables = tuple(options.variables)
+        self._needs_key = options.needs_key
+        self._key_of = options.key_of or options.label
+        self._extra_headers = dict(options.headers or {})
+        self.cache = options.cache
+        self._prices = dict(options.prices or {})
+        self._http = Http(options.base_url, options.timeouts)
         self._schemas = True  # no schema of an answer was refused yet
-        endpoint = f"{label} {self._http.base_url}"
-        self.limiter = limiter_of(endpoint, self._http.host, rpm, concurrency)
+        endpoint = f"{options.label} {self._http.base_url}"
+        self.limiter = limiter_of(endpoint, self._http.host, options.rpm, options.concurrency)
 
     @property
     def address(self) -> str:

@@ -19,7 +19,7 @@ from ...agent import Played, Run
 from ...errors import AgentError, Cancelled, UsageError
 from ...events import ABANDONED, EventLog, complete_log, is_map
 from ...models import collect_secrets
-from ...record import Match, content_hash, run_record
+from ...record import Match, Provenance, content_hash, run_record
 from ...wire import redact_value
 from ..conversations import Conversation, Turn
 from ..identity import Cell
@@ -196,11 +196,13 @@ class Ending:
             return self._choice.record
         record = run_record(
             run.log,
-            cell=self._cell.id,
-            source=content_hash(self._cell.line, self._cell.body),
-            conversation=self._options.conversation,
-            fresh=self._options.new,
-            execution=executions.executions_of(self._session.shell).current().id,
+            Provenance(
+                cell=self._cell.id,
+                source=content_hash(self._cell.line, self._cell.body),
+                conversation=self._options.conversation,
+                fresh=self._options.new,
+                execution=executions.executions_of(self._session.shell).current().id,
+            ),
         )
         signed = self._session.sign(record)
         self._session.library.keep(self._cell.key, signed)

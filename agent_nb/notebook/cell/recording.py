@@ -30,6 +30,7 @@ from ...record import (
     METADATA_KEY,
     NO_CONVERSATION,
     RECORD_MIME,
+    Provenance,
     Record,
     RunInputs,
     events_of,
@@ -99,12 +100,14 @@ class Recorder:
             return dict(self._record), {**summarize_run(run), **self._place, **how}
         unsigned = run_record(
             log,
-            cell=self.cell.id,
-            source=self.execution.source,
-            conversation=NO_CONVERSATION,
-            execution=self.execution.id,
-            ordinal=self._ordinal,
-            call=self._call,
+            Provenance(
+                cell=self.cell.id,
+                source=self.execution.source,
+                conversation=NO_CONVERSATION,
+                execution=self.execution.id,
+                ordinal=self._ordinal,
+                call=self._call,
+            ),
         )
         record = (
             self.session.sign(unsigned)

@@ -27,6 +27,7 @@ from ...events import EventLog
 from ...record import (
     EXECUTIONS_OF_CELL,
     Home,
+    Provenance,
     RecoverableRun,
     list_recoverable_runs,
     read_start_time,
@@ -134,9 +135,8 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
     header = lost.header
-    record = sign_record(
-        run_record(log, cell=header.cell, conversation=header.conversation or "main"), user_key()
-    )
+    provenance = Provenance(cell=header.cell, conversation=header.conversation or "main")
+    record = sign_record(run_record(log, provenance), user_key())
     if header.cell:
         library.keep(header.cell, record)
     return log, record

@@ -21,11 +21,11 @@ from ...agent import Run
 from ...events import LOST, Event, EventLog, complete_log, encode_event
 from ...record import (
     NO_CONVERSATION,
+    Provenance,
     Record,
     content_hash,
     events_of,
     log_of,
-    record_hash,
     run_record,
 )
 from ..cell.display import Actions, Display
@@ -136,8 +136,6 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
     """Return the unsigned record of an imported run; it starts now, whatever its events say."""
-    record = run_record(
-        log, cell=cell.id, source=content_hash(cell.line, cell.body), conversation=NO_CONVERSATION
-    )
-    record["started"] = round(time.time(), 3)
-    return {**record, "hash": record_hash(record)}
+    source = content_hash(cell.line, cell.body)
+    provenance = Provenance(cell=cell.id, source=source, conversation=NO_CONVERSATION)
+    return run_record(log, provenance, started=round(time.time(), 3))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,37 +42,44 @@ _OURS = frozenset({"agent", "data", "prompt", "options", "output", "check", "lat
 _OPTIONS = tuple(name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions:
+    """How answers are scored, and over which rows; `Agent.eval` documents the fields."""
+
+    score: Any
+    repeats: int
+    output: Any
+    expected: str | None
+    failed: float | None
+    sample: int | None
+    seed: int
+    level: float
+    name: str
+
+
 async def evaluate_prompt(
     agent: Configuration,
     data: Any,
     prompt: str,
+    wanted: EvaluationOptions,
     *,
-    score: Any,
-    repeats: int,
-    output: Any,
-    expected: str | None,
-    failed: float | None,
-    sample: int | None,
-    seed: int,
-    level: float,
-    name: str,
     limit: int | None = None,
     **options: Any,
 ) -> Evaluation:
     """Return how well the answers to `prompt` do over the rows of `data`; see `Agent.eval`."""
-    check_level(level)
+    check_level(wanted.level)
     _check_options(options)
     asking = MapOptions(
-        repeats=repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
+        repeats=wanted.repeats, **{n: options.pop(n) for n in _OPTIONS if n in options}
     ).checked()
-    rows = sample_rows(rows_of(data, limit), sample, seed)
-    kind = agent.output if output is None else OutputType(output)
+    rows = sample_rows(rows_of(data, limit), wanted.sample, wanted.seed)
+    kind = agent.output if wanted.output is None else OutputType(wanted.output)
     beside = {name: options[name] for name in _SHARED if name in options}
     scorer = scorer_of(
-        score,
+        wanted.score,
         rows,
         output=kind,
-        expected=expected,
+        expected=wanted.expected,
         options=asking,
         beside=beside,
         folder=agent.folder,
@@ -79,20 +87,22 @@ async def evaluate_prompt(
     scoring = Scoring(scorer, rows, kind)
     judged = isinstance(scorer, JudgeScore)
     finish = None if judged else scoring.finish
-    stream = start_map(agent, rows.data, prompt, asking, output=output, finish=finish, **options)
+    stream = start_map(
+        agent, rows.data, prompt, asking, output=wanted.output, finish=finish, **options
+    )
     await stream
     candidates, scores = await scoring.of(stream)
     return Evaluation.of(
-        scored_rows(candidates, scores.each, failed),
-        name=name or agent.name,
+        scored_rows(candidates, scores.each, wanted.failed),
+        name=wanted.name or agent.name,
         prompt=agent.redaction().value(prompt),
         scored_by=scorer.title,
         data=rows,
-        repeats=repeats,
-        level=level,
+        repeats=wanted.repeats,
+        level=wanted.level,
         bounded=scores.bounded,
         judged=judged,
-        failed_as=failed,
+        failed_as=wanted.failed,
         judging=Spent(scores.tokens, scores.cost),
         output=kind,
     )
