@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .format import format_money as format_money
     from .format import join_parts as join_parts
     from .live import LiveView as LiveView
+    from .live import ViewOptions as ViewOptions
     from .live import open_view as open_view
     from .nodes import Fold as Fold
-    from .nodes import Image as Image
     from .nodes import Node as Node
     from .nodes import Page as Page
     from .nodes import Row as Row
@@ -51,18 +51,14 @@ if TYPE_CHECKING:
     from .saved_page import Recovery as Recovery
     from .saved_page import saved_forms as saved_forms
     from .timeline import Timeline as Timeline
-    from .values import IMAGES as IMAGES
-    from .values import LARGEST_IMAGE as LARGEST_IMAGE
-    from .values import value_nodes as value_nodes
+    from .values import DISPLAY_TYPES as DISPLAY_TYPES
+    from .values import display_nodes as display_nodes
     from .views import Views as Views
     from .visible import show_output as show_output
 
 _HOMES = {
     "Fate": "saved_page",
     "Fold": "nodes",
-    "IMAGES": "values",
-    "Image": "nodes",
-    "LARGEST_IMAGE": "values",
     "LiveView": "live",
     "Node": "nodes",
     "Page": "nodes",
@@ -77,6 +73,7 @@ _HOMES = {
     "Table": "nodes",
     "Timeline": "timeline",
     "Tone": "nodes",
+    "ViewOptions": "live",
     "Views": "views",
     "clip_text": "format",
     "count_noun": "format",
@@ -91,7 +88,8 @@ _HOMES = {
     "saved_forms": "saved_page",
     "show_output": "visible",
     "typeset_formulas": "draw.html",
-    "value_nodes": "values",
+    "DISPLAY_TYPES": "values",
+    "display_nodes": "values",
 }
 
 __getattr__, __dir__ = open_door(__name__, _HOMES)

@@ -14,9 +14,10 @@ Rules
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import UsageError
 from .cards.base import Thoughts
@@ -27,8 +28,6 @@ from .renderer import HERTZ, Renderer, Source
 from .saved_page import Recovery
 from .state.fold import RunView
 from .views import Views
-
-Kind = Literal["widgets", "html", "text"]
 
 
 class LiveView:
@@ -108,52 +107,71 @@ class LiveView:
                 self._painter.close()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """How a run is shown.
+
+    - `kind`: `widgets`, `html` or `text`.
+    - `can_click`: whether clicks arrive while the cell runs, or a function that returns it.
+    - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
+    - `journal`: the run can be recovered if its kernel dies.
+    - `display_id`: the display to replace ("": a new one). `hz`: paints a second.
+    - `seen`: someone watches.
+    """
+
+    kind: str = "widgets"
+    thoughts: str = "collapse"
+    can_click: bool | Callable[[], bool] = False
+    badge: str = ""
+    recorded: bool = False
+    journal: bool = False
+    display_id: str = ""
+    hz: float = HERTZ
+    seen: bool = True
+
+    @property
+    def shown_thoughts(self) -> Thoughts:
+        """What is shown of thoughts; an unknown word collapses them."""
+        return _THOUGHTS.get(self.thoughts, "collapse")
+
+
+_THOUGHTS: Mapping[str, Thoughts] = {"show": "show", "hide": "hide"}
+PLAIN = ViewOptions()
+
+
 def open_view(
     log: Source,
+    options: ViewOptions = PLAIN,
     *,
-    kind: str = "widgets",
     actions: Actions = lambda action, payload: None,
-    thoughts: str = "collapse",
-    can_click: bool | Callable[[], bool] = False,
     publish: Publish | None = None,
-    badge: str = "",
-    recorded: bool = False,
-    journal: bool = False,
-    display_id: str = "",
-    hz: float = HERTZ,
-    seen: bool = True,
     write: Callable[[str], None] | None = None,
 ) -> LiveView:
     """Show the run of `log` while it runs.
 
-    - `kind`: `widgets`, `html` or `text` (see `choose_view`).
     - `actions(id, payload)` is called for `stop` (None), `approve` (`{"call_id", "scope",
       "args"?}`) and `deny` (`{"call_id"}`); a mapping from id to function works too.
-    - `can_click`: whether clicks arrive while the cell runs, or a function that returns it.
     - `publish` sends bundles; all kinds but `text` need it. `write` takes the text of `text`.
-    - `badge`: a remark on the whole run; `recorded`: the run is past, so its clock does not move.
-    - `journal`: the run can be recovered if its kernel dies.
-    - `seen`: someone watches. `display_id`: the display to replace ("": a new one).
 
     Raises UsageError if `publish` is missing, ImportError if ipywidgets is.
     """
-    view = RunView(badge=badge, recorded=recorded)
-    shown: Thoughts = "show" if thoughts == "show" else "hide" if thoughts == "hide" else "collapse"
-    if kind == "text":
+    view = RunView(badge=options.badge, recorded=options.recorded)
+    shown = options.shown_thoughts
+    if options.kind == "text":
         from .draw.terminal import TextPainter
 
-        renderer = Renderer(
-            log, TextPainter(write or _stdout, thoughts=shown), view=view, hz=hz, seen=seen
-        )
+        text_painter = TextPainter(write or _stdout, thoughts=shown)
+        renderer = Renderer(log, text_painter, view=view, hz=options.hz, seen=options.seen)
         renderer.start()
         return LiveView(log, renderer)
     if publish is None:
         raise UsageError(
-            f"A view of the kind {kind!r} needs `publish`, which sends mime bundles to the front end."
+            f"A view of the kind {options.kind!r} needs `publish`, which sends mime bundles to the front end."
         )
-    display = {"display_id": display_id or new_display()}
+    display = {"display_id": options.display_id or new_display()}
+    can_click = options.can_click
     clickable = can_click if callable(can_click) else lambda: bool(can_click)
-    recovery = Recovery(log.run, journal)
+    recovery = Recovery(log.run, options.journal)
 
     def nudge() -> None:
         renderer.nudge()
@@ -162,22 +180,15 @@ def open_view(
         publish(data, metadata, display, update)
 
     painter: DisplayPainter
-    if kind == "widgets":
+    if options.kind == "widgets":
         painter = WidgetPainter(actions, shown, clickable, nudge, show=show)
     else:
         painter = HtmlPainter(publish, display, shown, recovery)
-    renderer = Renderer(log, painter, view=view, hz=hz, seen=seen)
+    renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
     opening = painter.open(view, renderer.begin(), recovery)
-    publish(opening, recovery.metadata, display, bool(display_id))
+    publish(opening, recovery.metadata, display, bool(options.display_id))
     renderer.start()
     return LiveView(log, renderer, publish, display, painter)
-
-
-def choose_view(*, jupyter: bool, widgets: bool, updates: bool) -> Kind:
-    """Return the kind of view for a front end that shows `widgets`, or only `updates` displays."""
-    if not jupyter or not updates:
-        return "text"
-    return "widgets" if widgets else "html"
 
 
 def _stdout(text: str) -> None:

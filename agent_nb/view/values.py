@@ -20,6 +20,9 @@ from .nodes import Code, Diff, Fold, Html, Image, Json, Node, Pre, Prose, Row, T
 
 LONGEST = 20_000  # characters of one text
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+SVG = "image/svg+xml"
+# displayed types that count, beyond plain text
+DISPLAY_TYPES = (SVG, *IMAGES, "text/html", "text/markdown", "text/latex")
 OPEN_PICTURES = 6
 LARGEST_IMAGE = 6_000_000  # base64 characters
 ROWS, COLUMNS = 20, 10
@@ -33,6 +36,21 @@ _MAGIC = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
+
+
+def display_nodes(data: Mapping[str, Any]) -> tuple[Node, ...]:
+    """Return what a cell displayed, as the best form of it that a page can show."""
+    svg = data.get(SVG)
+    if (
+        isinstance(svg, str)
+        and svg.strip()
+        and len(svg) <= LARGEST_IMAGE
+        and not any(mime in data for mime in IMAGES)
+    ):
+        # scripts do not run in an <img>
+        return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
+    shown = {m: value for m, value in data.items() if m in DISPLAY_TYPES or m == "text/plain"}
+    return value_nodes(None, shown)
 
 
 def value_nodes(content: Any, display: dict[str, Any] | None = None) -> tuple[Node, ...]:

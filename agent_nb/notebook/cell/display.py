@@ -20,7 +20,7 @@ from typing import Any
 from ...agent import Played, Stream
 from ...events import Event
 from ...record import METADATA_KEY, RECORD_MIME, Journal
-from ...view import LiveView, Source, Views, make_bundle, open_view
+from ...view import LiveView, Source, ViewOptions, Views, make_bundle, open_view
 from ...wire import describe_figure
 from ..identity import Cell
 from ..options import Options
@@ -82,16 +82,18 @@ class Display:
         self._mark_as_running(log, journal)
         self._view = open_view(
             log,
-            kind=self.kind,
+            ViewOptions(
+                kind=self.kind,
+                thoughts=self.options.thoughts,
+                can_click=self._can_click,
+                badge=badge,
+                recorded=recorded,
+                journal=journal,
+                display_id=self._replaces,
+                seen=not is_headless(self.cell),
+            ),
             actions=self._actions,
-            thoughts=self.options.thoughts,
-            can_click=self._can_click,
             publish=publish_display,
-            badge=badge,
-            recorded=recorded,
-            journal=journal,
-            display_id=self._replaces,
-            seen=not is_headless(self.cell),
         )
 
     def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:

@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -34,9 +33,7 @@ from ...record import (
     with_ids,
 )
 from ...view import (
-    IMAGES,
-    LARGEST_IMAGE,
-    Image,
+    DISPLAY_TYPES,
     Node,
     Page,
     Row,
@@ -44,10 +41,10 @@ from ...view import (
     Stack,
     T,
     count_noun,
+    display_nodes,
     draw_html,
     make_bundle,
     typeset_formulas,
-    value_nodes,
 )
 from ...wire import as_dict
 
@@ -60,9 +57,6 @@ PAGE = """<!doctype html>
 {body}</body>
 </html>
 """
-# displayed types that count, beyond plain text
-SHOWN = ("image/svg+xml", *IMAGES, "text/html", "text/markdown", "text/latex")
-SVG = "image/svg+xml"
 DISPLAYED = "Displayed in the cell"
 LARGEST = 30_000_000  # characters of everything displayed beside the cards
 
@@ -97,7 +91,7 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
             card = str(numbers_of(output).get("run") or record.get("id") or card)
-        elif card == run.id and any(mime in data for mime in SHOWN):
+        elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value
                 for mime, value in data.items()
@@ -118,7 +112,7 @@ def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | No
     left_out = 0
     for data in bundles:
         size = sum(len(str(value)) for value in data.values())
-        drawn = _nodes(dict(data)) if size <= room else ()
+        drawn = display_nodes(dict(data)) if size <= room else ()
         room -= size if drawn else 0
         left_out += not drawn
         nodes += drawn
@@ -131,18 +125,3 @@ def _bounded(bundles: Sequence[Mapping[str, Any]], room: int) -> tuple[Node | No
     return Page(
         DISPLAYED, (Section("displayed", Stack((Row((T(DISPLAYED, tone="muted"),)), *nodes))),)
     ), room
-
-
-def _nodes(data: dict[str, Any]) -> tuple[Node, ...]:
-    svg = data.get(SVG)
-    if (
-        isinstance(svg, str)
-        and svg.strip()
-        and len(svg) <= LARGEST_IMAGE
-        and not any(mime in data for mime in IMAGES)
-    ):
-        # scripts do not run in an <img>
-        return (Image(SVG, base64.b64encode(svg.encode("utf-8", "replace")).decode(), "drawing"),)
-    return value_nodes(
-        None, {mime: value for mime, value in data.items() if mime in SHOWN or mime == "text/plain"}
-    )
