@@ -15,9 +15,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .agent.presenter import name_presenter as _name_presenter
 from .host import launch as launch
 from .host.imports import install_guard as _install
-from .host.presenter import name_presenter as _name_presenter
 from .host.version import __version__ as __version__
 
 if TYPE_CHECKING:

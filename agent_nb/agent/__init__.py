@@ -6,7 +6,7 @@ and `replay` give a recorded run again. Other rooms start runs, follow them (`re
 compare a replay with its record.
 
 Order: call_ids, clean_json, code_names, context, interpolate, limits, masking, model_choice,
-  outgoing, registry, result_pictures, vision
+  outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
 < batch, tape, turn
 < context_check, parse, replay_check, typed

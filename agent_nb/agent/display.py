@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import UsageError, unknown_name
 from ..events import EventLog
-from ..host import load_presenter
 from ..tools import Host
 from .context import MODES, Context
+from .presenter import load_presenter
 
 if TYPE_CHECKING:
     from ..tools import Toolset

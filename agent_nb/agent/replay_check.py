@@ -24,15 +24,7 @@ from typing import Any
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import (
-    EXACT,
-    LINES,
-    Measures,
-    SameText,
-    compare_displays,
-    list_uncompared_kinds,
-    normalize_value,
-)
+from ..record import SameText, compare_displays, list_uncompared_kinds, normalize_value
 from ..tools import Compare, Outcome, Policy, Tool, Toolset, content_hash
 from . import result_pictures
 from .dependencies import (
@@ -46,6 +38,7 @@ from .dependencies import (
 )
 from .masking import masks
 from .masking.clock import Span
+from .masking.durations import EXACT, LINES, Measures
 from .masking.folders import Folders
 from .masking.masks import Rule, Side, Verdict
 from .tape import Tape
@@ -169,7 +162,7 @@ class ReplayCheck:
 
     def _measures(self, tool: Tool, result: Result) -> Measures:
         """Return what the code of a call measures."""
-        from ..tools import read_code_measures, read_function_measures
+        from .masking.clock_reads import read_code_measures, read_function_measures
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)

@@ -3,8 +3,8 @@
 Read `base` first: what a format is. `convert` reads a whole stream and writes another,
 `foreign_stream` reads one that is still coming, `sources` says what can be read from.
 
-Order: call_matching, coerce, foreign_values, losses, passthrough, provenance, replies, sources,
-  times, usage
+Order: call_matching, coerce, foreign_values, lines, losses, passthrough, provenance, replies,
+  sources, times, usage
 < checks, framing, run_builder, writing
 < blocks, contract
 < block_protocol, stream_decoder

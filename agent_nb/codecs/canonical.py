@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from ..events import TYPES, AnyEvent, Event, Unknown, decode_event, encode_event, event_from
-from ..wire import LINE_LIMIT, dumps, loads
+from ..wire import dumps, loads
 from .base import Codec
 from .contract import Options
 from .framing import Framing, Item, Unframer, frame_sse
+from .lines import LINE_LIMIT
 from .losses import Losses
 from .stream_decoder import NOT_AN_OBJECT, accept_object
 

@@ -24,7 +24,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ..errors import WireError
-from ..wire import Frame, LineDecoder, SSEDecoder, dumps, loads
+from ..wire import Frame, SSEDecoder, dumps, loads
+from .lines import LineDecoder
 from .losses import Losses
 
 T = TypeVar("T")

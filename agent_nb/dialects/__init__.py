@@ -3,7 +3,7 @@
 Read `base` first: what a dialect is, and its parser. The agent asks for one by name and puts calls
 together that come in pieces (`CallAssembler`).
 
-Order: base, calls, fences, recursion, render
+Order: base, calls, fences, recursion, render, scanner, tags
 < call_assembly, grammar, markers
 < examples, native, section_reader, xml_reader
 < text_dialect, thinking

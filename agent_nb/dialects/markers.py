@@ -23,9 +23,10 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from ..models import Close, Part, Text, Thought
-from ..wire import Markers, TagReader, find_marker_start
 from .base import Parser
 from .fences import Fences
+from .scanner import Markers, find_marker_start
+from .tags import TagReader
 
 Mode = Callable[[], None]
 Handler = Callable[["re.Match[str]"], None]

@@ -21,10 +21,10 @@ from __future__ import annotations
 import re
 
 from ..models import Call, End, Execute, Fault
-from ..wire import find_marker_start
 from .call_assembly import cut_calls
 from .calls import Scan, read_batch, within_depth
 from .markers import NO_TAGS, MarkerParser, ThoughtTags
+from .scanner import find_marker_start
 
 PROSE = 4096  # characters
 LARGEST = 64 * 1024 * 1024  # characters of one block

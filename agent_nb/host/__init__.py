@@ -3,8 +3,7 @@
 Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 Other rooms ask here what the environment, the folder and its owner allow, and write private files.
 
-Order: background, door, file_owner, import_places, launch, nearest, open_files, paths, presenter,
-  private_file, version
+Order: background, door, import_places, launch, nearest, paths, private_file, version
 < dotenv, imports
 < plugins, trust
 """
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from .background import Background as Background
     from .dotenv import find_dotenv as find_dotenv
     from .dotenv import read_variables as read_variables
-    from .file_owner import is_others as is_others
     from .imports import find_library as find_library
     from .imports import import_library as import_library
     from .imports import is_projects as is_projects
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from .launch import Launch as Launch
     from .launch import read_launch as read_launch
     from .nearest import find_nearest as find_nearest
-    from .open_files import allow_files as allow_files
-    from .open_files import read_limit as read_limit
     from .paths import shorten_path as shorten_path
     from .plugins import ATTRIBUTE as ATTRIBUTE
     from .plugins import blame_plugin as blame_plugin
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from .plugins import list_builtin as list_builtin
     from .plugins import list_plugins as list_plugins
     from .plugins import load_plugin as load_plugin
-    from .presenter import load_presenter as load_presenter
     from .private_file import make_private as make_private
     from .private_file import make_private_folder as make_private_folder
     from .private_file import put_file as put_file
@@ -66,7 +61,6 @@ _HOMES = {
     "SERVERS": "trust",
     "VARIABLE": "trust",
     "__version__": "version",
-    "allow_files": "open_files",
     "allow_offers": "trust",
     "blame_plugin": "plugins",
     "find_dotenv": "dotenv",
@@ -76,20 +70,17 @@ _HOMES = {
     "found_in": "trust",
     "import_library": "imports",
     "is_offer_allowed": "trust",
-    "is_others": "file_owner",
     "is_projects": "imports",
     "is_trusted_everywhere": "trust",
     "list_allowed": "trust",
     "list_builtin": "plugins",
     "list_plugins": "plugins",
     "load_plugin": "plugins",
-    "load_presenter": "presenter",
     "make_private": "private_file",
     "make_private_folder": "private_file",
     "mark_foreign": "imports",
     "put_file": "private_file",
     "read_launch": "launch",
-    "read_limit": "open_files",
     "read_variables": "dotenv",
     "revoke_folder": "trust",
     "shorten_path": "paths",

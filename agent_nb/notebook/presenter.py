@@ -1,4 +1,4 @@
-"""The notebook's `agent.display.Presenter`, which the face names (`host.presenter`).
+"""The notebook's `agent.display.Presenter`, which the face names (`agent.presenter`).
 
 Why: an agent must not import the notebook, yet a cell shows the runs that its code awaits.
 """

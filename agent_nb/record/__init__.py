@@ -4,7 +4,7 @@ Read `record` first: what a notebook keeps of a run. `journal` holds a run while
 `match` finds the record of a cell, `diff` and `fingerprint` compare, `signing` and `verify` say who
 made it, `inner_records` finds the records inside a record.
 
-Order: agent_cells, durations, figure_data, file_lock, ipynb, normalize, packing, sides,
+Order: agent_cells, figure_data, file_lock, ipynb, normalize, packing, sides,
   ssh_signature
 < displays, fingerprint, journal, packed_events, pictures, signers, size_limit
 < journal_recovery, record, run_inputs
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from .displays import compare_displays as compare_displays
     from .displays import kind_name as kind_name
     from .displays import list_uncompared_kinds as list_uncompared_kinds
-    from .durations import EXACT as EXACT
-    from .durations import LINES as LINES
-    from .durations import Measures as Measures
-    from .durations import Quantity as Quantity
-    from .durations import find_quantities as find_quantities
-    from .durations import read_quantity as read_quantity
     from .figure_data import FIGURE_KEY as FIGURE_KEY
     from .figure_data import GRID as GRID
     from .figure_data import ArtistData as ArtistData
@@ -184,7 +178,6 @@ _HOMES = {
     "Cell": "ipynb",
     "Comparison": "pictures",
     "Diff": "diff",
-    "EXACT": "durations",
     "EXECUTIONS_OF_CELL": "ranking",
     "FIGURE_KEY": "figure_data",
     "FORGET": "forgotten",
@@ -193,12 +186,10 @@ _HOMES = {
     "GRID": "figure_data",
     "Home": "packing",
     "Journal": "journal",
-    "LINES": "durations",
     "LIVE_KEY": "record",
     "METADATA_KEY": "record",
     "METADATA_VERSION": "record",
     "Match": "match",
-    "Measures": "durations",
     "NOTEBOOK_SUFFIX": "ipynb",
     "NO_CONVERSATION": "record",
     "Notebook": "ipynb",
@@ -208,7 +199,6 @@ _HOMES = {
     "Payloads": "packing",
     "Picture": "pictures",
     "PrivateKey": "ssh_signature",
-    "Quantity": "durations",
     "Provenance": "record",
     "RECORD_MIME": "record",
     "ROWS_KIND": "inner_records",
@@ -253,7 +243,6 @@ _HOMES = {
     "find_cleared_cells": "notebook_file",
     "find_notebooks": "find",
     "find_payload_keys": "packing",
-    "find_quantities": "durations",
     "find_records": "find",
     "fingerprint_key": "ssh_signature",
     "fold_deltas": "journal_recovery",
@@ -301,7 +290,6 @@ _HOMES = {
     "read_notebook": "find",
     "read_ordinal": "ranking",
     "read_published_record": "outputs",
-    "read_quantity": "durations",
     "read_start_time": "ranking",
     "reassign_runs": "split_merge",
     "recorded_inputs": "fingerprint",

@@ -7,7 +7,7 @@ Order: base, capture, chart_words, docstrings, figure_artists, offered_code, pat
   safe_types, source_text, threads, values, variable_facts, wrappers
 < command_line, display, frames, plain_values, read_files, signature, source, text_excerpt
 < pictures, project_source, schema, standing
-< clock_reads, decorator, results
+< decorator, results
 < add_cell, describe, execution, files, mcp, policy, python, running_call, shell
 < approval, policy_file, toolset, variables
 < policy_check, runner
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from .capture import write_to_capture as write_to_capture
     from .chart_words import display_words as display_words
     from .chart_words import without_chart_words as without_chart_words
-    from .clock_reads import read_code_measures as read_code_measures
-    from .clock_reads import read_function_measures as read_function_measures
     from .decorator import as_tool as as_tool
     from .decorator import clean_name as clean_name
     from .describe import TOKENS as TOKENS
@@ -77,6 +75,7 @@ if TYPE_CHECKING:
     from .policy_check import check_rules as check_rules
     from .policy_file import load_policy as load_policy
     from .policy_file import read_policy_offer as read_policy_offer
+    from .project_source import ProjectSearch as ProjectSearch
     from .project_source import digest_project_code as digest_project_code
     from .read_files import content_hash as content_hash
     from .reads import find_used_variables as find_used_variables
@@ -99,6 +98,7 @@ if TYPE_CHECKING:
     from .schema import load_plugins as load_plugins
     from .schema import remove_titles as remove_titles
     from .source import code_of as code_of
+    from .source_text import parse_source as parse_source
     from .standing import STANDING as STANDING
     from .standing import mark_tool as mark_tool
     from .toolset import ROOM as ROOM
@@ -111,7 +111,10 @@ if TYPE_CHECKING:
     from .variable_facts import count_tokens as count_tokens
 
 _HOMES = {
+    "ProjectSearch": "project_source",
+    "parse_source": "source_text",
     "ABSENT": "safe_types",
+    "ADD_CELL": "offered_code",
     "ADVICE": "mcp.config_file",
     "ApprovalSource": "base",
     "Approver": "approval",
@@ -124,9 +127,8 @@ _HOMES = {
     "Host": "base",
     "Job": "running_call",
     "LIVES": "base",
-    "MODES": "policy",
-    "ADD_CELL": "offered_code",
     "MCP_FILE": "mcp.config_file",
+    "MODES": "policy",
     "NOTHING": "results",
     "Outcome": "base",
     "PREFIX": "mcp.references",
@@ -186,8 +188,6 @@ _HOMES = {
     "preview_value": "describe",
     "public_name": "safe_types",
     "quote_ascii": "mcp.server",
-    "read_code_measures": "clock_reads",
-    "read_function_measures": "clock_reads",
     "read_policy_offer": "policy_file",
     "read_servers": "mcp.config_file",
     "remove_titles": "schema",

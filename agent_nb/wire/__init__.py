@@ -1,11 +1,11 @@
 """Bytes and text without meaning: framing, redaction, JSON. Pure: feed() and close(), no I/O.
 
 Read `sse` first: the shape of every decoder here. `redact` replaces secrets before anything is
-logged, shown or sent; `json_text`, `lines` and `tags` read and write; the rest knows pictures,
-hidden characters and what a text may hold.
+logged, shown or sent; `json_text` reads and writes JSON; the rest knows pictures, hidden
+characters and what a text may hold.
 
-Order: compression, console, exif, gif, hidden_characters, key_forms, lines, picture_size,
-  plain_values, scanner, sse, surrogates, tags, text_limits, unpicklable
+Order: compression, console, exif, gif, hidden_characters, key_forms, picture_size,
+  plain_values, sse, surrogates, text_limits, unpicklable
 < jpeg, json_text, key_search, webp
 < media, redact
 """
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from .json_text import partial_args as partial_args
     from .key_forms import environment_secrets as environment_secrets
     from .key_search import LONGEST as LONGEST
-    from .lines import LINE_LIMIT as LINE_LIMIT
-    from .lines import LineDecoder as LineDecoder
     from .media import base64_without_text as base64_without_text
     from .media import clean_attachment as clean_attachment
     from .media import make_attachment as make_attachment
@@ -59,14 +57,11 @@ if TYPE_CHECKING:
     from .redact import Redactor as Redactor
     from .redact import redact_text as redact_text
     from .redact import redact_value as redact_value
-    from .scanner import Markers as Markers
-    from .scanner import find_marker_start as find_marker_start
     from .sse import FRAME_LIMIT as FRAME_LIMIT
     from .sse import Frame as Frame
     from .sse import SSEDecoder as SSEDecoder
     from .surrogates import Halves as Halves
     from .surrogates import replace_surrogates as replace_surrogates
-    from .tags import TagReader as TagReader
     from .text_limits import LEFT_OUT as LEFT_OUT
     from .text_limits import cut_end as cut_end
     from .text_limits import cut_middle as cut_middle
@@ -82,15 +77,11 @@ _HOMES = {
     "HIDDEN": "hidden_characters",
     "Halves": "surrogates",
     "LEFT_OUT": "text_limits",
-    "LINE_LIMIT": "lines",
     "LONGEST": "key_search",
-    "LineDecoder": "lines",
-    "Markers": "scanner",
     "Redaction": "redact",
     "Redactor": "redact",
     "SAFE": "json_text",
     "SSEDecoder": "sse",
-    "TagReader": "tags",
     "Unpicklable": "unpicklable",
     "as_dict": "json_text",
     "as_list": "json_text",
@@ -109,7 +100,6 @@ _HOMES = {
     "escape_json": "hidden_characters",
     "escape_line": "hidden_characters",
     "escape_unprintable": "console",
-    "find_marker_start": "scanner",
     "fit_text": "text_limits",
     "lenient_loads": "json_text",
     "loads": "json_text",

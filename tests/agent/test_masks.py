@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.masking.clock import Span
+from agent_nb.agent.masking.durations import EXACT, Measures
 from agent_nb.agent.masking.folders import Folders, unnamed
 from agent_nb.agent.masking.masks import Rule, Side, Verdict, compare_results
-from agent_nb.record.durations import EXACT, Measures
 
 
 def at(*parts):

@@ -29,10 +29,10 @@ from typing import Any
 
 import msgspec
 
-from ...record import LINES, Measures, Quantity, find_quantities, read_quantity
 from ...wire import encode_canonical, render_screen
 from . import folders
 from .clock import Clock, Span, find_clocks
+from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
 from .folders import Folders, Named
 
 PATTERN_PREFIX = "pattern "  # prefix of the names of the project's rules

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 
-from ...host import allow_files
+from .open_files import allow_files
 from .way import Way
 
 KEEP = 10.0  # seconds that a free way stays open

@@ -7,8 +7,8 @@ import os
 import ssl
 
 from ...errors import ModelError
-from ...host import read_limit
 from .errors import blot_out_secrets
+from .open_files import read_limit
 
 CERTIFICATES = (
     "Set SSL_CERT_FILE (or REQUESTS_CA_BUNDLE) to the file of your organisation's certificates."

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...host import is_others
+from .file_owner import is_others
 
 JOURNAL = "-journal"
 _COMPANIONS = ("-wal", "-shm", JOURNAL)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from agent_nb.host import file_owner
-from agent_nb.host.file_owner import is_others
+from agent_nb.rows.store import file_owner
+from agent_nb.rows.store.file_owner import is_others
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no owners")
 

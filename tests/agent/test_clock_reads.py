@@ -5,8 +5,8 @@ import textwrap
 
 import pytest
 
-from agent_nb.record.durations import Measures
-from agent_nb.tools.clock_reads import read_code_measures, read_function_measures
+from agent_nb.agent.masking.clock_reads import read_code_measures, read_function_measures
+from agent_nb.agent.masking.durations import Measures
 
 BEFORE = """
 import asyncio, datetime, os, resource, subprocess, time, timeit

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_nb.codecs.lines import LineDecoder
 from agent_nb.errors import WireError
-from agent_nb.wire.lines import LineDecoder
 
 
 def lines(*chunks, limit=1 << 20):

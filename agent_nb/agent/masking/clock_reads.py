@@ -19,10 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..record import LINES, Measures
-from .project_source import ProjectSearch
-from .reads import MAIN
-from .source_text import parse_source
+from ...tools import ProjectSearch, parse_source
+from .durations import LINES, Measures
 
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
 _FULL = {f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns")} | {
@@ -51,7 +49,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 def read_code_measures(text: str, folder: str | Path) -> Measures:
     """Return what a piece of code measures that runs in the notebook."""
     search = ProjectSearch(folder)
-    module = sys.modules.get(MAIN)
+    module = sys.modules.get("__main__")
     search.add_code(_without_magics(text), dict(vars(module)) if module is not None else {})
     return _measures([text, *search.texts], search.unseen)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.wire.tags import LIMIT, TagReader
+from agent_nb.dialects.tags import LIMIT, TagReader
 
 
 def read(text, name="t"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_nb.wire.scanner import Markers, find_marker_start
+from agent_nb.dialects.scanner import Markers, find_marker_start
 
 
 @pytest.mark.parametrize(
