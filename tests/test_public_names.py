@@ -76,7 +76,10 @@ def test_what_pages_examples_and_cells_of_browser_tests_import_is_there():
     notebooks = [*(CHECKOUT / "examples").glob("*.ipynb"), *(CHECKOUT / "tests").rglob("*.ipynb")]
     # the cells of these tests are texts, which no tool checks
     browser = (CHECKOUT / "tests/browser").glob("*.py")
-    names = {name for path in (*pages, *notebooks, *browser) for name in imported_names(path)}
+    plugins = (CHECKOUT / "examples/plugins").glob("*.py")
+    names = {
+        name for path in (*pages, *notebooks, *browser, *plugins) for name in imported_names(path)
+    }
     assert len(names) > 10
     for module, name in sorted(names):
         there = hasattr(importlib.import_module(module), name)

@@ -19,14 +19,13 @@ from agent_nb.view.cards import base
 PAGE = (CHECKOUT / "agent_nb" / "README.md").read_text(encoding="utf-8")
 
 
-def examples() -> dict[str, str]:
-    """Return the code of each example by the path that the text before it names."""
-    parts = PAGE.split("```python\n")
-    paths = [re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", text)[-1] for text in parts[:-1]]
-    return {path: text.split("```")[0] for path, text in zip(paths, parts[1:], strict=True)}
-
-
-EXAMPLES = examples()
+#: place of each example of a plug-in in the package
+EXAMPLES = {
+    place: CHECKOUT / "examples" / "plugins" / place.rpartition("/")[2]
+    for place in re.findall(
+        r"`([a-z_/]+\.py)`", PAGE.split("`examples/plugins/`:")[1].split("\n\n")[0]
+    )
+}
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def added(tmp_path, monkeypatch):
     def add(path: str) -> None:
         room, stem = path.removesuffix(".py").replace("/", ".").rpartition(".")[::2]
         file = tmp_path / f"{stem}.py"
-        file.write_text(EXAMPLES[path], encoding="utf-8")
+        file.write_bytes(EXAMPLES[path].read_bytes())
         name = f"agent_nb.{room}.{stem}"
         spec = importlib.util.spec_from_file_location(name, file)
         module = importlib.util.module_from_spec(spec)
@@ -76,6 +75,18 @@ def test_each_term_of_the_glossary_has_a_class_in_the_file_it_names():
     for _, name, file in terms:
         text = (CHECKOUT / "agent_nb" / file).read_text()
         assert re.search(rf"^(class {name}\b|{name} = )", text, re.M), (name, file)
+
+
+def test_the_page_fits_on_two_screens_before_its_glossary():
+    page = PAGE.split("## Glossary")[0].splitlines()
+    assert len(page) <= 80
+    assert max(map(len, page)) <= 140
+
+
+def test_every_example_of_a_plug_in_is_named_and_run():
+    files = {file.name for file in (CHECKOUT / "examples" / "plugins").glob("*.py")}
+    assert files == {file.name for file in EXAMPLES.values()}
+    assert len(files) == 5
 
 
 def test_a_provider_is_one_file(added):
