@@ -120,10 +120,11 @@ class Configuration(Unpicklable):
 
     def policy(self) -> Policy:
         """Return the policy as its file is now. Raises UsageError if it is faulty."""
-        from ..tools import check_rules, load_policy
+        from ..tools import load_checked_policy
 
-        policy = load_policy(self.approve, self.folder)
-        return check_rules(policy, self.tools, self.namespace, self._mentioned)
+        return load_checked_policy(
+            self.approve, self.folder, self.tools, self.namespace, self._mentioned
+        )
 
     def offers(self, *, live: bool) -> list[Offer]:
         """Return what the folder offers for a run and the user has not allowed.

@@ -26,18 +26,15 @@ from ..errors import UsageError
 from ..events import Approval, Call, Event, RunStart
 from ..record import (
     TAMPERED,
+    LogCalls,
     Record,
     attach_payloads,
-    call_args,
-    calls_around,
     covers_record,
     events_of,
     is_intact,
     list_log_calls,
     names_signer,
-    read_decisions,
     read_logs,
-    span_calls,
 )
 from ..tools import (
     LIVES,
@@ -142,22 +139,18 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def agent_of(self, span: str, toolset: Toolset) -> Any:
         """Return the sub-agent whose call opened `span`, or None."""
         agent: Any = None
-        for call in calls_around(span, self._calls):
+        for call in self._calls.around(span):
             tool = (toolset if agent is None else agent.tools).get(call.name)
             agent = tool.agent if tool is not None else None
         return agent
 
     def below(self, span: str) -> str:
         """Return the names of the sub-agents around `span`, outermost first, as `a/b`."""
-        return "/".join(call.name for call in calls_around(span, self._calls))
+        return "/".join(call.name for call in self._calls.around(span))
 
     @cached_property
-    def _calls(self) -> dict[str, Call]:
-        return span_calls(self.events)
-
-    @cached_property
-    def _decisions(self) -> dict[str, Approval]:
-        return read_decisions(self.events)
+    def _calls(self) -> LogCalls:
+        return LogCalls(self.events)
 
     def ran(self) -> list[Call]:
         """Return the calls of the log that ran to completion, in start order."""
@@ -186,11 +179,11 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """Return the arguments a call ran with: the approved ones, else the model's."""
-        return call_args(call, self.approval(call.call_id))
+        return self._calls.args(call)
 
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
-        return self._decisions.get(call_id)
+        return self._calls.decisions.get(call_id)
 
 
 def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:

@@ -41,14 +41,11 @@ if TYPE_CHECKING:
     from .trust import SERVERS as SERVERS
     from .trust import VARIABLE as VARIABLE
     from .trust import Offer as Offer
-    from .trust import allow_offers as allow_offers
     from .trust import found_in as found_in
-    from .trust import is_offer_allowed as is_offer_allowed
     from .trust import is_trusted_everywhere as is_trusted_everywhere
     from .trust import list_allowed as list_allowed
     from .trust import revoke_folder as revoke_folder
     from .trust import trust_file as trust_file
-    from .trust import withdraw_offer as withdraw_offer
     from .version import __version__ as __version__
 
 _HOMES = {
@@ -61,7 +58,6 @@ _HOMES = {
     "SERVERS": "trust",
     "VARIABLE": "trust",
     "__version__": "version",
-    "allow_offers": "trust",
     "blame_plugin": "plugins",
     "find_dotenv": "dotenv",
     "find_faults": "plugins",
@@ -69,7 +65,6 @@ _HOMES = {
     "find_nearest": "nearest",
     "found_in": "trust",
     "import_library": "imports",
-    "is_offer_allowed": "trust",
     "is_projects": "imports",
     "is_trusted_everywhere": "trust",
     "list_allowed": "trust",
@@ -86,7 +81,6 @@ _HOMES = {
     "shorten_path": "paths",
     "trust_file": "trust",
     "verify": "imports",
-    "withdraw_offer": "trust",
     "without_project": "imports",
     "write_private": "private_file",
 }

@@ -76,6 +76,48 @@ class Offer(msgspec.Struct, frozen=True):
         """Why the offer does not count yet, and what to do."""
         return f"{self}. It counts only when you allow it: {HOW}"
 
+    def is_allowed(self) -> bool:
+        """Return whether the user has allowed this."""
+        if (self.file, self.digest) in _here:
+            return True
+        folder = _load().folders.get(os.path.realpath(self.folder), Folder())
+        if self.what == "server":
+            return is_trusted_everywhere(SERVERS) or folder.servers.get(self.name) == self.digest
+        if is_trusted_everywhere() or self.file in _named:
+            return True
+        return (
+            folder.keys
+            if self.what == "keys"
+            else bool(self.digest) and folder.files.get(os.path.basename(self.file)) == self.digest
+        )
+
+    @staticmethod
+    def allow_all(offers: Iterable[Offer]) -> bool:
+        """Allow each offer; return False if it holds in this process only, as it was not saved."""
+        permissions = _load()
+        for offer in offers:
+            _here.add((offer.file, offer.digest))
+            folder = os.path.realpath(offer.folder)
+            permissions.folders[folder] = _with(permissions.folders.get(folder, Folder()), offer)
+        return _save(permissions)
+
+    def withdraw(self) -> bool:
+        """Withdraw the permission of a server, as its entry is or was; return whether it had one.
+
+        Raises UsageError if that cannot be saved.
+        """
+        here = (self.file, self.digest) in _here
+        _here.discard((self.file, self.digest))
+        permissions, folder = _load(), os.path.realpath(self.folder)
+        before = permissions.folders.get(folder, Folder())
+        if self.name not in before.servers:
+            return here
+        servers = {name: digest for name, digest in before.servers.items() if name != self.name}
+        permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
+        if not _save(permissions):
+            raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
+        return True
+
 
 class Folder(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a folder may do: provide keys, be obeyed in `files`, start `servers` (name: SHA-256)."""
@@ -111,32 +153,6 @@ def is_trusted_everywhere(variable: str = VARIABLE) -> bool:
     return value not in ("", "0", dotenv.read_variables().get(variable))
 
 
-def is_offer_allowed(offer: Offer) -> bool:
-    """Return whether the user has allowed an offer."""
-    if (offer.file, offer.digest) in _here:
-        return True
-    folder = _load().folders.get(os.path.realpath(offer.folder), Folder())
-    if offer.what == "server":
-        return is_trusted_everywhere(SERVERS) or folder.servers.get(offer.name) == offer.digest
-    if is_trusted_everywhere() or offer.file in _named:
-        return True
-    return (
-        folder.keys
-        if offer.what == "keys"
-        else bool(offer.digest) and folder.files.get(os.path.basename(offer.file)) == offer.digest
-    )
-
-
-def allow_offers(offers: Iterable[Offer]) -> bool:
-    """Allow each offer; return False if that could not be saved and holds in this process only."""
-    permissions = _load()
-    for offer in offers:
-        _here.add((offer.file, offer.digest))
-        folder = os.path.realpath(offer.folder)
-        permissions.folders[folder] = _with(permissions.folders.get(folder, Folder()), offer)
-    return _save(permissions)
-
-
 def _with(before: Folder, offer: Offer) -> Folder:
     if offer.what == "keys":
         return msgspec.structs.replace(before, keys=True)
@@ -144,24 +160,6 @@ def _with(before: Folder, offer: Offer) -> Folder:
         return msgspec.structs.replace(before, servers={**before.servers, offer.name: offer.digest})
     files = {**before.files, os.path.basename(offer.file): offer.digest}
     return msgspec.structs.replace(before, files=files)
-
-
-def withdraw_offer(offer: Offer) -> bool:
-    """Withdraw the permission of a server, as its entry is or was; return whether it had one.
-
-    Raises UsageError if that cannot be saved.
-    """
-    here = (offer.file, offer.digest) in _here
-    _here.discard((offer.file, offer.digest))
-    permissions, folder = _load(), os.path.realpath(offer.folder)
-    before = permissions.folders.get(folder, Folder())
-    if offer.name not in before.servers:
-        return here
-    servers = {name: digest for name, digest in before.servers.items() if name != offer.name}
-    permissions.folders[folder] = msgspec.structs.replace(before, servers=servers)
-    if not _save(permissions):
-        raise UsageError(f"{shorten_path(path())} cannot be written; the server stays allowed.")
-    return True
 
 
 def revoke_folder(folder: str) -> bool:

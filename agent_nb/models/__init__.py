@@ -20,18 +20,13 @@ from ..host.door import open_door
 
 if TYPE_CHECKING:
     from .base import Model as Model
-    from .choose import DEFAULTS as DEFAULTS
-    from .choose import LOCAL as LOCAL
     from .choose import check_model_name as check_model_name
     from .choose import check_provider as check_provider
     from .choose import choose_model as choose_model
     from .choose import list_prefixes as list_prefixes
     from .choose import resolve_all as resolve_all
     from .choose import split_names as split_names
-    from .config import KNOWN as KNOWN
-    from .config import Config as Config
     from .config import config_path as config_path
-    from .config import load_config as load_config
     from .config import read_config as read_config
     from .http.client import is_loopback as is_loopback
     from .http.limiter import limit_endpoints as limit_endpoints
@@ -50,8 +45,11 @@ if TYPE_CHECKING:
     from .keys import hide_secret as hide_secret
     from .keys import keep_key as keep_key
     from .keys import list_key_sources as list_key_sources
+    from .listing import list_known_models as list_known_models
+    from .listing import list_known_providers as list_known_providers
     from .listing import list_models as list_models
     from .listing import list_providers as list_providers
+    from .listing import read_configured_model as read_configured_model
     from .messages import Block as Block
     from .messages import CallBlock as CallBlock
     from .messages import ImageBlock as ImageBlock
@@ -93,14 +91,15 @@ if TYPE_CHECKING:
     from .tariff import tariff_of as tariff_of
 
 _HOMES = {
+    "read_configured_model": "listing",
+    "list_known_providers": "listing",
+    "list_known_models": "listing",
     "Answer": "parts",
     "Block": "messages",
     "Call": "parts",
     "CallBlock": "messages",
     "CallDelta": "parts",
     "Close": "parts",
-    "Config": "config",
-    "DEFAULTS": "choose",
     "ELSEWHERE": "offline",
     "End": "parts",
     "Execute": "parts",
@@ -110,8 +109,6 @@ _HOMES = {
     "GIVEN_SIDE": "picture_limits",
     "Head": "parts",
     "ImageBlock": "messages",
-    "KNOWN": "config",
-    "LOCAL": "choose",
     "Message": "messages",
     "Model": "base",
     "OpaqueBlock": "messages",
@@ -154,7 +151,6 @@ _HOMES = {
     "list_models": "listing",
     "list_prefixes": "choose",
     "list_providers": "listing",
-    "load_config": "config",
     "read_config": "config",
     "recursive_names": "strict_schema",
     "report_waits": "http.limiter",

@@ -51,7 +51,7 @@ from typing import Annotated
 import msgspec
 
 from ..errors import NotAllowed, UsageError
-from ..host import Offer, is_offer_allowed, list_plugins
+from ..host import Offer, list_plugins
 from .prices import Prices, by_model
 from .timeouts import Timeouts
 
@@ -143,7 +143,7 @@ def load_config() -> Config:
         if os.environ.get("AGENT_NB_CONFIG"):
             raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
         return Config()
-    if not file.is_absolute() and not is_offer_allowed(offer):
+    if not file.is_absolute() and not offer.is_allowed():
         raise NotAllowed(f"{offer.refusal}.", offer)
     return config
 

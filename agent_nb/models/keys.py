@@ -23,15 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..host import (
-    Offer,
-    find_dotenv,
-    import_library,
-    is_offer_allowed,
-    is_projects,
-    read_variables,
-    without_project,
-)
+from ..host import Offer, find_dotenv, import_library, is_projects, read_variables, without_project
 from ..wire import Unpicklable, environment_secrets
 
 SERVICE = "agent_nb"
@@ -109,7 +101,7 @@ def find_key(provider: str, variables: Iterable[str] | None = None) -> Key | Non
     """
     own = find_own_key(provider, variables)
     offer = None if own else find_offer(provider, variables)
-    if offer is None or not is_offer_allowed(offer):
+    if offer is None or not offer.is_allowed():
         return own
     name, value = next(_named(_names(provider, variables), read_variables()))
     return Key(checked(value, f"{name} in .env"), f"{name} in .env")
@@ -147,7 +139,7 @@ def find_withheld_offer(provider: str, variables: Iterable[str] | None = None) -
     return (
         offer
         if offer is not None
-        and not is_offer_allowed(offer)
+        and not offer.is_allowed()
         and find_own_key(provider, variables) is None
         else None
     )

@@ -35,6 +35,36 @@ class Provider(NamedTuple):
     ready: bool
 
 
+def read_configured_model() -> str:
+    """Return the model that a configuration names, "" for none and for a faulty one."""
+    return _read_config().model
+
+
+def list_known_models() -> list[str]:
+    """Return the models that are known without asking a server, as `provider/name`."""
+    ends = {**config.KNOWN, **_read_config().endpoints}
+    return [
+        *(f"{name}/{model}" for name, model in choose.DEFAULTS.items()),
+        *(f"{name}/{end.model}" for name, end in ends.items() if end.model),
+        choose.LOCAL,
+    ]
+
+
+def list_known_providers() -> list[str]:
+    """Return the providers and the endpoints of the configuration, those alone if it is faulty."""
+    try:
+        return choose.list_prefixes()
+    except AgentError:  # the configuration is wrong, which its use reports
+        return sorted({*list_plugins("models"), *config.KNOWN})
+
+
+def _read_config() -> config.Config:
+    try:
+        return config.load_config()
+    except AgentError:
+        return config.Config()
+
+
 def list_providers() -> list[Provider]:
     """Return the providers: the configured ones first, then those with a key, those that need none,
     and the rest.

@@ -17,16 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..events import End, Event
-from ..record import (
-    LIVE_KEY,
-    Notebook,
-    all_outputs,
-    fold_deltas,
-    is_being_written,
-    journal_of,
-    numbers_of,
-    read_journal,
-)
+from ..record import LIVE_KEY, Journal, Notebook, all_outputs, numbers_of, read_stored_events
 
 if TYPE_CHECKING:
     from ..view import Fate
@@ -36,8 +27,8 @@ MOST = 16 << 20  # bytes of a journal that are read for a page
 
 def goes_on(run: str) -> bool:
     """Return whether a process of this machine writes the journal of a run."""
-    path = journal_of(run)
-    return path is not None and is_being_written(path)
+    path = Journal.find(run)
+    return path is not None and Journal.is_being_written(path)
 
 
 def bring_up_to_date(nb: Notebook) -> int:
@@ -58,12 +49,10 @@ def _forms(run: str, before: str) -> dict[str, str]:
     """Return the forms of a run in progress, {} if those `before` stay."""
     from ..view import SAVED, Recovery, saved_forms
 
-    path = journal_of(run)
+    path = Journal.find(run)
     if path is None:
         return saved_forms((), Recovery(run), "unknown") if SAVED in before else {}
-    events: Sequence[Event] = (
-        fold_deltas(read_journal(path)[1]) if path.stat().st_size <= MOST else ()
-    )
+    events: Sequence[Event] = read_stored_events(path) if path.stat().st_size <= MOST else ()
     ended = any(isinstance(event, End) and not event.span for event in events)
-    fate: Fate = "ended" if ended else "going on" if is_being_written(path) else "gone"
+    fate: Fate = "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
     return saved_forms(events, Recovery(run, journal=bool(events)), fate)

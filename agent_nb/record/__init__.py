@@ -76,15 +76,8 @@ if TYPE_CHECKING:
     from .ipynb import tags_of as tags_of
     from .ipynb import with_ids as with_ids
     from .journal import Journal as Journal
-    from .journal import is_being_written as is_being_written
-    from .journal import journal_folder as journal_folder
-    from .journal import journal_of as journal_of
-    from .journal import list_journals as list_journals
-    from .journal import remove_journals as remove_journals
     from .journal_recovery import RecoverableRun as RecoverableRun
-    from .journal_recovery import fold_deltas as fold_deltas
-    from .journal_recovery import list_recoverable_runs as list_recoverable_runs
-    from .journal_recovery import read_journal as read_journal
+    from .journal_recovery import read_stored_events as read_stored_events
     from .journal_recovery import recover_log as recover_log
     from .match import TAMPERED as TAMPERED
     from .match import Match as Match
@@ -137,16 +130,13 @@ if TYPE_CHECKING:
     from .record import log_of as log_of
     from .record import run_record as run_record
     from .record import status_of as status_of
+    from .recorded_calls import LogCalls as LogCalls
     from .recorded_calls import RecordedCall as RecordedCall
-    from .recorded_calls import call_args as call_args
-    from .recorded_calls import calls_around as calls_around
     from .recorded_calls import count_equal as count_equal
     from .recorded_calls import digest_calls as digest_calls
     from .recorded_calls import list_calls as list_calls
     from .recorded_calls import list_log_calls as list_log_calls
-    from .recorded_calls import read_decisions as read_decisions
     from .recorded_calls import read_logs as read_logs
-    from .recorded_calls import span_calls as span_calls
     from .run_inputs import RunInputs as RunInputs
     from .run_inputs import diff_texts as diff_texts
     from .sides import CHANGED as CHANGED
@@ -171,6 +161,8 @@ if TYPE_CHECKING:
     from .verify import secrets_in as secrets_in
 
 _HOMES = {
+    "LogCalls": "recorded_calls",
+    "read_stored_events": "journal_recovery",
     "AGENT_CELL": "agent_cells",
     "ArtistData": "figure_data",
     "BUTTON_KEY": "record",
@@ -220,8 +212,6 @@ _HOMES = {
     "align_lines": "sides",
     "all_outputs": "ipynb",
     "attach_payloads": "payloads",
-    "call_args": "recorded_calls",
-    "calls_around": "recorded_calls",
     "cell_id": "ipynb",
     "check_record": "verify",
     "compare_all_pictures": "pictures",
@@ -245,27 +235,21 @@ _HOMES = {
     "find_payload_keys": "packing",
     "find_records": "find",
     "fingerprint_key": "ssh_signature",
-    "fold_deltas": "journal_recovery",
     "format_sides": "sides",
     "group_records": "notebook_file",
     "has_newer_format": "metadata",
     "inputs_hash": "fingerprint",
-    "is_being_written": "journal",
     "is_intact": "signing",
     "is_locked": "file_lock",
     "is_own_record": "signing",
-    "journal_folder": "journal",
-    "journal_of": "journal",
     "key_problem": "signing",
     "kind_name": "displays",
     "lift_records": "notebook_file",
     "list_calls": "recorded_calls",
     "list_cells": "ipynb",
     "list_comparable_parts": "diff",
-    "list_journals": "journal",
     "list_log_calls": "recorded_calls",
     "list_outputs": "ipynb",
-    "list_recoverable_runs": "journal_recovery",
     "list_run_numbers": "outputs",
     "list_uncompared_kinds": "displays",
     "load_notebook": "ipynb",
@@ -280,12 +264,10 @@ _HOMES = {
     "numbers_of": "outputs",
     "prompt_digest": "fingerprint",
     "rank_records": "ranking",
-    "read_decisions": "recorded_calls",
     "read_execution_id": "ranking",
     "read_figure_data": "figure_data",
     "read_file_json": "ipynb",
     "read_inner_records": "inner_records",
-    "read_journal": "journal_recovery",
     "read_logs": "recorded_calls",
     "read_notebook": "find",
     "read_ordinal": "ranking",
@@ -294,7 +276,6 @@ _HOMES = {
     "reassign_runs": "split_merge",
     "recorded_inputs": "fingerprint",
     "recover_log": "journal_recovery",
-    "remove_journals": "journal",
     "remove_signers": "signers",
     "remove_widgets": "outputs",
     "replace_runs": "notebook_file",
@@ -310,7 +291,6 @@ _HOMES = {
     "sort_oldest_first": "ranking",
     "source_hash": "agent_cells",
     "source_of": "ipynb",
-    "span_calls": "recorded_calls",
     "status_of": "record",
     "stored_events": "inner_records",
     "strip_records": "notebook_file",

@@ -28,7 +28,7 @@ from ..events import Event, content_text
 from ..wire import fit_text
 from .normalize import normalize_value
 from .pictures import compare_all_pictures
-from .recorded_calls import call_args, count_equal, list_calls
+from .recorded_calls import count_equal, list_calls
 
 Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
@@ -152,7 +152,7 @@ def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
     if event.stage != "decided":
         return None
     call = calls.get(event.call_id)
-    args = call_args(call, event) if call is not None else event.args
+    args = event.args if event.args is not None or call is None else call.args
     changed = f" with\n{_pretty(args)}" if args and (call is None or args != call.args) else ""
     return f"decision {call.name if call is not None else '?'}", f"{event.decision}{changed}"
 

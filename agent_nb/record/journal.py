@@ -31,6 +31,9 @@ from .packing import Home
 
 FORMAT = 1
 ENDING = ".ndjson"
+MAX_AGE = 14 * 24 * 3600.0  # seconds
+MAX_BYTES = 200 << 20  # of all journals
+QUIET = 60.0  # where there are no locks: a journal unchanged for so many seconds is abandoned
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,13 +46,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     conversation: str = ""
     started: float = 0.0  # epoch seconds
     pid: int = 0
-
-
-def journal_folder() -> Path:
-    """Return the folder of the journals; it may not exist yet."""
-    from platformdirs import user_state_dir
-
-    return Path(user_state_dir("agent_nb", appauthor=False)) / "journals"
 
 
 class Journal:
@@ -84,11 +80,9 @@ class Journal:
             pid=os.getpid(),
         )
         try:
-            self._open((where or journal_folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
+            self._open((where or self.folder()), f"{started:.3f}-{_safe(run)}{ENDING}", header)
         except OSError as fault:
-            todo = (
-                f"Make {shorten_path(where or journal_folder())} writable, or set XDG_STATE_HOME."
-            )
+            todo = f"Make {shorten_path(where or self.folder())} writable, or set XDG_STATE_HOME."
             self._end(
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
@@ -135,26 +129,50 @@ class Journal:
         if discard and self.path is not None:
             _remove(self.path)
 
+    @staticmethod
+    def folder() -> Path:
+        """Return the folder of the journals; it may not exist yet."""
+        from platformdirs import user_state_dir
+
+        return Path(user_state_dir("agent_nb", appauthor=False)) / "journals"
+
+    @classmethod
+    def files(cls, where: Path | None = None) -> list[Path]:
+        """Return the journal files, oldest first."""
+        try:
+            return sorted((where or cls.folder()).glob("*" + ENDING))
+        except OSError:
+            return []
+
+    @classmethod
+    def find(cls, run: str, *, where: Path | None = None) -> Path | None:
+        """Return the newest journal of a run, None if there is none."""
+        name = f"{_safe(run)}{ENDING}"
+        return next(
+            (p for p in reversed(cls.files(where)) if p.name.partition("-")[2] == name and run),
+            None,
+        )
+
+    @classmethod
+    def remove(cls, run: str, *, where: Path | None = None) -> int:
+        """Remove the journals of a run ("" for all) that no process writes; return how many."""
+        chosen = [
+            p for p in cls.files(where) if not run or p.name.endswith(f"-{_safe(run)}{ENDING}")
+        ]
+        return sum(_remove(p) for p in chosen if not cls.is_being_written(p))
+
+    @staticmethod
+    def is_being_written(path: Path) -> bool:
+        """Return whether a process is writing a journal."""
+        try:
+            held = file_lock.is_locked(path)
+            return time.time() - path.stat().st_mtime < QUIET if held is None else held
+        except OSError:
+            return False
+
 
 def _safe(run: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in run)[:64]
-
-
-MAX_AGE = 14 * 24 * 3600.0  # seconds
-
-
-MAX_BYTES = 200 << 20  # of all journals
-
-
-QUIET = 60.0  # where there are no locks: a journal unchanged for so many seconds is abandoned
-
-
-def list_journals(where: Path | None = None) -> list[Path]:
-    """Return the journal files, oldest first."""
-    try:
-        return sorted((where or journal_folder()).glob("*" + ENDING))
-    except OSError:
-        return []
 
 
 def remove_old_journals(
@@ -170,44 +188,18 @@ def remove_old_journals(
     """
     now = time.time() if now is None else now
     kept_bytes, removed = 0, 0
-    for path in reversed(list_journals(where)):
+    for path in reversed(Journal.files(where)):
         try:
             status = path.stat()
         except OSError:
             continue
         if (
             now - status.st_mtime > max_age or kept_bytes + status.st_size > max_bytes
-        ) and not is_being_written(path):
+        ) and not Journal.is_being_written(path):
             removed += _remove(path)
         else:
             kept_bytes += status.st_size
     return removed
-
-
-def remove_journals(run: str, *, where: Path | None = None) -> int:
-    """Remove the journals of a run ("" for all) that no process writes; return how many."""
-    chosen = [
-        p for p in list_journals(where) if not run or p.name.endswith(f"-{_safe(run)}{ENDING}")
-    ]
-    return sum(_remove(p) for p in chosen if not is_being_written(p))
-
-
-def journal_of(run: str, *, where: Path | None = None) -> Path | None:
-    """Return the newest journal of a run, None if there is none."""
-    name = f"{_safe(run)}{ENDING}"
-    return next(
-        (p for p in reversed(list_journals(where)) if p.name.partition("-")[2] == name and run),
-        None,
-    )
-
-
-def is_being_written(path: Path) -> bool:
-    """Return whether a process is writing a journal."""
-    try:
-        held = file_lock.is_locked(path)
-        return time.time() - path.stat().st_mtime < QUIET if held is None else held
-    except OSError:
-        return False
 
 
 def _remove(path: Path) -> bool:

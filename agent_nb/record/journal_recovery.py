@@ -24,7 +24,7 @@ from ..events import (
     decode_event,
     encode_chunks,
 )
-from .journal import Header, is_being_written, list_journals
+from .journal import Header, Journal
 
 _HEAD = 256 * 1024  # bytes of a file that a listing reads
 _TAIL = 64 * 1024
@@ -39,19 +39,21 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
     size: int = 0  # bytes
 
+    @classmethod
+    def list_all(
+        cls, known: Iterable[str] = (), *, where: Path | None = None
+    ) -> list[RecoverableRun]:
+        """Return the journals of runs whose ids are not `known`, newest first.
 
-def list_recoverable_runs(
-    known: Iterable[str] = (), *, where: Path | None = None
-) -> list[RecoverableRun]:
-    """Return the journals of runs whose ids are not `known`, newest first.
-
-    Unreadable files and runs that never began are left out.
-    """
-    skip = set(known)
-    runs = [
-        f for f in map(_look, list_journals(where)) if f is not None and f.header.run not in skip
-    ]
-    return sorted(runs, key=lambda f: f.header.started, reverse=True)
+        Unreadable files and runs that never began are left out.
+        """
+        skip = set(known)
+        listed = [f for f in map(_look, Journal.files(where)) if f is not None]
+        return sorted(
+            (f for f in listed if f.header.run not in skip),
+            key=lambda f: f.header.started,
+            reverse=True,
+        )
 
 
 def recover_log(path: str | Path) -> EventLog:
@@ -59,8 +61,15 @@ def recover_log(path: str | Path) -> EventLog:
 
     Raises OSError.
     """
-    _, logged = read_journal(Path(path))
-    return EventLog.of_events(complete_log(fold_deltas(logged)))
+    return EventLog.of_events(complete_log(read_stored_events(Path(path))))
+
+
+def read_stored_events(path: Path) -> list[Event]:
+    """Return the events of a journal, as far as they were written; unfinished blocks become blocks.
+
+    Raises OSError.
+    """
+    return fold_deltas(read_journal(path)[1])
 
 
 def read_journal(path: Path) -> tuple[Header, list[Event]]:
@@ -158,7 +167,7 @@ def _look(path: Path) -> RecoverableRun | None:
     return RecoverableRun(
         path=path,
         header=_header(head[0]),
-        status=ended or ("running" if is_being_written(path) else "lost"),
+        status=ended or ("running" if Journal.is_being_written(path) else "lost"),
         prompt=prompt,
         size=size,
     )

@@ -16,6 +16,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -59,6 +60,36 @@ class RecordedCall(msgspec.Struct, frozen=True):
         return bool(self.rows or self.call.span)
 
 
+class LogCalls:
+    """What one log says about its calls: the decisions, their arguments, and who asked."""
+
+    def __init__(self, log: Iterable[Event]) -> None:
+        self._log = log
+
+    @cached_property
+    def decisions(self) -> dict[str, Approval]:
+        """The last recorded decision about each call, by its id."""
+        return {e.call_id: e for e in self._log if isinstance(e, Approval) and e.stage == "decided"}
+
+    @cached_property
+    def _openers(self) -> dict[str, Call]:
+        """The calls by id, which name the spans of sub-agents."""
+        return {e.call_id: e for e in self._log if isinstance(e, Call) and e.span != e.call_id}
+
+    def args(self, call: Call) -> dict[str, Any]:
+        """Return the arguments a call ran with: the approved ones, else the model's."""
+        decision = self.decisions.get(call.call_id)
+        return decision.args if decision is not None and decision.args is not None else call.args
+
+    def around(self, span: str) -> list[Call]:
+        """Return the calls of the sub-agents around `span`, outermost first."""
+        around: list[Call] = []
+        while span and (call := self._openers.get(span)) is not None and call not in around:
+            around.insert(0, call)
+            span = call.span
+        return around
+
+
 def list_calls(log: Sequence[Event], home: str | None = None) -> list[RecordedCall]:
     """Return all calls that a recorded run can run again, those inside it last.
 
@@ -72,13 +103,12 @@ def list_log_calls(log: Sequence[Event], rows: tuple[str, ...] = ()) -> list[Rec
     results = {e.call_id: e.status for e in log if isinstance(e, Result)}
     calls = {e.call_id: e for e in log if isinstance(e, Call) and results.get(e.call_id) in RERUN}
     began = dict.fromkeys(e.call_id for e in log if isinstance(e, Started) and e.call_id in calls)
-    decided = read_decisions(log) if began else {}
-    opened = span_calls(log) if began else {}
+    known = LogCalls(log)
     return [
         RecordedCall(
             call := calls[call_id],
-            call_args(call, decided.get(call_id)),
-            "/".join(each.name for each in calls_around(call.span, opened)),
+            known.args(call),
+            "/".join(each.name for each in known.around(call.span)),
             rows,
         )
         for call_id in began
@@ -103,30 +133,6 @@ def read_logs(
         if inner and (count > MOST or len(rows) == DEEPEST):
             raise UsageError(f"The record cannot be read whole: {TOO_MANY}.")
         todo += [((*rows, key), inner[key]) for key in sorted(inner, reverse=True)]
-
-
-def read_decisions(log: Iterable[Event]) -> dict[str, Approval]:
-    """Return the last recorded decision about each call."""
-    return {e.call_id: e for e in log if isinstance(e, Approval) and e.stage == "decided"}
-
-
-def call_args(call: Call, decision: Approval | None) -> dict[str, Any]:
-    """Return the arguments a call ran with: the approved ones, else the model's."""
-    return decision.args if decision is not None and decision.args is not None else call.args
-
-
-def span_calls(log: Iterable[Event]) -> dict[str, Call]:
-    """Return the calls by id, which name the spans of sub-agents."""
-    return {e.call_id: e for e in log if isinstance(e, Call) and e.span != e.call_id}
-
-
-def calls_around(span: str, opened: Mapping[str, Call]) -> list[Call]:
-    """Return the calls of the sub-agents around `span`, outermost first."""
-    around: list[Call] = []
-    while span and (call := opened.get(span)) is not None and call not in around:
-        around.insert(0, call)
-        span = call.span
-    return around
 
 
 def count_equal(calls: Iterable[RecordedCall]) -> list[tuple[RecordedCall, int]]:

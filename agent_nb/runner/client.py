@@ -29,13 +29,13 @@ from nbclient.exceptions import (
 
 from ..notebook import RunnerOptions, make_printable
 from ..record import (
+    Journal,
     RunNumbers,
     cell_id,
     drop_unbegun,
     lift_records,
     list_run_numbers,
     load_notebook,
-    remove_journals,
     save_notebook,
     with_ids,
 )
@@ -152,7 +152,7 @@ def write_notebook(nb: Any, path: Path, *, over: bool = False) -> None:
     if over:
         before = _read(path)
         for run in restore_unchanged(nb, before):
-            remove_journals(run)
+            Journal.remove(run)
         lift_records(before)  # where only the records moved, nothing is written
         if nb != before:
             save_notebook(json.loads(nbformat.writes(nb)), path.resolve())

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Event, EventLog
 from ..host import make_private_folder
-from ..record import Journal, list_journals, recover_log
+from ..record import Journal, recover_log
 
 
 class Store:
@@ -32,7 +32,7 @@ class Store:
     def logs(self) -> Iterator[EventLog]:
         """Yield the logs of the runs, oldest first, without unreadable ones."""
         seen: set[str] = set()
-        for path in list_journals(self._folder):
+        for path in Journal.files(self._folder):
             try:
                 log = recover_log(path)
             except OSError:

@@ -72,8 +72,7 @@ if TYPE_CHECKING:
     from .pictures import with_figure_data as with_figure_data
     from .policy import MODES as MODES
     from .policy import Policy as Policy
-    from .policy_check import check_rules as check_rules
-    from .policy_file import load_policy as load_policy
+    from .policy_check import load_checked_policy as load_checked_policy
     from .policy_file import read_policy_offer as read_policy_offer
     from .project_source import ProjectSearch as ProjectSearch
     from .project_source import digest_project_code as digest_project_code
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
     from .variable_facts import count_tokens as count_tokens
 
 _HOMES = {
+    "load_checked_policy": "policy_check",
     "ProjectSearch": "project_source",
     "parse_source": "source_text",
     "ABSENT": "safe_types",
@@ -150,7 +150,6 @@ _HOMES = {
     "allow_server": "mcp.permissions",
     "as_tool": "decorator",
     "capture_output": "capture",
-    "check_rules": "policy_check",
     "clean_bundle": "display",
     "clean_name": "decorator",
     "code_of": "source",
@@ -175,7 +174,6 @@ _HOMES = {
     "list_variables": "describe",
     "load_installed_tools": "toolset",
     "load_plugins": "schema",
-    "load_policy": "policy_file",
     "make_picture": "pictures",
     "mark_shown": "capture",
     "mark_tool": "standing",

@@ -25,7 +25,22 @@ from ..errors import AgentError, UsageError, did_you_mean
 from .base import Tool
 from .decorator import as_tool, clean_name
 from .policy import Policy, Rule, fold_name, is_glob
+from .policy_file import load_policy
 from .toolset import Toolset, find_tool_values, load_installed_tools
+
+
+def load_checked_policy(
+    mode: str,
+    folder: str,
+    tools: Toolset,
+    namespace: Mapping[str, Any] | None = None,
+    mentioned: Callable[[], Collection[str]] = tuple,
+) -> Policy:
+    """Return the policy of a mode or file (`load_policy`), its rules checked (`check_rules`).
+
+    Raises UsageError if the file is faulty, or a rule restricts nothing.
+    """
+    return check_rules(load_policy(mode, folder), tools, namespace, mentioned)
 
 
 def check_rules(

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..host import Offer, found_in, is_offer_allowed
+from ..host import Offer, found_in
 from .policy import MODES, VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
@@ -41,7 +41,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     if (
         not found_in(path, folder, written=mode)
         or (offer := make_offer(policy, path, content)) is None
-        or is_offer_allowed(offer)
+        or offer.is_allowed()
     ):
         return policy
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))

@@ -33,20 +33,20 @@ def keys(folder):
 
 
 def test_nothing_is_allowed_at_first(tmp_path):
-    assert not trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.is_offer_allowed(keys(tmp_path))
+    assert not policy(tmp_path / "p.yaml").is_allowed()
+    assert not keys(tmp_path).is_allowed()
     assert list(trust.list_allowed()) == []
 
 
 def test_a_yes_outlives_the_process(tmp_path):
-    assert trust.allow_offers([policy(tmp_path / "p.yaml"), keys(tmp_path)])
+    assert trust.Offer.allow_all([policy(tmp_path / "p.yaml"), keys(tmp_path)])
     new_process()
-    assert trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
-    assert trust.is_offer_allowed(keys(tmp_path))
+    assert policy(tmp_path / "p.yaml").is_allowed()
+    assert keys(tmp_path).is_allowed()
 
 
 def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
-    trust.allow_offers([policy(tmp_path / "p.yaml")])
+    trust.Offer.allow_all([policy(tmp_path / "p.yaml")])
     new_process()
     for other in (
         policy(tmp_path / "p.yaml", b"b"),
@@ -54,17 +54,17 @@ def test_a_yes_holds_for_one_file_of_one_folder_with_one_content(tmp_path):
         policy(tmp_path / "sub" / "p.yaml"),
         keys(tmp_path),
     ):
-        assert not trust.is_offer_allowed(other)
+        assert not other.is_allowed()
 
 
 def test_allowing_keys_allows_no_files(tmp_path):
-    trust.allow_offers([keys(tmp_path)])
-    assert not trust.is_offer_allowed(policy(tmp_path / ".env"))
-    assert not trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
+    trust.Offer.allow_all([keys(tmp_path)])
+    assert not policy(tmp_path / ".env").is_allowed()
+    assert not policy(tmp_path / "p.yaml").is_allowed()
 
 
 def test_it_is_written_for_the_user_alone(tmp_path):
-    trust.allow_offers([keys(tmp_path)])
+    trust.Offer.allow_all([keys(tmp_path)])
     if sys.platform != "win32":
         assert stat.S_IMODE(trust.path().stat().st_mode) == 0o600
     assert [p.name for p in trust.path().parent.iterdir()] == ["folders.json"]
@@ -72,7 +72,7 @@ def test_it_is_written_for_the_user_alone(tmp_path):
 
 def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    trust.allow_offers(
+    trust.Offer.allow_all(
         [keys(tmp_path / "a"), policy(tmp_path / "a" / "p.yaml"), policy(tmp_path / "b" / "q.yml")]
     )
     if sys.platform != "win32":
@@ -82,35 +82,35 @@ def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
         ]
     assert trust.revoke_folder(str(tmp_path / "a"))
     assert not trust.revoke_folder(str(tmp_path / "a"))
-    assert not trust.is_offer_allowed(keys(tmp_path / "a"))
-    assert not trust.is_offer_allowed(policy(tmp_path / "a" / "p.yaml"))
-    assert trust.is_offer_allowed(policy(tmp_path / "b" / "q.yml"))
+    assert not keys(tmp_path / "a").is_allowed()
+    assert not policy(tmp_path / "a" / "p.yaml").is_allowed()
+    assert policy(tmp_path / "b" / "q.yml").is_allowed()
 
 
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     monkeypatch.setattr(trust, "path", lambda: tmp_path / "file" / "folders.json")
-    assert not trust.allow_offers([keys(tmp_path)])
-    assert trust.is_offer_allowed(keys(tmp_path))
+    assert not trust.Offer.allow_all([keys(tmp_path)])
+    assert keys(tmp_path).is_allowed()
     new_process()
-    assert not trust.is_offer_allowed(keys(tmp_path))
+    assert not keys(tmp_path).is_allowed()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"folders": 3}', b"\xff"])
 def test_a_file_that_says_nothing_allows_nothing(tmp_path, content):
     trust.path().parent.mkdir(parents=True, exist_ok=True)
     trust.path().write_bytes(content)
-    assert not trust.is_offer_allowed(keys(tmp_path))
-    assert trust.allow_offers([keys(tmp_path)])
+    assert not keys(tmp_path).is_allowed()
+    assert trust.Offer.allow_all([keys(tmp_path)])
     new_process()
-    assert trust.is_offer_allowed(keys(tmp_path))
+    assert keys(tmp_path).is_allowed()
 
 
 def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trust.trust_file("p.yaml")
-    assert trust.is_offer_allowed(policy(tmp_path / "p.yaml"))
-    assert not trust.is_offer_allowed(policy(tmp_path / "q.yaml"))
+    assert policy(tmp_path / "p.yaml").is_allowed()
+    assert not policy(tmp_path / "q.yaml").is_allowed()
     assert not trust.path().exists()
 
 

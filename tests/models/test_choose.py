@@ -375,7 +375,7 @@ def test_a_key_never_shows_its_value(monkeypatch):
 def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("OPENAI_API_KEY=dot-0123456789")
-    trust.allow_offers([keys.find_offer("openai")])
+    trust.Offer.allow_all([keys.find_offer("openai")])
     sources = [keys.find_key("openai").source]
     monkeypatch.setattr(keys, "_from_keyring", lambda provider: "ring-0123456789")
     sources.append(keys.find_key("openai").source)
@@ -418,7 +418,7 @@ def test_the_keys_of_a_folder_never_choose_the_model(monkeypatch, tmp_path):
             match=r"\.env in .* has OPENAI_API_KEY, but the folder chooses no model: name one with -m",
         ):
             choose.choose_model()
-        trust.allow_offers([keys.find_offer()])
+        trust.Offer.allow_all([keys.find_offer()])
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     assert choose.choose_model()[0] == "anthropic/claude-sonnet-4-5"
 
@@ -429,7 +429,7 @@ def test_the_keys_of_a_folder_count_after_a_yes_to_that_folder(monkeypatch, tmp_
         dotenv(tmp_path / name, monkeypatch)
         assert keys.find_key("openai") is None
         assert keys.find_withheld_offer("openai").does == "has OPENAI_API_KEY"
-    trust.allow_offers([keys.find_offer("openai")])
+    trust.Offer.allow_all([keys.find_offer("openai")])
     assert keys.find_key("openai").source == "OPENAI_API_KEY in .env"
     assert keys.find_withheld_offer("openai") is None
     monkeypatch.chdir(tmp_path / "one")
@@ -479,7 +479,7 @@ def test_without_a_yes_no_key_goes_out_and_the_error_says_what_to_do(
         assert way in said
     assert KEY not in said
     assert server.asked == []
-    trust.allow_offers([choose.make_model("lab/x").withheld()])
+    trust.Offer.allow_all([choose.make_model("lab/x").withheld()])
     assert collect(choose.make_model("lab/x")).text == "x"
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
@@ -514,7 +514,7 @@ def test_a_configuration_by_a_relative_path_counts_after_a_yes(monkeypatch, tmp_
         said = f"chooses the model {model}, sends what is asked of lab/… to http://evil.example/v1"
         with pytest.raises(NotAllowed, match=said) as no:
             choose.choose_model()
-        trust.allow_offers([no.value.offer])
+        trust.Offer.allow_all([no.value.offer])
         assert choose.choose_model() == (model, "from agent.toml")
     monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "agent.toml"))
     (tmp_path / "agent.toml").write_text('model = "lab/three"')

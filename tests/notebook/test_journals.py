@@ -67,7 +67,7 @@ def test_a_run_clears_the_oldest_away_when_all_take_too_much(agent, old):
     agent(model=MODEL)
     assert not oldest.exists()
     assert newer.exists()
-    assert len(journal.list_journals()) == 2
+    assert len(journal.Journal.files()) == 2
 
 
 def test_records_that_stay_unsigned_are_warned_of_once_with_what_it_means(

@@ -174,7 +174,7 @@ def bare(event):
 
 def found():
     """The journals on disk, by the ids of their runs."""
-    return {f.header.run: f for f in journal_recovery.list_recoverable_runs()}
+    return {f.header.run: f for f in journal_recovery.RecoverableRun.list_all()}
 
 
 @pytest.mark.long

@@ -221,21 +221,21 @@ def test_records_that_the_runner_sends_are_played(nb):
 def test_a_record_without_option_keeps_nothing(nb):
     nb.cell("hi", line="-m model --no-record", model=Once(["one", "two"]))
     assert RECORD_MIME not in nb.last[0]
-    assert journal.list_journals() == []
+    assert journal.Journal.files() == []
     assert nb.cell("hi", line="-m model --no-record").answer == "two"
 
 
 def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
-    (path,) = journal.list_journals()
+    (path,) = journal.Journal.files()
     assert list(journal_recovery.recover_log(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):
     nb.cell("hi", model=Once(["one"]))
     nb.cell("hi")
-    assert len(journal.list_journals()) == 1
+    assert len(journal.Journal.files()) == 1
 
 
 class TestConversations:

@@ -13,7 +13,7 @@ from agent_nb.view.display import WIDGET
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "journal_folder", lambda: tmp_path / "journals")
+    monkeypatch.setattr(journal.Journal, "folder", lambda: tmp_path / "journals")
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_notebook_cannot_name_the_journal_of_another_run(log, run):
 
 
 def test_a_journal_that_cannot_be_read_leaves_the_form(log, monkeypatch):
-    monkeypatch.setattr("agent_nb.notebook.saved_views.read_journal", lambda path: 1 / 0)
+    monkeypatch.setattr("agent_nb.notebook.saved_views.read_stored_events", lambda path: 1 / 0)
     assert saved(opened(log.run)) == ("as begun", True)
 
 

@@ -263,7 +263,7 @@ model = Model(wait)""")
 
 def journals(kernel):
     return int(
-        kernel.run("from agent_nb.record import journal\nprint(len(journal.list_journals()))")[1]
+        kernel.run("from agent_nb.record import journal\nprint(len(journal.Journal.files()))")[1]
     )
 
 

@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 def waiting(*offers):
     """What a folder offers and was not allowed."""
-    return lambda: [offer for offer in offers if not trust.is_offer_allowed(offer)]
+    return lambda: [offer for offer in offers if not offer.is_allowed()]
 
 
 def offers(folder):
@@ -60,7 +60,7 @@ def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
         ask_permissions(waiting(*offers(tmp_path)), declined, stdin=True)
     keys, policy = offers(tmp_path)
     assert len(asked) == 2
-    assert (trust.is_offer_allowed(keys), trust.is_offer_allowed(policy)) == (True, False)
+    assert (keys.is_allowed(), policy.is_allowed()) == (True, False)
     assert declined == {policy}
 
 
@@ -70,14 +70,14 @@ def test_each_offer_is_asked_about_once_and_remembered(tmp_path, answer):
 def test_what_is_not_clearly_a_yes_is_a_no(tmp_path, answer, said):
     answer(*said)
     ask_permissions(waiting(offers(tmp_path)[0]), set(), stdin=True)
-    assert not trust.is_offer_allowed(offers(tmp_path)[0])
+    assert not offers(tmp_path)[0].is_allowed()
 
 
 def test_where_nobody_can_be_asked_nobody_is_and_nothing_is_allowed(tmp_path, answer):
     asked, declined = answer(), set()
     ask_permissions(waiting(*offers(tmp_path)), declined, stdin=False)
     assert (asked, declined) == ([], set())
-    assert not any(map(trust.is_offer_allowed, offers(tmp_path)))
+    assert not any(map(trust.Offer.is_allowed, offers(tmp_path)))
 
 
 @pytest.mark.parametrize("said", [["y"], ["n"]])
@@ -86,7 +86,7 @@ def test_what_a_run_cannot_do_without_is_asked_about_and_its_lack_an_error(tmp_p
     offer = Offer.of("configuration", tmp_path / "agent.toml", "chooses the model lab/x", b"x")
 
     def needed():
-        if not trust.is_offer_allowed(offer):
+        if not offer.is_allowed():
             raise NotAllowed("no", offer)
         return []
 

@@ -13,8 +13,8 @@ import pytest
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.record import journal, journal_recovery
-from agent_nb.record.journal import Journal, remove_journals, remove_old_journals
-from agent_nb.record.journal_recovery import fold_deltas, list_recoverable_runs, recover_log
+from agent_nb.record.journal import Journal, remove_old_journals
+from agent_nb.record.journal_recovery import RecoverableRun, fold_deltas, recover_log
 
 KILLS = 50
 
@@ -90,7 +90,7 @@ def test_a_killed_process_loses_nothing_that_was_logged(tmp_path):
     )
     said = {s["run"]: s["logged"] for s in map(json.loads, done.stdout.splitlines())}
     assert len(said) == KILLS
-    for found in list_recoverable_runs(where=tmp_path):
+    for found in RecoverableRun.list_all(where=tmp_path):
         log = recover_log(found.path)
         assert sum(len(x.content) for x in log if x.type in ("think", "respond")) >= said.pop(
             found.header.run
@@ -153,13 +153,13 @@ def test_a_run_that_never_began_is_not_offered(tmp_path, rest):
     writer = Journal("r", where=tmp_path)
     writer.close()
     writer.path.write_bytes(writer.path.read_bytes() + rest)
-    assert list_recoverable_runs(where=tmp_path) == []
+    assert RecoverableRun.list_all(where=tmp_path) == []
 
 
 def test_a_first_event_larger_than_the_listed_head_still_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(journal_recovery, "_HEAD", 300)
     Journal("r", where=tmp_path)(e.RunStart(model="m" * 300))
-    assert [f.header.run for f in list_recoverable_runs(where=tmp_path)] == ["r"]
+    assert [f.header.run for f in RecoverableRun.list_all(where=tmp_path)] == ["r"]
 
 
 def test_only_its_user_can_read_a_journal(tmp_path):
@@ -174,45 +174,45 @@ def test_a_journal_names_its_cell_and_no_home(tmp_path, monkeypatch):
     Journal("r", cell="c1", notebook="/home/ann/nb/x.ipynb", conversation="main", where=tmp_path)(
         e.RunStart()
     )
-    (found,) = list_recoverable_runs(where=tmp_path)
+    (found,) = RecoverableRun.list_all(where=tmp_path)
     assert (found.header.cell, found.header.conversation) == ("c1", "main")
     assert "ann" not in found.header.notebook
 
 
 def test_known_runs_are_not_offered(log, tmp_path):
     written(log, tmp_path).close()
-    assert list_recoverable_runs([log.run], where=tmp_path) == []
+    assert RecoverableRun.list_all([log.run], where=tmp_path) == []
 
 
 def test_a_run_that_ended_says_how(log, tmp_path):
     written(log, tmp_path).close()
-    assert list_recoverable_runs(where=tmp_path)[0].status == "ok"
+    assert RecoverableRun.list_all(where=tmp_path)[0].status == "ok"
 
 
 def test_a_journal_that_is_being_written_is_running_and_stays(tmp_path):
     writer = Journal("r", where=tmp_path)
     writer(e.User(seq=1))
-    assert list_recoverable_runs(where=tmp_path)[0].status == "running"
+    assert RecoverableRun.list_all(where=tmp_path)[0].status == "running"
     assert remove_old_journals(tmp_path, max_age=-1) == 0
-    assert remove_journals("r", where=tmp_path) == 0
+    assert Journal.remove("r", where=tmp_path) == 0
     writer.close()
-    assert remove_journals("r", where=tmp_path) == 1
+    assert Journal.remove("r", where=tmp_path) == 1
 
 
 def test_old_journals_go(tmp_path):
     for run in ("a", "b"):
         Journal(run, where=tmp_path).close()
-    old, new = journal.list_journals(tmp_path)
+    old, new = journal.Journal.files(tmp_path)
     os.utime(old, (1000, 1000))
     assert remove_old_journals(tmp_path, max_age=3600) == 1
-    assert journal.list_journals(tmp_path) == [new]
+    assert journal.Journal.files(tmp_path) == [new]
 
 
 def test_the_oldest_journals_go_when_all_are_too_large(tmp_path):
     for name in ("1-a", "2-b", "3-c"):
         (tmp_path / f"{name}.ndjson").write_bytes(b"x" * 100)
     assert remove_old_journals(tmp_path, max_bytes=250) == 1
-    assert [p.name for p in journal.list_journals(tmp_path)] == ["2-b.ndjson", "3-c.ndjson"]
+    assert [p.name for p in journal.Journal.files(tmp_path)] == ["2-b.ndjson", "3-c.ndjson"]
 
 
 def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
@@ -221,7 +221,7 @@ def test_a_folder_that_cannot_be_written_only_warns(tmp_path):
     writer(e.User(seq=1))
     assert "No journal" in writer.warning
     assert "XDG_STATE_HOME" in writer.warning
-    assert list_recoverable_runs(where=tmp_path / "file") == []
+    assert RecoverableRun.list_all(where=tmp_path / "file") == []
 
 
 def test_a_full_disk_ends_the_journal_with_a_warning_that_helps(tmp_path, monkeypatch):
@@ -243,7 +243,7 @@ def test_a_full_disk_ends_the_journal_with_a_warning_that_helps(tmp_path, monkey
     assert not log.faults
     monkeypatch.undo()
     log.append(e.Respond(content="still not written", block="9"))
-    assert [event.type for event in recover_log(journal.list_journals(tmp_path)[0])] == [
+    assert [event.type for event in recover_log(journal.Journal.files(tmp_path)[0])] == [
         "user",
         "interrupt",
         "end",
@@ -253,7 +253,7 @@ def test_a_full_disk_ends_the_journal_with_a_warning_that_helps(tmp_path, monkey
 def test_a_discarded_journal_is_gone(tmp_path):
     writer = Journal("r", where=tmp_path)
     writer.close(discard=True)
-    assert journal.list_journals(tmp_path) == []
+    assert journal.Journal.files(tmp_path) == []
 
 
 def test_run_ids_of_others_cannot_leave_the_folder(tmp_path):
@@ -264,5 +264,5 @@ def test_run_ids_of_others_cannot_leave_the_folder(tmp_path):
 
 def test_the_folder_is_the_users_state_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert journal.journal_folder().name == "journals"
-    assert sys.platform != "linux" or tmp_path in Path(journal.journal_folder()).parents
+    assert journal.Journal.folder().name == "journals"
+    assert sys.platform != "linux" or tmp_path in Path(journal.Journal.folder()).parents

@@ -120,10 +120,10 @@ class TestInplace:
         assert main(["run", "--live", "--inplace", str(path)]) == 0
 
     def test_a_live_rerun_with_the_same_answers_changes_no_byte(self, path):
-        before, journals = path.read_bytes(), len(journal.list_journals())
+        before, journals = path.read_bytes(), len(journal.Journal.files())
         self.run(path, "It is 42.")
         assert path.read_bytes() == before
-        assert len(journal.list_journals()) == journals  # nothing is offered for recovery
+        assert len(journal.Journal.files()) == journals  # nothing is offered for recovery
 
     @pytest.mark.long
     def test_another_answer_is_recorded_beside_the_old_one(self, path):

@@ -206,7 +206,7 @@ def test_a_policy_of_the_folder_only_restricts_until_it_is_allowed(
         f"p.yaml, line 2 would allow it, but p.yaml in {tmp_path} allows shell, read, everything"
     )
     assert "%agent trust-folder" in why
-    trust.allow_offers([policy.offer])
+    trust.Offer.allow_all([policy.offer])
     assert judged(load_policy("p.yaml", str(tmp_path))) == [
         "allow",
         "allow",

@@ -22,7 +22,6 @@ from ...errors import NotAllowed, UsageError
 from ...host import (
     VARIABLE,
     Offer,
-    allow_offers,
     is_trusted_everywhere,
     list_allowed,
     revoke_folder,
@@ -57,7 +56,7 @@ def ask_permissions(
             break
         for offer in open_:
             if ask_yes_no(f"{question(offer)}\nAllow it? [y]es, [n]o: ", (*NO, "")):
-                allow_offers([offer])
+                Offer.allow_all([offer])
             else:
                 declined.add(offer)
     if fault is not None:
@@ -97,7 +96,7 @@ def trust_folder(arguments: Sequence[str]) -> str:
         return (
             f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
         )
-    allowed = allow_offers(offers)
+    allowed = Offer.allow_all(offers)
     return "\n".join(
         [
             *(f"allowed: {offer.file} {offer.does}" for offer in offers),

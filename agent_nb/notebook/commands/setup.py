@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent import Limits
 from ...errors import AgentError, UsageError
-from ...host import is_offer_allowed, shorten_path
+from ...host import shorten_path
 from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
@@ -175,7 +175,7 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
                 for provider, variable, source in list_key_sources()
             )
         )
-        if (offer := find_offer()) is not None and not is_offer_allowed(offer):
+        if (offer := find_offer()) is not None and not offer.is_allowed():
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError
 from ...host import list_builtin, list_plugins
-from ...models import DEFAULTS, KNOWN, LOCAL, Config, list_prefixes, load_config
+from ...models import list_known_models, list_known_providers, read_configured_model
 from ...tools import (
     PREFIX,
     STANDING,
@@ -56,34 +56,24 @@ def model_names(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a model, what is configured, and providers with their slash; after
     a slash the models of that provider that are known here.
     """
-    file = _config()
     if "/" not in begun:
         yield from (name for name, value in _named(session) if defines_name(value, "stream"))
-        chosen = (session.defaults()["model"], os.environ.get("AGENT_NB_MODEL", ""), file.model)
+        chosen = (
+            session.defaults()["model"],
+            os.environ.get("AGENT_NB_MODEL", ""),
+            read_configured_model(),
+        )
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in provider_names(session, begun))
         return
-    yield from (f"{name}/{model}" for name, model in DEFAULTS.items())
-    ends = {**KNOWN, **file.endpoints}
-    yield from (f"{name}/{end.model}" for name, end in ends.items() if end.model)
-    yield LOCAL
+    yield from list_known_models()
     for name, listed in session.offered.items():
         yield from (f"{name}/{model}" for model in listed)
 
 
 def provider_names(session: Session, begun: str) -> list[str]:
     """Return the providers and the configured endpoints."""
-    try:
-        return list_prefixes()
-    except AgentError:  # the configuration is wrong, which its use reports
-        return sorted({*list_plugins("models"), *KNOWN})
-
-
-def _config() -> Config:
-    try:
-        return load_config()
-    except AgentError:
-        return Config()
+    return list_known_providers()
 
 
 def tool_names(session: Session, begun: str) -> Iterator[str]:

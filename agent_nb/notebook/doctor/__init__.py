@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import ATTRIBUTE, HOW, find_faults, find_library, is_offer_allowed, shorten_path
+from ...host import ATTRIBUTE, HOW, find_faults, find_library, shorten_path
 from ...tools import of_plugin
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
@@ -161,11 +161,11 @@ def _check_signing_secret() -> Iterator[Finding]:
 
 
 def _check_journals() -> Iterator[Finding]:
-    from ...record import journal_folder, list_journals
+    from ...record import Journal
 
-    path = journal_folder()
+    path = Journal.folder()
     if _is_writable(path):
-        yield Finding("journals", "ok", f"{shorten_path(path)}, {len(list_journals())} kept")
+        yield Finding("journals", "ok", f"{shorten_path(path)}, {len(Journal.files())} kept")
     else:
         text = f"{shorten_path(path)} cannot be written: a killed kernel loses its run"
         todo = "make the folder writable, or set XDG_STATE_HOME"
@@ -184,7 +184,7 @@ def _check_keys() -> Iterator[Finding]:
     known = [(provider, source) for provider, _, source in list_key_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := find_offer()) is not None and not is_offer_allowed(offer):
+    if (offer := find_offer()) is not None and not offer.is_allowed():
         yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")

@@ -27,12 +27,11 @@ from ...events import EventLog
 from ...record import (
     EXECUTIONS_OF_CELL,
     Home,
+    Journal,
     Provenance,
     RecoverableRun,
-    list_recoverable_runs,
     read_start_time,
     recover_log,
-    remove_journals,
     run_record,
     sign_record,
     user_key,
@@ -67,7 +66,7 @@ def lost_runs(
     made_in = cache(
         lambda hidden: file_of(Path(home.show(hidden))) if hidden and hidden != here else file
     )
-    journals = [f for f in list_recoverable_runs(known) if f.status != "running"]
+    journals = [f for f in RecoverableRun.list_all(known) if f.status != "running"]
     lost: dict[str, list[RecoverableRun]] = {"here": [], "others": [], "superseded": []}
     latest: dict[tuple[str, str], float] = {
         (here, cell): began for cell, began in (answered or {}).items()
@@ -155,4 +154,4 @@ def choose_journals(journals: Iterable[RecoverableRun], wanted: str) -> list[Rec
 
 def drop_journals(ids: Iterable[str]) -> int:
     """Remove the journals of runs; return how many there were."""
-    return sum(remove_journals(run) for run in ids if run)
+    return sum(Journal.remove(run) for run in ids if run)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import NotAllowed
-from ...host import SERVERS, Offer, allow_offers, is_offer_allowed, shorten_path, withdraw_offer
+from ...host import SERVERS, Offer, shorten_path
 from .server import Server, quote_ascii
 
 OPTION = "--trust-mcp"
@@ -30,7 +30,7 @@ def offer(server: Server) -> Offer:
 
 def is_allowed(server: Server) -> bool:
     """Return whether the server may start."""
-    return not server.file or is_offer_allowed(offer(server))
+    return not server.file or offer(server).is_allowed()
 
 
 def require_permission(server: Server) -> None:
@@ -45,9 +45,9 @@ def require_permission(server: Server) -> None:
 
 def allow_server(server: Server) -> bool:
     """Allow the server to start; return False if this holds in this process only."""
-    return allow_offers([offer(server)])
+    return Offer.allow_all([offer(server)])
 
 
 def revoke_permission(server: Server) -> bool:
     """Withdraw the permission; return whether there was one. Raises UsageError."""
-    return withdraw_offer(offer(server))
+    return offer(server).withdraw()
