@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
-from .http.remote import Remote
-from .http.service import RemoteOptions, Service
+from .http.remote import Remote, RemoteOptions
+from .http.service import Service
 from .messages import OutputSchema, Request
 from .messages_api.breakpoints import with_breakpoints
 from .messages_api.decoder import AnthropicDecoder

@@ -32,7 +32,7 @@ import msgspec
 
 from ..errors import MissingExtra, ModelError, UsageError
 from ..host import find_library
-from .http.service import RemoteOptions
+from .http.remote import RemoteOptions
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part

@@ -19,8 +19,8 @@ from typing import Any
 from ..errors import ModelError
 from .chat.decoder import ChatDecoder
 from .chat.request import encode
-from .http.remote import Remote
-from .http.service import RemoteOptions, Service
+from .http.remote import Remote, RemoteOptions
+from .http.service import Service
 from .keys import OPENAI_HOST
 from .messages import Request
 from .parts import Part

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from ..errors import ModelError
-from .http.remote import Remote
-from .http.service import RemoteOptions, Service
+from .http.remote import Remote, RemoteOptions
+from .http.service import Service
 from .messages import Request
 from .openai import OFFICIAL
 from .parts import Part

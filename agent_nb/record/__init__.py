@@ -113,8 +113,8 @@ if TYPE_CHECKING:
     from .ranking import EXECUTIONS_OF_CELL as EXECUTIONS_OF_CELL
     from .ranking import rank_records as rank_records
     from .ranking import read_execution_id as read_execution_id
-    from .ranking import read_ordinal as read_ordinal
     from .ranking import read_start_time as read_start_time
+    from .ranking import select_newest_execution as select_newest_execution
     from .ranking import select_records as select_records
     from .ranking import sort_newest_first as sort_newest_first
     from .ranking import sort_oldest_first as sort_oldest_first
@@ -161,6 +161,7 @@ if TYPE_CHECKING:
     from .verify import secrets_in as secrets_in
 
 _HOMES = {
+    "select_newest_execution": "ranking",
     "LogCalls": "recorded_calls",
     "read_stored_events": "journal_recovery",
     "AGENT_CELL": "agent_cells",
@@ -270,7 +271,6 @@ _HOMES = {
     "read_inner_records": "inner_records",
     "read_logs": "recorded_calls",
     "read_notebook": "find",
-    "read_ordinal": "ranking",
     "read_published_record": "outputs",
     "read_start_time": "ranking",
     "reassign_runs": "split_merge",

@@ -78,6 +78,14 @@ def select_records(records: Iterable[Record], key: bytes) -> list[Record]:
     )
 
 
+def select_newest_execution(records: Iterable[Record]) -> list[Record]:
+    """Return the records of the newest execution, in the order in which their runs began."""
+    listed = list(records)
+    newest = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
+    chosen = (r for r in sort_oldest_first(listed) if read_execution_id(r) == newest)
+    return sorted(chosen, key=read_ordinal)
+
+
 def read_execution_id(record: Record) -> str:
     """Return the id of the execution that a record belongs to, else one made of its run's id."""
     return str(record.get("execution") or f"run {record.get('id', '')}")

@@ -15,14 +15,13 @@ Rules
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..record import (
     Cell,
     Notebook,
     Output,
-    Record,
     RunNumbers,
     Runs,
     agent_cell,
@@ -35,11 +34,8 @@ from ..record import (
     list_outputs,
     metadata_of,
     numbers_of,
-    read_execution_id,
-    read_ordinal,
     replace_runs,
-    sort_newest_first,
-    sort_oldest_first,
+    select_newest_execution,
     source_of,
     user_key,
 )
@@ -79,8 +75,8 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
     key, found = user_key(), {}
     for cell, listed in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
-        fresh = _last([r for r in listed if r["id"] not in ids])
-        last = _last(known.get(cell, ()))
+        fresh = select_newest_execution([r for r in listed if r["id"] not in ids])
+        last = select_newest_execution(known.get(cell, ()))
         if (
             fresh
             and len(fresh) == len(last)
@@ -89,14 +85,6 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
         ):
             found[cell] = {new["id"]: old["id"] for new, old in zip(fresh, last, strict=True)}
     return found
-
-
-def _last(listed: Sequence[Record]) -> list[Record]:
-    """Return the runs of the newest execution among records of a cell, as they began."""
-    latest = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
-    return sorted(
-        (r for r in sort_oldest_first(listed) if read_execution_id(r) == latest), key=read_ordinal
-    )
 
 
 def _show_again(cell: dict[str, Any], old: dict[str, Any], runs: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from agent_nb.view.display import WIDGET
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal.Journal, "folder", lambda: tmp_path / "journals")
+    monkeypatch.setattr(journal.Journal, "folder", staticmethod(lambda: tmp_path / "journals"))
 
 
 @pytest.fixture

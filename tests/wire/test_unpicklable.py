@@ -12,7 +12,7 @@ from agent_nb.agent.configuration import Configuration
 from agent_nb.agent.run import Run
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
-from agent_nb.models.http.service import RemoteOptions
+from agent_nb.models.http.remote import RemoteOptions
 from agent_nb.models.keys import Key
 from agent_nb.models.openai import OpenAIChat
 from agent_nb.models.scripted import Scripted

@@ -21,6 +21,7 @@ import difflib
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -31,11 +32,11 @@ from ...wire import Unpicklable
 from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part
-from ..prices import Tariff, tariff_at
+from ..prices import Prices, Tariff, tariff_at
+from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
 from .limiter import limiter_of
-from .service import RemoteOptions
 from .stream import Call, StreamDecoder, stream_answer
 
 FIRST = "*"  # in place of a model's name
@@ -53,6 +54,33 @@ _NO_SCHEMA = re.compile(
 _encode = msgspec.json.Encoder().encode
 # a picture in a body; in a text of the body the quotes would be escaped
 _IMAGES = (b'"type":"image', b'"type":"input_image"')
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a secret
+class RemoteOptions:
+    """How a model behind HTTP is asked.
+
+    `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
+    `label`), `variables` where that key may be, `needs_key` whether it is required. `prices` are
+    those of the endpoint, `cache` whether requests mark what the provider may cache, `vision`
+    whether the model sees pictures (None: unknown), `rpm` and `concurrency` its limits
+    (`limiter`). `dialect`: "" for that of the provider's class; `context`: tokens, 0 if unknown.
+    """
+
+    base_url: str
+    label: str
+    key_of: str = ""
+    variables: Sequence[str] = ()
+    needs_key: bool = False
+    headers: Mapping[str, str] | None = None
+    timeouts: Timeouts | None = None
+    dialect: str = ""
+    context: int = 0
+    prices: Mapping[str, Prices] | None = None
+    cache: bool = True
+    vision: bool | None = None
+    rpm: int = 0
+    concurrency: int = 0
 
 
 class Remote(Unpicklable):

@@ -6,44 +6,14 @@ Why: these providers take the same options and differ only in their defaults.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ..keys import VARIABLES
-from ..prices import Prices
-from ..timeouts import Timeouts
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a secret
-class RemoteOptions:
-    """How a model behind HTTP is asked.
-
-    `label` is the provider as the user writes it, `key_of` the provider whose key it uses ("":
-    `label`), `variables` where that key may be, `needs_key` whether it is required. `prices` are
-    those of the endpoint, `cache` whether requests mark what the provider may cache, `vision`
-    whether the model sees pictures (None: unknown), `rpm` and `concurrency` its limits
-    (`limiter`). `dialect`: "" for that of the provider's class; `context`: tokens, 0 if unknown.
-    """
-
-    base_url: str
-    label: str
-    key_of: str = ""
-    variables: Sequence[str] = ()
-    needs_key: bool = False
-    headers: Mapping[str, str] | None = None
-    timeouts: Timeouts | None = None
-    dialect: str = ""
-    context: int = 0
-    prices: Mapping[str, Prices] | None = None
-    cache: bool = True
-    vision: bool | None = None
-    rpm: int = 0
-    concurrency: int = 0
-
+from .remote import RemoteOptions
 
 # what a user may set (`Service.options`); the others follow from it
 _OPTIONS = frozenset(field.name for field in fields(RemoteOptions)) - {"key_of"}

@@ -44,11 +44,8 @@ from ...record import (
     list_comparable_parts,
     load_notebook,
     metadata_of,
-    read_execution_id,
-    read_ordinal,
     reassign_runs,
-    sort_newest_first,
-    sort_oldest_first,
+    select_newest_execution,
     source_of,
     with_ids,
 )
@@ -81,20 +78,12 @@ def _lines(nb: Notebook) -> Iterator[str]:
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for record in _latest(lines.pop(name, ())):
+        for record in select_newest_execution(lines.pop(name, ())):
             yield from _run(record)
     for name, left in lines.items():
         if left:
             yield f"=== of a cell that is gone: {name}"
-            yield from (line for record in _latest(left) for line in _run(record))
-
-
-def _latest(listed: Sequence[Record]) -> list[Record]:
-    """Return the records of the newest execution, in the order in which their runs began."""
-    of = read_execution_id(sort_newest_first(listed)[0]) if listed else ""
-    return sorted(
-        (r for r in sort_oldest_first(listed) if read_execution_id(r) == of), key=read_ordinal
-    )
+            yield from (line for record in select_newest_execution(left) for line in _run(record))
 
 
 def _run(record: Record) -> Iterator[str]:
