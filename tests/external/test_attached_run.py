@@ -12,6 +12,7 @@ from functools import partial
 import anyio
 import httpx
 import pytest
+from helpers.tcp_server import listen
 from helpers.waiting import wait
 from msgspec.structs import replace
 
@@ -52,22 +53,18 @@ class Proxy:
         self._rng = random.Random(seed)
         self._client = httpx.AsyncClient(trust_env=False, timeout=20, verify=False)
         self._past: list[str] = []
-        self._serving: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        # httpx loses a connection that is made while its request is cancelled: they end first
+        self._server = listen(self._serve, grace=20)
+        self.url = f"http://127.0.0.1:{await self._server.__aenter__()}"
         return self
 
     async def __aexit__(self, *_):
-        self._server.close()
-        # httpx loses a connection that is made while its client is closed
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await self._server.__aexit__(None, None, None)
         await self._client.aclose()
 
     async def _serve(self, reader, writer):
-        task = asyncio.current_task()
-        self._serving.add(task)
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
@@ -78,7 +75,6 @@ class Proxy:
             pass
         finally:
             writer.close()
-            self._serving.discard(task)
 
     async def _spoil(self, path, headers, writer):
         rng, kind = self._rng, self._rng.random()
@@ -191,10 +187,15 @@ def test_a_server_that_takes_a_request_and_never_answers_is_asked_again(rig, tok
 
         requests = 0
 
+        def __init__(self, upstream, seed):
+            super().__init__(upstream, seed)
+            self.over = asyncio.Event()
+
         async def _spoil(self, path, headers, writer):
             self.requests += 1
             if self.requests == 1:
-                await asyncio.sleep(10)
+                await self.over.wait()
+                return
             self._rng = random.Random(3)  # its first plan passes all on
             await super()._spoil(path, headers, writer)
 
@@ -202,8 +203,7 @@ def test_a_server_that_takes_a_request_and_never_answers_is_asked_again(rig, tok
         async with Silent(server.server.url, 0) as proxy:
             attached = attach(f"{proxy.url}/runs/r", token, backoff=replace(QUICK, idle=0.5))
             await attached
-            for task in proxy._serving:
-                task.cancel()
+            proxy.over.set()
             return proxy.requests, attached
 
     requests, attached = wait(main)
@@ -424,13 +424,10 @@ async def _read_all(url):
     return [chunk async for chunk in read_stream(url)]
 
 
-def test_a_stream_that_breaks_off_is_told(free_port):
+def test_a_stream_that_breaks_off_is_told():
     async def main():
-        server = await asyncio.start_server(_half, "127.0.0.1", free_port)
-        try:
-            return [chunk async for chunk in read_stream(f"http://127.0.0.1:{free_port}/")]
-        finally:
-            server.close()
+        async with listen(_half) as port:
+            return [chunk async for chunk in read_stream(f"http://127.0.0.1:{port}/")]
 
     with pytest.raises(ModelError, match="broke off"):
         wait(main)

@@ -5,6 +5,7 @@ import json
 
 import anyio
 import pytest
+from helpers.tcp_server import listen
 
 import agent_nb
 from agent_nb.codecs.convert import logs
@@ -87,8 +88,8 @@ def test_it_is_interrupted_when_the_server_closes_cleanly(codec):
         writer.close()
 
     async def main():
-        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
+        async with listen(serve) as port:
+            url = f"http://127.0.0.1:{port}/x"
             return await agent_nb.watch(url, codec, show=False, secrets={})
 
     assert anyio.run(main).status == "interrupted"

@@ -2,7 +2,6 @@
 passed on as it is when not.
 """
 
-import asyncio
 import gzip
 import json
 import random
@@ -11,6 +10,7 @@ from functools import partial
 import anyio
 import httpx
 import pytest
+from helpers.tcp_server import listen
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,12 +42,12 @@ class Broken:
         self.asked, self.paths = [], []
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/x"
+        self._server = listen(self._serve)
+        self.url = f"http://127.0.0.1:{await self._server.__aenter__()}/x"
         return self
 
     async def __aexit__(self, *_):
-        self._server.close()
+        await self._server.__aexit__(None, None, None)
 
     async def _serve(self, stream, writer):
         head = (await stream.readuntil(b"\r\n\r\n")).decode("latin-1")

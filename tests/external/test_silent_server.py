@@ -1,9 +1,9 @@
 """A server that takes a request and never answers is not waited for without end."""
 
-import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from helpers.tcp_server import listen
 from helpers.waiting import wait
 
 from agent_nb.errors import AgentError, ModelError, UsageError
@@ -20,19 +20,12 @@ QUICK = Backoff(first=0.001, most=0.01, patience=0.6, door=0.1, idle=0.3)
 @asynccontextmanager
 async def silent_server():
     """Yield the address of a server that reads every request and answers none."""
-    open_connections = []
 
     async def serve(reader, writer):
-        open_connections.append(writer)
         await reader.read()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        for writer in open_connections:
-            writer.close()
+    async with listen(serve) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def newest(server):

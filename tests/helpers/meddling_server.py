@@ -8,6 +8,8 @@ import json
 from collections import Counter
 from contextlib import asynccontextmanager
 
+from helpers.tcp_server import listen
+
 
 def reply_of(text, status="200 OK", kind="text/event-stream"):
     """Return a whole answer of one chunk, as bytes."""
@@ -35,9 +37,8 @@ class Meddler:
     @asynccontextmanager
     async def serve(self, **options):
         """Serve in the running event loop; give the port."""
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=1024, **options)
-        async with server:
-            yield server.sockets[0].getsockname()[1]
+        async with listen(self._talk, **options) as port:
+            yield port
 
     async def _talk(self, reader, writer):
         self.connections += 1

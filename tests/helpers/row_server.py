@@ -11,6 +11,8 @@ import threading
 from collections import Counter
 from contextlib import suppress
 
+from helpers.tcp_server import listen
+
 
 def answer_of(prompt: str) -> str:
     """Return what the server answers."""
@@ -55,28 +57,16 @@ class RowServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        tasks: set[asyncio.Task[None]] = set()
 
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            tasks.add(task)
-            try:
-                with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                    while True:
-                        await self._answer(reader, writer)
-            finally:
-                tasks.discard(task)
-                writer.close()
+            with suppress(OSError, asyncio.IncompleteReadError):
+                while True:
+                    await self._answer(reader, writer)
 
-        server = await asyncio.start_server(talk, "127.0.0.1", 0, backlog=1024)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with listen(talk) as port:
+            self.url = f"http://127.0.0.1:{port}/v1"
+            self._ready.set()
+            await self._stop.wait()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()

@@ -10,6 +10,8 @@ import random
 from collections import Counter
 from contextlib import asynccontextmanager
 
+from helpers.tcp_server import listen
+
 FAULTS = ("429", "429 and when", "503 and when", "500", "stall", "half", "cut before", "cut after")
 _STATUS = "HTTP/1.1 {} X\r\ncontent-type: application/json\r\ncontent-length: 2\r\n{}\r\n{{}}"
 _STREAM = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -39,9 +41,8 @@ class Storm:
     @asynccontextmanager
     async def serve(self):
         """Serve in the running event loop; give the base URL."""
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=1024)
-        async with server:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with listen(self._talk) as port:
+            yield f"http://127.0.0.1:{port}/v1"
 
     async def _talk(self, reader, writer):
         """Answer a connection until the client or the test ends it."""

@@ -1,6 +1,5 @@
 """No request gets the answer to another one, whatever a server sends."""
 
-import asyncio
 import datetime
 import ipaddress
 import json
@@ -18,6 +17,7 @@ from helpers.meddling_server import (
     one_too_many_and_close,
     reply_of,
 )
+from helpers.tcp_server import listen
 from helpers.waiting import wait
 
 from agent_nb import Agent
@@ -221,9 +221,8 @@ TOO_LARGE = b"HTTP/1.1 413 No\r\ncontent-type: application/json\r\ncontent-lengt
 
 async def large(size, talk, count, **options):
     """Post a body of `size` bytes so often; return the statuses and what the server said."""
-    server = await asyncio.start_server(talk, "127.0.0.1", 0, **options)
-    port, heard = server.sockets[0].getsockname()[1], []
-    async with server:
+    heard = []
+    async with listen(talk, **options) as port:
         for _ in range(count):
             http = Http(f"{'https' if 'ssl' in options else 'http'}://127.0.0.1:{port}/v1")
             async with http.post("/x", b"x" * size, {}) as reply:
@@ -245,17 +244,9 @@ def test_the_refusal_of_a_large_body_is_read(size, closes, secure, tls):
             pass
         if closes:
             writer.close()
-        else:
-            held.append(writer)
 
-    async def main():
-        heard = await large(size, refuse, 5, **({"ssl": tls} if secure else {}))
-        for writer in held:
-            writer.transport.abort()
-        return heard
-
-    held = []
-    assert wait(main, 100) == [(413, REFUSED)] * 5
+    options = {"ssl": tls} if secure else {}
+    assert wait(lambda: large(size, refuse, 5, **options), 100) == [(413, REFUSED)] * 5
 
 
 def test_a_word_in_between_does_not_stop_a_large_body():

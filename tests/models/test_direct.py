@@ -5,6 +5,7 @@ import socket
 
 import httpx
 import pytest
+from helpers.tcp_server import listen
 
 from agent_nb.errors import ModelError
 from agent_nb.models.http import direct, network, way
@@ -22,14 +23,13 @@ class Lines:
         self.answers, self.asked, self.connections = list(answers), [], 0
 
     async def __aenter__(self):
-        self.server = await asyncio.start_server(self.talk, "127.0.0.1", 0)
-        self.port = self.server.sockets[0].getsockname()[1]
+        self.server = listen(self.talk)
+        self.port = await self.server.__aenter__()
         self.url = httpx.URL(f"http://127.0.0.1:{self.port}/v1/x?y=%C3%A4")
         return self
 
     async def __aexit__(self, *_):
-        self.server.close()
-        await self.server.wait_closed()
+        await self.server.__aexit__(None, None, None)
 
     async def talk(self, reader, writer):
         self.connections += 1
@@ -177,24 +177,17 @@ def test_a_refusal_is_read_though_the_body_was_not_taken_whole():
     async def refuse(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 No\r\ncontent-length: 3\r\n\r\nbig")
-        left.append(writer)
 
     async def main():
-        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with server:
+        async with listen(refuse) as port:
             one = Direct("127.0.0.1", port, None, 5.0)
             answer = await one.send(
                 "POST", httpx.URL(f"http://127.0.0.1:{port}/"), {}, b"x" * 10**5
             )
             said = answer.status_code
             await one.aclose()
-            for writer in left:
-                writer.transport.abort()
-            await asyncio.sleep(0)
             return said
 
-    left = []
     assert asyncio.run(main()) == 413
 
 
