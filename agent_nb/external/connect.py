@@ -173,12 +173,13 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
-    """Return the first `size` bytes of a response, none if it cannot be decompressed.
+    """Return the first `size` bytes of a response, or those of the first `REPLY` seconds; none if
+    it cannot be decompressed.
 
     Raises httpx.HTTPError.
     """
     found = bytearray()
-    with suppress(UsageError, httpx.DecodingError):
+    with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY):
         async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
                 found += chunk

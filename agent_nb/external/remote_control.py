@@ -77,8 +77,10 @@ class RemoteControl:
                     client, "POST", f"{server}/runs/{quote(run)}/{what}", body
                 )
             except (httpx.HTTPError, OSError) as fault:
-                raise UsageError(f"{server} does not answer ({describe_fault(fault)}).") from fault
+                raise UsageError(
+                    f"{server} does not answer ({describe_fault(fault)}). Whether it took this in is not known: look at the run, then try again."
+                ) from fault
         if status >= 300:
-            raise UsageError(
-                f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}"
-            )
+            said = answer[:300].decode("utf-8", "replace")
+            advice = " Attach again with ?token=TOKEN in the address." if status == 401 else ""
+            raise UsageError(f"{server} refuses ({status}): {said}{advice}")

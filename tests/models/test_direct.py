@@ -235,6 +235,33 @@ def test_an_event_loop_of_another_package_is_enough(monkeypatch):
         assert runner.run(main()) == 200
 
 
+def test_a_model_closed_while_a_request_connects_leaves_no_connection(monkeypatch):
+    opened = []
+
+    async def slow(*where):
+        stream = await open_stream(*where)
+        opened.append(stream)
+        await asyncio.sleep(0.05)
+        return stream
+
+    open_stream = network.open_stream
+    monkeypatch.setattr(network, "open_stream", slow)
+
+    async def main():
+        async with Lines(OK) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            sending = asyncio.create_task(one.send("GET", server.url, {}, b""))
+            while not opened:
+                await asyncio.sleep(0.01)
+            await one.aclose()
+            with pytest.raises(httpx.ConnectError, match="the model was closed"):
+                await sending
+            assert opened[0].get_extra_info("socket").fileno() == -1
+            assert server.asked == []
+
+    asyncio.run(main())
+
+
 def test_a_proxy_or_a_password_goes_the_way_of_httpx(monkeypatch):
     def kind(url, *, loopback=False):
         return type(way.way_to(httpx.URL(url), None, 5.0, loopback=loopback))

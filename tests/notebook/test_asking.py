@@ -46,6 +46,26 @@ def test_an_unclear_answer_is_asked_again_and_then_a_no(answer):
     assert len(asked) == 3
 
 
+def test_arguments_are_edited_on_the_keyboard_as_with_the_button(answer):
+    asked = answer("e", '{"code": "2"}')
+    decision = put(Question("c1", "python", {"code": "1", "more": True}))
+    assert (decision.allow, decision.scope, decision.by) == (True, "once", "stdin")
+    assert decision.args == {"code": "2", "more": True}
+    assert "[e]dit" in asked[0]
+
+
+@pytest.mark.parametrize("changes", ["code=2", "[1]", ""])
+def test_changes_that_are_no_arguments_are_asked_again(answer, changes):
+    asked = answer("edit", changes, "n")
+    assert not put(QUESTION).allow
+    assert "JSON" in asked[2]
+
+
+def test_an_input_that_ends_inside_the_changes_is_a_no(answer):
+    answer("e", EOFError())
+    assert not put(QUESTION).allow
+
+
 def test_the_end_of_input_is_a_no(answer):
     answer(EOFError())
     assert not put(QUESTION).allow

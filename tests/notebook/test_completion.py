@@ -9,6 +9,7 @@ import pytest
 from helpers.scripts import calling
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core import completer
 from IPython.core.completer import provisionalcompleter
 
 from agent_nb import Agent, Scripted, mcp_server
@@ -16,6 +17,7 @@ from agent_nb.notebook import magic
 from agent_nb.notebook.commands import COMMANDS
 from agent_nb.notebook.completion import fitting
 from agent_nb.notebook.completion.line import parse_typed
+from agent_nb.notebook.completion.registration import make_matcher
 from agent_nb.notebook.option_table import OPTIONS
 from agent_nb.tools.standing import STANDING
 from agent_nb.tools.toolset import resolve_tools
@@ -43,6 +45,22 @@ def test_options_are_offered_at_the_first_line(offered):
     assert offered("%%agent --ver") == {}
     assert set(offered("%%agent --new --to")) == {"--tools"}
     assert "-t" in offered("%%agent -")
+
+
+def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
+    monkeypatch.delattr(completer, "SimpleCompletion")
+    matcher = make_matcher(loaded, lambda: magic._loaded(loaded).session)
+
+    def offered(line, word):
+        loaded.Completer.text_until_cursor = line
+        return matcher(word)
+
+    assert offered("%%agent -m x --to", "--to") == ["--tools"]
+    assert "replay" in offered("%%agent --rerun re", "re")
+    assert "replay" in offered("%%agent --rerun=re", "re")
+    assert "doctor" in offered("%agent do", "do")
+    assert offered("import os", "os") == []
+    assert offered("%%agent -m scripted", "m scripted") == []
 
 
 def test_nothing_of_ours_is_offered_in_the_prompt(offered):

@@ -2,7 +2,14 @@
 
 import pytest
 
-from agent_nb.notebook.cell.frontend import can_click, is_headless, may_click, view_kind
+from agent_nb.errors import UsageError
+from agent_nb.notebook.cell.frontend import (
+    can_click,
+    is_headless,
+    may_click,
+    supports_widgets,
+    view_kind,
+)
 from agent_nb.notebook.identity import Cell
 
 LAB = Cell(key="a", id="a", kernel=True, stdin=True)
@@ -19,6 +26,15 @@ TERMINAL = Cell(key="a", stdin=True)
 def test_each_front_end_gets_the_view_it_can_show(cell, kind):
     assert view_kind("auto", cell) == kind
     assert view_kind("widgets", cell) == "widgets"
+
+
+def test_below_ipywidgets_8_the_view_is_html(monkeypatch):
+    monkeypatch.setattr("agent_nb.notebook.cell.frontend.version", lambda _: "7.7.1")
+    supports_widgets.cache_clear()
+    assert [view_kind("auto", c) for c in (LAB, RUNNER, CONSOLE)] == ["html", "html", "text"]
+    with pytest.raises(UsageError, match="needs ipywidgets 8"):
+        view_kind("widgets", LAB)
+    supports_widgets.cache_clear()
 
 
 def test_nobody_looks_on_in_a_runner():

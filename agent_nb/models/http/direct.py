@@ -33,6 +33,7 @@ class Direct:
         self._tls = tls
         self._connect = connect
         self._connection: httpcore.AsyncHTTP11Connection | None = None
+        self._closings = 0
 
     async def send(
         self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes
@@ -61,7 +62,8 @@ class Direct:
         return Answer(response, connection)
 
     async def aclose(self) -> None:
-        """Close the connection."""
+        """Close the connection, and one that is being opened as soon as it is."""
+        self._closings += 1
         if self._connection is not None:
             await self._connection.aclose()
 
@@ -77,7 +79,12 @@ class Direct:
             except httpcore.ConnectionNotAvailable:
                 pass  # something arrived after all, and nothing was sent
         await self.aclose()
-        fresh = self._connection = await self._open(request.url.origin)
+        closings = self._closings
+        fresh = await self._open(request.url.origin)
+        if closings != self._closings:
+            await fresh.aclose()
+            raise httpcore.ConnectError("the model was closed")
+        self._connection = fresh
         return await fresh.handle_async_request(request), fresh
 
     async def _open(self, origin: httpcore.Origin) -> httpcore.AsyncHTTP11Connection:

@@ -7,6 +7,7 @@ Rules
 - On the keyboard, text of models and tools is shown as plain printable text: no key, no control
   sequence, nothing that reorders the line.
 - Only a clear yes allows. The end of the input, an interrupt and three unclear answers deny.
+- Every button has an answer on the keyboard; `e` edits arguments, as the button does.
 - An approval source returns None if it can reach no user; then the approval gate says how to allow.
 - Once front ends have counted views of the card, the keyboard is not used: after a reload or a
   rerun `input()` shows on no page and keeps the main thread. A question that nobody can see any
@@ -16,6 +17,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -31,6 +33,8 @@ ACTS_FOR_USER = True  # waits for their answer: ■ interrupts it (notebook/cell
 # to show the question
 PATIENCE = 1.0
 ATTEMPTS = 3
+EDIT = ("e", "edit")
+CHANGES = 'Arguments to change, as JSON, such as {"name": "value"}: '
 ANSWERS = {
     "y": Decision(True, by="stdin"),
     "yes": Decision(True, by="stdin"),
@@ -165,14 +169,37 @@ def put(question: Question) -> Decision | None:
     for _ in range(ATTEMPTS):
         try:
             answer = input(text).strip().lower()
+            args = read_changes(question.args, input(CHANGES)) if answer in EDIT else None
         except EOFError:
             return Decision(False, by="stdin", reason="the input ended")
         except StdinNotImplementedError:
             return None
+        except ValueError as fault:
+            text = f"{fault} Please answer y, n or e: "
+            continue
+        if args is not None:
+            return Decision(True, args=args, by="stdin")
         if answer in ANSWERS:
             return ANSWERS[answer]
-        text = "Please answer y, n or a: " if question.exact else "Please answer y, n, a or k: "
+        text = (
+            "Please answer y, n, e or a: " if question.exact else "Please answer y, n, e, a or k: "
+        )
     return Decision(False, by="stdin", reason="no clear answer")
+
+
+def read_changes(args: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the arguments of a call with those of a typed JSON object in their place.
+
+    Raises ValueError with a sentence for the user.
+    """
+    try:
+        changes = json.loads(text)
+    except ValueError as fault:
+        raise ValueError(f"This is not JSON: {fault}.") from None
+    if not isinstance(changes, dict):
+        # one kind of error for every wrong answer: the question is put again
+        raise ValueError('Arguments are a JSON object, such as {"name": "value"}.')  # noqa: TRY004
+    return {**args, **changes}
 
 
 def wording(question: Question) -> str:
@@ -189,4 +216,4 @@ def wording(question: Question) -> str:
         if question.exact
         else f", [a]lways {make_printable(question.name)} in this run, [k]eep allowing it in this notebook"
     )
-    return "\n".join([*lines, f"Allow it? [y]es, [n]o{always}: "])
+    return "\n".join([*lines, f"Allow it? [y]es, [n]o, [e]dit first{always}: "])

@@ -13,8 +13,11 @@ Rules
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ...errors import UsageError
 from ..identity import Cell
 
 
@@ -28,8 +31,27 @@ def is_unshown(cell: Cell) -> bool:
     return cell.sent.get("unshown") is True
 
 
+@lru_cache
+def supports_widgets() -> bool:
+    """Return whether a live view can be made of widgets here: it needs ipywidgets 8.
+
+    The version is read, nothing is imported. Colab has ipywidgets 7.7.
+    """
+    try:
+        return int(version("ipywidgets").partition(".")[0]) >= 8
+    except (PackageNotFoundError, ValueError):
+        return False
+
+
 def view_kind(option: str, cell: Cell) -> str:
-    """Return `widgets`, `html` or `text` for a `--view` option; `auto` chooses by front end."""
+    """Return `widgets`, `html` or `text` for a `--view` option; `auto` chooses by front end.
+
+    Raises UsageError if widgets are asked for where they cannot be made.
+    """
+    if option == "widgets" and not supports_widgets():
+        raise UsageError(
+            "The view `widgets` needs ipywidgets 8 or later. Leave --view out: the view is `html` then, and questions are asked on the keyboard."
+        )
     if option != "auto":
         return option
     if not cell.kernel:
@@ -38,7 +60,7 @@ def view_kind(option: str, cell: Cell) -> str:
         return "html"
     if not cell.id and "google.colab" not in sys.modules:
         return "text"  # jupyter console does not show updates of a display
-    return "widgets"
+    return "widgets" if supports_widgets() else "html"
 
 
 def may_click(cell: Cell) -> bool:

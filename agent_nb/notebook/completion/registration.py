@@ -4,6 +4,8 @@ Rules
 - Every front end that asks the kernel gets the same names: JupyterLab, Notebook, a terminal.
 - Where we know what belongs, Python's own completions stay away.
 - A completion that fails offers nothing; it prints nothing into what is being typed.
+- IPython before 8.6 (Colab has 7.34) knows no context of a completion: there the matcher returns
+  texts only, without kinds, and Python's completions stand beside them.
 """
 
 from __future__ import annotations
@@ -13,25 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..session import Session
+    from .fitting import Found
 
 IDENTIFIER = "agent_nb"
 PRIORITY = 100.0  # before Python's matchers, which then need not look
 
 
-def matcher(session: Callable[[], Session]) -> Any:
-    """Return a matcher for `IPCompleter.custom_matchers`."""
-    from IPython.core.completer import SimpleCompletion, context_matcher
+def make_matcher(shell: Any, session: Callable[[], Session]) -> Any:
+    """Return a matcher for `IPCompleter.custom_matchers` of a shell."""
+    try:
+        from IPython.core.completer import SimpleCompletion, context_matcher
+    except ImportError:
+        return _plain_matcher(shell, session)
 
     @context_matcher(identifier=IDENTIFIER, priority=PRIORITY)  # type: ignore[untyped-decorator]
     def agent_nb_matcher(context: Any) -> dict[str, Any]:
-        from .fitting import Found, find_completions
-
-        try:
-            fitting = find_completions(
-                session(), context.full_text, context.cursor_line, context.cursor_position
-            )
-        except Exception:  # a traceback in the middle of typing helps nobody
-            fitting = Found()
+        fitting = _fitting(session, context.full_text, context.cursor_line, context.cursor_position)
         completions = [SimpleCompletion(name, type=fitting.kind) for name in fitting.names]
         return {
             "completions": completions,
@@ -43,11 +42,34 @@ def matcher(session: Callable[[], Session]) -> Any:
     return agent_nb_matcher
 
 
+def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
+    """Return a matcher that is given the last word only; the line is read off the completer."""
+
+    def agent_nb_matcher(text: str) -> list[str]:
+        line = shell.Completer.text_until_cursor
+        fitting = _fitting(session, line, 0, len(line))
+        # the word begins later than the name where the name has a character that ends words
+        extra = len(fitting.begun) - len(text)
+        return [name[extra:] for name in fitting.names] if extra >= 0 else []
+
+    agent_nb_matcher.matcher_identifier = IDENTIFIER  # type: ignore[attr-defined]
+    return agent_nb_matcher
+
+
+def _fitting(session: Callable[[], Session], code: str, line: int, column: int) -> Found:
+    from .fitting import Found, find_completions
+
+    try:
+        return find_completions(session(), code, line, column)
+    except Exception:  # a traceback in the middle of typing helps nobody
+        return Found()
+
+
 def install_matcher(shell: Any, session: Callable[[], Session]) -> None:
     """Add the matcher to a shell; installing twice changes nothing."""
     matchers = _matchers(shell)
     if matchers is not None and not any(_ours(one) for one in matchers):
-        matchers.append(matcher(session))
+        matchers.append(make_matcher(shell, session))
 
 
 def uninstall_matcher(shell: Any) -> None:
