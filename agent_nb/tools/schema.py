@@ -7,8 +7,8 @@ Rules
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
   for a parameter with a default. All else is refused with a message that the model can act on.
 - Not in the schema: the ToolContext parameter, parameters bound by a partial, and parameters with a
-  default whose type JSON cannot express.
-- Validated values hold only what was given; the function applies its own defaults.
+  default whose type JSON cannot express. A model cannot set them, not even through `**kwargs`.
+- Validated values hold only the arguments that the model sent; the function applies its defaults.
 """
 
 from __future__ import annotations
@@ -41,57 +41,65 @@ class Arguments:
         """
         self.name = name
         self.doc = docstrings.parse_docstring(signature.read_docstring(function))
-        parameters, hints = signature.read_signature(function, name)
-        self._context = signature.context_parameter(parameters, hints)
-        self._parameters = [
-            p
-            for p in parameters
-            if p.name != self._context and p.name not in signature.find_bound_names(function)
-        ]
-        self._hints = hints
+        self._signature, self._hints = signature.read_signature(function, name)
+        #: the parameter that receives the ToolContext ("": none)
+        self.context_parameter = signature.context_parameter(self._signature, self._hints)
+        bound = signature.find_bound_names(function)
+        unseen = {self.context_parameter, *bound}
+        self._parameters = [p for p in self._signature if p.name not in unseen]
         self._drop_inexpressible()
+        named, shown = ({p.name for p in ps} for ps in (self._signature, self._parameters))
+        self._hidden = (named | bound) - shown
         self._model = self._build(self._parameters)
         self.schema = remove_titles(self._model.model_json_schema())
         self.schema.setdefault("properties", {})
 
     @property
-    def context_parameter(self) -> str:
-        """The name of the parameter that receives the ToolContext ("": none)."""
-        return self._context
-
-    @property
     def plain(self) -> bool:
         """True if every value may be passed by keyword."""
         odd = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
-        return not any(p.kind in odd for p in self._parameters)
+        return not any(p.kind in odd for p in self._signature)
 
     def validate(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return `given` checked and converted.
+        """Return `arguments` checked and converted to the annotated types.
 
         Raises ToolError that lists every invalid argument, and the parameters.
         """
         from pydantic import ValidationError
 
+        # pydantic would take hidden parameters as values of `**kwargs`
+        sent = {name: value for name, value in arguments.items() if name not in self._hidden}
+        faults: list[Any] = [
+            {"type": "extra_forbidden", "loc": (name,)} for name in arguments if name not in sent
+        ]
         try:
-            return self._values(arguments)
+            values = self._values(sent)
         except ValidationError as error:
-            faults = error.errors(include_url=False)
-        mended = self._mend(arguments, {fault["loc"][0] for fault in faults if fault["loc"]})
-        try:
-            return self._values(mended)
-        except ValidationError:
-            raise ToolError(self._message(arguments, faults)) from None
+            wrong = error.errors(include_url=False)
+            try:
+                values = self._values(self._mend(sent, {f["loc"][0] for f in wrong if f["loc"]}))
+            except ValidationError:
+                faults += wrong
+        if faults:
+            raise ToolError(self._message(arguments, faults))
+        return values
 
     def split(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Split `values` into positional and keyword arguments (for `/` and `*args`)."""
+        """Split `values` into positional and keyword arguments (for `/` and `*args`).
+
+        `values` are validated arguments and the ToolContext, by name.
+        """
         rest = dict(values)
         if self.plain:
             return [], rest
         args: list[Any] = []
-        for p in self._parameters:
+        # of the whole signature: a parameter that is not in the schema has a position too
+        for p in self._signature:
             if p.kind is inspect.Parameter.VAR_POSITIONAL:
                 args.extend(rest.pop(p.name, ()))
             elif p.kind in _POSITIONAL:
+                if p.name not in rest and p.default is p.empty:
+                    break  # the call raises the TypeError that names it
                 args.append(rest.pop(p.name, p.default))
         return args, rest
 
@@ -163,13 +171,17 @@ class Arguments:
         return None if own else self.doc.parameters.get(p.name)
 
     def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the validated arguments by name. Raises pydantic's ValidationError."""
         model = self._model.model_validate(arguments)
-        names = {field: info.alias for field, info in type(model).model_fields.items()}
-        values = {names[f]: getattr(model, f) for f in names if f in model.model_fields_set}
+        fields = type(model).model_fields.items()
+        # not `model_fields_set`: it also names what `**kwargs` took, which may be called `p0`
+        values = {i.alias: getattr(model, field) for field, i in fields if i.alias in arguments}
         return {**values, **(model.model_extra or {})}
 
     def _mend(self, arguments: dict[str, Any], wrong: set[Any]) -> dict[str, Any]:
-        """Return `given` with the `wrong` arguments repaired: JSON texts parsed, nulls dropped."""
+        """Return `arguments` with the `wrong` ones repaired: JSON texts are parsed, and nulls for
+        parameters with a default are dropped.
+        """
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
             k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in arguments.items()

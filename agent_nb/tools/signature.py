@@ -99,8 +99,15 @@ def _closure(function: Any) -> dict[str, Any]:
 
 
 def context_parameter(parameters: Iterable[inspect.Parameter], hints: dict[str, Any]) -> str:
-    """Return the name of the parameter annotated ToolContext ("" for none)."""
-    return next((p.name for p in parameters if _is_context(hints.get(p.name))), "")
+    """Return the name of the parameter annotated ToolContext, "" for none.
+
+    `*args` and `**kwargs` do not count.
+    """
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return next(
+        (p.name for p in parameters if p.kind not in variadic and _is_context(hints.get(p.name))),
+        "",
+    )
 
 
 def _is_context(hint: Any) -> bool:
