@@ -29,29 +29,21 @@ if TYPE_CHECKING:
     from .assembly import make_plan as make_plan
     from .assembly import make_player as make_player
     from .assembly import with_servers as with_servers
-    from .attachments import Picture as Picture
     from .attachments import pictures_of as pictures_of
     from .attachments import without_text as without_text
     from .configuration import Configuration as Configuration
-    from .context import MODES as MODES
     from .context import Context as Context
     from .context import Look as Look
     from .context import Mode as Mode
     from .context_check import Changes as Changes
-    from .context_check import compare_variables as compare_variables
     from .context_check import find_mentioned as find_mentioned
-    from .context_check import list_changes as list_changes
-    from .display import VIEWS as VIEWS
     from .display import Screen as Screen
     from .display import enter_run as enter_run
-    from .display import find_screen as find_screen
-    from .display import follow_run as follow_run
     from .drift import Played as Played
     from .drift import Resume as Resume
     from .history import CHARS_PER_TOKEN as CHARS_PER_TOKEN
     from .history import estimate_tokens as estimate_tokens
     from .in_progress import InProgress as InProgress
-    from .in_progress import wait_for_run as wait_for_run
     from .interpolate import Expression as Expression
     from .interpolate import Piece as Piece
     from .interpolate import class_names as class_names
@@ -63,32 +55,19 @@ if TYPE_CHECKING:
     from .masking.clock import is_zone as is_zone
     from .masking.masks import PATTERN_PREFIX as PATTERN_PREFIX
     from .masking.masks import Rule as Rule
-    from .outgoing import require_no_keys as require_no_keys
+    from .registry import REGISTRY as REGISTRY
     from .registry import Announced as Announced
     from .registry import Questions as Questions
-    from .registry import Scope as Scope
-    from .registry import announce as announce
-    from .registry import follow as follow
-    from .registry import list_open_runs as list_open_runs
-    from .registry import reach as reach
     from .replay import Player as Player
     from .replay_check import Change as Change
     from .replay_check import Checked as Checked
     from .replay_check import ReplayStrictness as ReplayStrictness
     from .request import write_opening as write_opening
     from .run import Run as Run
-    from .stream import Driver as Driver
-    from .stream import Play as Play
     from .stream import Replay as Replay
     from .stream import RunRequest as RunRequest
     from .stream import Stream as Stream
-    from .stream import run_to_end as run_to_end
-    from .tape import FOREIGN as FOREIGN
-    from .tape import NOBODY as NOBODY
-    from .tape import TRUST as TRUST
     from .tape import Tape as Tape
-    from .tape import must_rerun as must_rerun
-    from .typed.answer_check import CODE as CODE
     from .typed.output_type import InvalidOutput as InvalidOutput
     from .typed.output_type import OutputType as OutputType
     from .typed.output_way import Ways as Ways
@@ -100,32 +79,26 @@ _HOMES = {
     "Announced": "registry",
     "Basis": "assembly",
     "CHARS_PER_TOKEN": "history",
-    "CODE": "typed.answer_check",
     "Change": "replay_check",
     "Changes": "context_check",
     "Checked": "replay_check",
     "Configuration": "configuration",
     "Context": "context",
-    "Driver": "stream",
     "Expression": "interpolate",
-    "FOREIGN": "tape",
     "InProgress": "in_progress",
     "InvalidOutput": "typed.output_type",
     "Limits": "limits",
     "Look": "context",
     "Loop": "loop",
-    "MODES": "context",
     "Mode": "context",
-    "NOBODY": "tape",
     "OutputType": "typed.output_type",
     "PATTERN_PREFIX": "masking.masks",
-    "Picture": "attachments",
     "Piece": "interpolate",
-    "Play": "stream",
     "Played": "drift",
     "Player": "replay",
     "PromptAgent": "agent",
     "Questions": "registry",
+    "REGISTRY": "registry",
     "Replay": "stream",
     "ReplayStrictness": "replay_check",
     "Resume": "drift",
@@ -133,39 +106,24 @@ _HOMES = {
     "Run": "run",
     "RunRequest": "stream",
     "SchemaType": "typed.schema_type",
-    "Scope": "registry",
     "Screen": "display",
     "Stream": "stream",
-    "TRUST": "tape",
     "Tape": "tape",
-    "VIEWS": "display",
     "Ways": "typed.output_way",
-    "announce": "registry",
     "class_names": "interpolate",
-    "compare_variables": "context_check",
     "describe_value": "interpolate",
     "enter_run": "display",
     "estimate_tokens": "history",
     "fill_prompt": "interpolate",
     "find_answer": "typed.typed_answer",
     "find_mentioned": "context_check",
-    "find_screen": "display",
-    "follow": "registry",
-    "follow_run": "display",
     "is_blind": "vision",
     "is_zone": "masking.clock",
-    "list_changes": "context_check",
-    "list_open_runs": "registry",
     "make_basis": "assembly",
     "make_plan": "assembly",
     "make_player": "assembly",
-    "must_rerun": "tape",
-    "split_template": "interpolate",
     "pictures_of": "attachments",
-    "reach": "registry",
-    "require_no_keys": "outgoing",
-    "run_to_end": "stream",
-    "wait_for_run": "in_progress",
+    "split_template": "interpolate",
     "with_servers": "assembly",
     "without_text": "attachments",
     "write_opening": "request",

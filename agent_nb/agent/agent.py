@@ -10,7 +10,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from .registry import Questions
 from .replay_check import ReplayStrictness
 from .run import Run
 from .run_spec import Plan
-from .stream import Replay, RunRequest, Stream, run_to_end
+from .stream import Replay, RunRequest, Stream
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -129,8 +130,28 @@ class PromptAgent(Configuration):
         running event loop, where `await agent(prompt)` works.
         """
         __tracebackhide__ = True
-        run: Run = run_to_end(lambda: self(prompt, **options, check=False))
+        run: Run = self._run_to_end(lambda: self(prompt, **options, check=False))
         return run.raise_for_status() if check else run
+
+    @staticmethod
+    def _run_to_end(
+        make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
+    ) -> Any:
+        """Run what `make` returns, such as a stream, in a new event loop; return its result.
+
+        `instead`: what to write inside a running event loop, where this raises UsageError.
+        """
+
+        async def main() -> Any:
+            return await make()
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(main())
+        raise UsageError(
+            f"An event loop is running here (a notebook cell?): write `{instead}` instead."
+        )
 
     def as_tool(self, name: str = "", description: str = "") -> Tool:
         """Return a tool that prompts this agent and returns its answer; see `subagent`.

@@ -22,7 +22,7 @@ from ..models import Tariff, check_budget, tariff_of
 from ..record import RunInputs, inputs_hash
 from ..tools import Toolset, load_installed_tools
 from ..wire import Redaction
-from . import display, outgoing
+from . import display
 from .configuration import Configuration
 from .context import Context
 from .dependencies import Reader, describe_place, digest_dependencies
@@ -147,7 +147,7 @@ def share_host(plan: Plan, host: Host | None) -> Plan:
 def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     dialect = agent.dialect_of(model)
-    outgoing.require_no_keys(model.name, agent.tools.specs, agent.settings, redaction)
+    agent.require_no_keys(model.name, redaction)
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
     check_budget(model, agent.limits.cost)

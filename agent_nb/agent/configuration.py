@@ -22,6 +22,7 @@ from ..host import Offer, load_plugin, verify
 from ..models import find_barring_setting
 from ..record import RunInputs
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
+from . import outgoing
 from .attachments import pictures_of
 from .clean_json import clean_value
 from .compaction import STRATEGIES
@@ -197,6 +198,12 @@ class Configuration(Unpicklable):
     async def aclose(self) -> None:
         """Close the model's connections, if the model was used."""
         await self.choice.aclose()
+
+    def require_no_keys(self, model: str, redaction: Redaction) -> None:
+        """Raise UsageError if a text that is sent unchanged holds a key: the name `model`, the
+        names of tools, `extra_body`.
+        """
+        outgoing.require_no_keys(model, self.tools.specs, self.settings, redaction)
 
     def given_of(
         self,

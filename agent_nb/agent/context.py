@@ -15,7 +15,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -25,7 +25,6 @@ from ..wire import Redaction
 
 KIND = "context"  # of the event
 Mode = Literal["auto", "vars", "cells", "none"]
-MODES: tuple[Mode, ...] = ("auto", "vars", "cells", "none")
 _SHARE = 8  # of a model's context, one part for ours
 _TEXT, _TEXTS = "object", ("object", "str")  # texts in pandas 2 and pandas 3
 _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
@@ -83,6 +82,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     what stands before the prompt; `looks`: the variables it can name; `cells`: how many it shows;
     `changed`: why a record was not played, in words.
     """
+
+    MODES: ClassVar[tuple[Mode, ...]] = get_args(Mode)
 
     mode: Mode = "none"
     system: str = ""

@@ -49,6 +49,37 @@ class Changes(msgspec.Struct, frozen=True):
     used: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
+    @classmethod
+    def since(cls, tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
+        """Return how the variables in `namespace` differ from those of the recorded run."""
+        looks = _recorded_looks(tape.events)
+        if not looks:
+            return cls()
+        names = find_used(tape, toolset, namespace)
+        secrets = collect_secrets()
+
+        def clean(text: str) -> str:
+            return redact_text(text, secrets)
+
+        differences: dict[bool, list[str]] = {True: [], False: []}
+        for name, recorded in looks.items():
+            value = find_entry(namespace, name)
+            if value is not ABSENT:
+                change = recorded.change(Look.of(describe_variable(name, value, clean)))
+            else:
+                change = "is gone" if name in names else ""
+            if change:
+                differences[name in names].append(one_line(f"`{name}` {change}", LONGEST))
+        return cls(tuple(differences[True]), tuple(differences[False]))
+
+    def list_used(self) -> str:
+        """Return the changes of used variables in words, the first few by name; "" if none."""
+        return _list_first(self.used)
+
+    def list_others(self) -> str:
+        """Return the changes of other variables in words, the first few by name; "" if none."""
+        return _list_first(self.others)
+
 
 def find_mentioned(prompt: str) -> list[str]:
     """Return the words of a prompt that may be names of variables, in order."""
@@ -60,29 +91,6 @@ def find_mentioned(prompt: str) -> list[str]:
         elif word not in _SMALL:
             names[word] = None
     return list(names)
-
-
-def compare_variables(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> Changes:
-    """Return what differs between the variables of a recorded run and those in `namespace`."""
-    known = _looks(tape.events)
-    if not known:
-        return Changes()
-    names = find_used(tape, toolset, namespace)
-    secrets = collect_secrets()
-
-    def clean(text: str) -> str:
-        return redact_text(text, secrets)
-
-    differences: dict[bool, list[str]] = {True: [], False: []}
-    for name, was in known.items():
-        value = find_entry(namespace, name)
-        if value is not ABSENT:
-            how = was.change(Look.of(describe_variable(name, value, clean)))
-        else:
-            how = "is gone" if name in names else ""
-        if how:
-            differences[name in names].append(one_line(f"`{name}` {how}", LONGEST))
-    return Changes(tuple(differences[True]), tuple(differences[False]))
 
 
 def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
@@ -104,8 +112,7 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[st
     return {*names.read, *find_mentioned(prompt)} - own
 
 
-def list_changes(changes: Sequence[str]) -> str:
-    """Return changes in a sentence, the first few by name."""
+def _list_first(changes: Sequence[str]) -> str:
     more = len(changes) - FEW
     return ", ".join([*changes[:FEW], *([f"{more} more"] if more > 0 else [])])
 
@@ -115,7 +122,7 @@ def _function_reads(value: Any) -> Iterator[str]:
         yield from find_used_variables(value)
 
 
-def _looks(run: Sequence[Event]) -> dict[str, Look]:
+def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
     """Return the looks that a record names."""
     event = find_context(run)
     payload = event.payload if event is not None else None

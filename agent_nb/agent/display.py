@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import UsageError, unknown_name
 from ..events import EventLog
 from ..tools import Host
-from .context import MODES, Context
+from .context import Context
 from .presenter import load_presenter
 
 if TYPE_CHECKING:
     from ..tools import Toolset
 
-VIEWS = ("auto", "widgets", "html", "text")
 _inside: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
 
 
@@ -127,7 +126,7 @@ def entered_host() -> CellHost | None:
 def find_screen(stream: Begun, view: str | None) -> Screen | None:
     """Return the screen of the cell that awaits a run here, or None.
 
-    `view`: one of `VIEWS`; None: do not show it.
+    `view`: `auto`, `widgets`, `html` or `text`; None: do not show it.
     """
     if _inside.get() or stream.log.ended or "IPython" not in sys.modules:
         return None
@@ -137,11 +136,11 @@ def find_screen(stream: Begun, view: str | None) -> Screen | None:
 def gather_context(mode: str | None, tools: Toolset, prompt: str, *, hosted: bool) -> Context:
     """Return what a run is given about the notebook of the running cell, nothing elsewhere.
 
-    `mode`: one of `MODES` (None: the notebook's default). `hosted`: its tools run in the kernel.
-    Raises UsageError on an unknown mode.
+    `mode`: one of `Context.MODES` (None: the notebook's default). `hosted`: its tools run in the
+    kernel. Raises UsageError on an unknown mode.
     """
-    if mode is not None and mode not in MODES:
-        raise UsageError(unknown_name("context", mode, MODES))
+    if mode is not None and mode not in Context.MODES:
+        raise UsageError(unknown_name("context", mode, Context.MODES))
     if mode == "none" or _inside.get() or "IPython" not in sys.modules:
         return Context()
     return _presenter().context(mode, tools, prompt, hosted=hosted)

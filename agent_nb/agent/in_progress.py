@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import UsageError
 from ..events import Event
 from ..wire import Unpicklable
-from .display import Screen
+from .display import Screen, follow_run
 from .run import Run
 
 # s, the poll interval of a cell that waits; an untimed await would not notice a kernel interrupt
@@ -84,33 +84,40 @@ class InProgress(Unpicklable, ABC):
             " here; its `run` holds what has come so far."
         )
 
+    def _find_foreign_screen(self, show: bool | None) -> Screen | None:
+        """Return the screen of the cell that awaits this run of another system, or None.
 
-async def wait_for_run(
-    task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
-) -> None:
-    """Wait for a run's task. A stopped cell calls `stop`, once, with the cause; stopped again, it
-    gives up.
+        `show`: True insists on cards, None shows them where possible.
+        """
+        return follow_run(self, show)
 
-    `ends`: cancelling the waiting code stops the run too (`stop` gets ""); the cancellation is
-    raised when the run has ended, except one that an interrupt of the cell caused.
-    """
-    if screen is not None:
-        screen.begin()
-    cut, stopping = None, False
-    while not task.done() and not (screen is not None and screen.abandoned):
-        by = screen.stopped if screen is not None else ""
-        if (by or cut is not None) and not stopping:
-            stopping = True
-            stop(by)
-        try:
-            await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
-        except asyncio.CancelledError as cancelled:
-            if cut is not None or not (ends or (screen is not None and screen.stopped)):
-                raise
-            cut = cancelled
-    if cut is not None:
-        # a press of ■ reaches this task as a cancellation too; the stop that it asked for is done
-        if screen is None or not screen.stopped:
-            raise cut
-        if (waiting := asyncio.current_task()) is not None:
-            waiting.uncancel()
+    @staticmethod
+    async def _wait_for(
+        task: asyncio.Task[Any], screen: Screen | None, stop: Callable[[str], Any], *, ends: bool
+    ) -> None:
+        """Wait until `task` is done.
+
+        If the user stops the cell, call `stop` once, with the cause; if a second time, return at
+        once. `ends`: cancelling the waiting code also calls `stop`, with ""; the cancellation is
+        raised after the task has ended, except one that an interrupt of the cell caused.
+        """
+        if screen is not None:
+            screen.begin()
+        cut, stopping = None, False
+        while not task.done() and not (screen is not None and screen.abandoned):
+            by = screen.stopped if screen is not None else ""
+            if (by or cut is not None) and not stopping:
+                stopping = True
+                stop(by)
+            try:
+                await asyncio.wait([task], timeout=TICK if screen is not None or ends else None)
+            except asyncio.CancelledError as cancelled:
+                if cut is not None or not (ends or (screen is not None and screen.stopped)):
+                    raise
+                cut = cancelled
+        if cut is not None:
+            # ■ cancels this task too; the stop that it asked for is done
+            if screen is None or not screen.stopped:
+                raise cut
+            if (waiting := asyncio.current_task()) is not None:
+                waiting.uncancel()

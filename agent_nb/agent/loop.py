@@ -41,7 +41,8 @@ from .run_spec import Plan
 from .turn import Turn
 from .turn_calls import TurnCalls
 from .turn_reader import Pipeline
-from .typed.answer_check import CODE, NOT_ALONE, AnswerCheck
+from .typed.answer_check import NOT_ALONE, AnswerCheck
+from .typed.output_type import InvalidOutput
 
 TAIL = 2.0
 MALFORMED = "malformed_execute"
@@ -183,7 +184,7 @@ class Loop:
                 if not (verdict := self._answers.verdict).fault:
                     return "ok", turn.finish or ("end" if turn.ended else "stop")
                 message = self._prompt.correction(verdict)
-                self._error(CODE, message, retryable=not verdict.last)
+                self._error(InvalidOutput.CODE, message, retryable=not verdict.last)
                 if verdict.last:
                     return "error", turn.finish
             self._meter.outcome(False)

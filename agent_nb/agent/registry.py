@@ -6,7 +6,7 @@ finds the earlier runs.
 Rules
 - Logs are held weakly; a collected log is invisible to later followers.
 - The first announcement of a log counts: a cell knows better than its stream how to stop the run.
-  Runs of sub-agents are not announced.
+  RunRegistry of sub-agents are not announced.
 - A follower that raises is dropped; the run is not affected.
 """
 
@@ -147,7 +147,7 @@ class Announced:
 Follower = Callable[[Announced], None]
 
 
-class Runs:
+class RunRegistry:
     """The announced runs and their followers. Thread-safe."""
 
     def __init__(self) -> None:
@@ -225,8 +225,4 @@ def hide_nested_runs() -> Iterator[None]:
         _below.reset(token)
 
 
-RUNS = Runs()
-announce = RUNS.announce
-follow = RUNS.follow
-reach = RUNS.reach
-list_open_runs = RUNS.list_open_runs
+REGISTRY = RunRegistry()

@@ -15,14 +15,14 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import msgspec
 
-from ..errors import AgentStopped, Cancelled, UsageError
+from ..errors import AgentStopped, Cancelled
 from ..events import (
     ABANDONED,
     End,
@@ -37,8 +37,8 @@ from ..events import (
 from ..tools import mark_shown
 from . import display
 from .drift import Played
-from .in_progress import InProgress, wait_for_run
-from .registry import Announced, Questions, announce
+from .in_progress import InProgress
+from .registry import REGISTRY, Announced, Questions
 from .replay import Player
 from .run import Run
 from .typed.output_type import OutputType
@@ -142,7 +142,7 @@ class Stream(InProgress):
         if self._task is None:
             self._host = display.find_host(self._screen)
             self.recorder = self.recorder or display.announce_run(self)
-            self._announced = announce(
+            self._announced = REGISTRY.announce(
                 self.log, questions=self.questions, cancel=self._stop_from_elsewhere
             )
             self._begin(f"agent run {self.log.run}")
@@ -198,14 +198,14 @@ class Stream(InProgress):
     async def _wait(self) -> Run:
         __tracebackhide__ = True
         self._same_loop()
-        screen = self._screen = display.find_screen(self, self._view)
+        screen = self._screen = self._find_screen(self._view)
         try:
             with nullcontext() if screen is None else mark_shown():
                 self.start()
             if self.recorder is not None and screen is not None and screen.shown:
                 self.recorder.leave_to_cards()
             assert self._task is not None
-            await wait_for_run(
+            await self._wait_for(
                 self._task, screen, self._cancelled, ends=screen is not None and screen.shown
             )
         finally:
@@ -214,6 +214,10 @@ class Stream(InProgress):
         if screen is not None and (by := screen.stopped or self._stopped):
             raise self._stopped_by(by)
         return self.run.raise_for_status() if self._check else self.run
+
+    def _find_screen(self, view: str | None) -> display.Screen | None:
+        """Return the screen of the cell that awaits this run here; see `display.find_screen`."""
+        return display.find_screen(self, view)
 
     def _stopped_by(self, by: str) -> AgentStopped:
         """Return the end of a cell that was stopped; a run that goes on counts as abandoned."""
@@ -247,23 +251,3 @@ class Stream(InProgress):
 
 class Replay(Stream):
     """The stream of a recorded run that is replayed."""
-
-
-def run_to_end(
-    make: Callable[[], Awaitable[Any]], instead: str = "run = await agent(prompt)"
-) -> Any:
-    """Await what `make` returns, such as a stream, to its end; return what that gives.
-
-    `instead`: what to write inside a running event loop, where this raises UsageError.
-    """
-
-    async def main() -> Any:
-        return await make()
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(main())
-    raise UsageError(
-        f"An event loop is running here (a notebook cell?): write `{instead}` instead."
-    )

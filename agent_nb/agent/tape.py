@@ -18,7 +18,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -56,11 +56,6 @@ from ..wire import as_dict, as_list, encode_canonical
 from .clean_json import clean_value
 from .dependencies import follows_earlier_rules
 
-FOREIGN = "This code comes from a record that you have not signed"
-WARNING = f"{FOREIGN}."
-NOBODY = "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
-TRUST = f"{FOREIGN}, {NOBODY}"
-
 
 class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run, ready for replay.
@@ -68,6 +63,12 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `own`: this user signed it. `live`: stop at a drift and continue live. `cut`: (seq, field) of
     values that the size limit removed.
     """
+
+    FOREIGN: ClassVar[str] = "This code comes from a record that you have not signed"
+    NOBODY_TO_ASK: ClassVar[str] = (
+        "and there is nobody to ask. If you trust the notebook: --trust-record, or AGENT_NB_TRUST_RECORD=1"
+    )
+    NOT_TRUSTED: ClassVar[str] = f"{FOREIGN}, {NOBODY_TO_ASK}"
 
     events: Sequence[Event]
     own: bool = False
@@ -126,9 +127,19 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if (tool := self.tool_of(c, toolset)) is not None and self.lives(tool)
         ]
 
+    @staticmethod
+    def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
+        """Return whether a replay must call the tool again because it touches kernel variables.
+
+        `earlier`: by the rules of records of earlier versions (`reads`).
+        """
+        return tool.effect in LIVES or (
+            not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
+        )
+
     def lives(self, tool: Tool) -> bool:
         """Return whether a replay of this record must call the tool again."""
-        return must_rerun(tool, earlier=follows_earlier_rules(self.events))
+        return self.must_rerun(tool, earlier=follows_earlier_rules(self.events))
 
     def tool_of(self, call: Call, toolset: Toolset) -> Tool | None:
         """Return the tool of a call: from `toolset`, or from the sub-agent that made the call."""
@@ -165,7 +176,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Raises UsageError if the record holds too many.
         """
-        if not any(tool.agent is not None or must_rerun(tool) for tool in toolset):
+        if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []
         logs = (Tape(events=log) for _, log in read_logs(self.events))
         return [call for tape in logs for call in tape.again(toolset)]
@@ -184,16 +195,6 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def approval(self, call_id: str) -> Approval | None:
         """Return the recorded decision about a call, or None."""
         return self._calls.decisions.get(call_id)
-
-
-def must_rerun(tool: Tool, *, earlier: bool = False) -> bool:
-    """Return whether a replay must call the tool again because it touches kernel variables.
-
-    earlier: by the rules of records of earlier versions (`reads`).
-    """
-    return tool.effect in LIVES or (
-        not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
-    )
 
 
 class TapeApprover(Approver):
@@ -232,17 +233,20 @@ class TapeApprover(Approver):
         call = (mark_tool(tool), _text(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
+        warning = f"{Tape.FOREIGN}."
         question = Question(
-            context.call_id, tool.name, args, tool.effect, WARNING, exact=uuid.uuid4().hex
+            context.call_id, tool.name, args, tool.effect, warning, exact=uuid.uuid4().hex
         )
         report.approval(
             context.call_id,
             stage="requested",
             args=args,
-            extra={"warning": WARNING, "question": question.exact},
+            extra={"warning": warning, "question": question.exact},
         )
         answer = await self.ask(question) if self.ask is not None else None
-        decision = Decision(False, reason=TRUST) if answer is None else self.again(tool, answer)
+        decision = (
+            Decision(False, reason=Tape.NOT_TRUSTED) if answer is None else self.again(tool, answer)
+        )
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
         report_decision(report, context.call_id, args, decision)

@@ -18,7 +18,7 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..agent import Run, Screen, wait_for_run
+from ..agent import Run, Screen
 from ..errors import UsageError
 from ..events import Event, EventLog
 from ..models import is_loopback
@@ -93,7 +93,7 @@ class Attached(Followed):
         """
         self.detached = False
         task = self._begin(f"agent_nb {self.name}")
-        await wait_for_run(task, screen, self._leave, ends=True)
+        await self._wait_for(task, screen, self._leave, ends=True)
         if not task.done():  # it does not stop
             return
         if not task.cancelled():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from ..agent import InProgress, Run, Screen, follow_run
+from ..agent import InProgress, Run, Screen
 from ..errors import AgentStopped
 from ..events import EventLog
 
@@ -43,7 +43,7 @@ class Followed(InProgress):
         """Follow to the end, or until `stop`, here or of the cell that shows it."""
 
     def _screen(self) -> Screen | None:
-        return follow_run(self, self._show)
+        return self._find_foreign_screen(self._show)
 
     def _check(self) -> None:
         """Raise what kept the run from being read."""

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ..agent import Run, Screen, wait_for_run
+from ..agent import Run, Screen
 from ..codecs import is_live, name_source
 from ..errors import AgentError, UsageError
 from ..events import Event, EventLog
@@ -122,7 +122,7 @@ class Watch(Followed):
         """Wait until the source ends, or until `stop`, here or of the cell that shows it."""
         self.start()
         assert self._task is not None
-        await wait_for_run(self._task, screen, lambda _: self.stop(), ends=True)
+        await self._wait_for(self._task, screen, lambda _: self.stop(), ends=True)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the events so far, then each as it comes, until the source ends.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, validate
 
-from ..agent import MODES
+from ..agent import Context
 from . import option_table, options, transform
 from .cell import executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
@@ -60,7 +60,9 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         ("", *option_table.RERUNS), "", help="Recorded cells: live, replay, or auto; empty: auto."
     ).tag(config=True)
     context = Enum(
-        MODES, "auto", help="What models are given about the notebook: auto, vars, cells, none."
+        Context.MODES,
+        "auto",
+        help="What models are given about the notebook: auto, vars, cells, none.",
     ).tag(config=True)
     no_record = Bool(False, help="Keep runs out of the notebook file.").tag(config=True)
     max_turns = Integer(None, allow_none=True, help="Limit: model turns.").tag(config=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..agent import MODES, Limits
+from ..agent import Context, Limits
 from ..rows import MapOptions, OnError
 from ..tools import Compare
 
@@ -114,7 +114,7 @@ OPTIONS = (
     _value("--system", metavar="TEXT", help="instructions for the model"),
     _value(
         "--context",
-        choices=MODES,
+        choices=Context.MODES,
         help="what the model is given about the notebook: auto (the default): the variables without their values, if a tool shares them; vars: also first rows of tables; cells: also the cells above; none: nothing",
     ),
     _value(

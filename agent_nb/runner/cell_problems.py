@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..agent import FOREIGN
+from ..agent import Tape
 from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
 from ..record import (
     NO_CONVERSATION,
@@ -73,7 +73,7 @@ def find_problems(
                 for words in _pictures(cell, executed, runs)
             ]
         )
-        if any(FOREIGN in problem.text for problem in found):
+        if any(Tape.FOREIGN in problem.text for problem in found):
             said = dict.fromkeys(
                 words for r in recorded.listed for words in signature_remarks(nb, cell, r, signers)
             )
@@ -85,7 +85,7 @@ def find_problems(
 
 def _placed(problem: Problem, number: int) -> Problem:
     """Return the problem of a cell; recording again is not what a lack of trust asks for."""
-    trust = problem.kind == "untrusted" or FOREIGN in problem.text
+    trust = problem.kind == "untrusted" or Tape.FOREIGN in problem.text
     return msgspec.structs.replace(
         problem,
         cell=number,

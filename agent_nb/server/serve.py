@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..agent import Announced, Run, follow
+from ..agent import REGISTRY, Announced, Run
 from ..external import write_server_note
 from ..host import shorten_path
 from ..models import hide_secret
@@ -39,7 +39,7 @@ class Serving:
         self._server = server
         self._hub = hub
         self._left = write_server_note(server.url, server.token)
-        self._unfollow = follow(self._publish)
+        self._unfollow = REGISTRY.follow(self._publish)
         self._running = True
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_nb.agent.tape import FOREIGN
+from agent_nb.agent.tape import Tape
 from agent_nb.runner.notebook_check import Options, check_notebook
 
 BEFORE = Path(__file__).with_name("before")
@@ -71,4 +71,4 @@ def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
 )
 def test_its_code_does_not_run_without_trust(copied, version, name):
     report = check_notebook(copied(version, name), Options(timeout=60))
-    assert FOREIGN in report.problems[0].text
+    assert Tape.FOREIGN in report.problems[0].text

@@ -12,7 +12,7 @@ from helpers.agent_cells import SECRET
 from helpers.scripts import calling
 
 from agent_nb import Scripted
-from agent_nb.agent.tape import NOBODY, TRUST
+from agent_nb.agent.tape import Tape
 from agent_nb.host import launch
 from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
@@ -349,7 +349,7 @@ class TestKernelCalls:
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:
             nb.cell("go", line=self.LINE, sent={"runs": [foreign]})
-        assert str(error.value) == TRUST
+        assert str(error.value) == Tape.NOT_TRUSTED
         sent = {"runs": [foreign], "trust": True, "rerun": "replay"}
         assert nb.cell("go", line=self.LINE, sent=sent, base=40).answer == "done"
 
@@ -410,7 +410,7 @@ class TestForeignTurns:
         nb = opened(self.unsigned)
         with pytest.raises(AgentCellError) as error:
             nb.cell("ho", cell="c2", line="-m model --live")
-        assert str(error.value) == f"1 earlier {FOREIGN}, {NOBODY}"
+        assert str(error.value) == f"1 earlier {FOREIGN}, {Tape.NOBODY_TO_ASK}"
         assert "--trust-record" in str(error.value)
         assert "AGENT_NB_TRUST_RECORD" in str(error.value)
         assert nb.cell("x", line="-m model -c other", cell="c9").answer == "four", (

@@ -174,11 +174,11 @@ def test_a_run_that_ends_in_an_error_is_exit_code_1(notebook, capsys):
 
 STOPPER = """
 import threading, time
-from agent_nb.agent import registry
+from agent_nb.agent import REGISTRY
 def stop():
-    while not (runs := registry.list_open_runs()) or not len(runs[-1]):
+    while not (runs := REGISTRY.list_open_runs()) or not len(runs[-1]):
         time.sleep(0.01)
-    registry.reach(runs[-1]).cancel()
+    REGISTRY.reach(runs[-1]).cancel()
 threading.Thread(target=stop, daemon=True).start()
 """
 

@@ -26,7 +26,6 @@ from .final_tool import FinalTool
 from .output_type import InvalidOutput, NotJson, OutputType
 from .output_way import Way
 
-CODE = "invalid_output"
 NOT_ALONE = "answer_not_alone"
 CORRECTIONS = 2
 _CUT = "The answer was cut off at the limit of tokens of one answer. Write a shorter one."
@@ -58,7 +57,9 @@ class AnswerCheck:
 
     def recount(self, run: Iterable[Event]) -> None:
         """Count the invalid answers of a run that is resumed."""
-        self._faults = sum(isinstance(e, events.Error) and e.code == CODE for e in run)
+        self._faults = sum(
+            isinstance(e, events.Error) and e.code == InvalidOutput.CODE for e in run
+        )
 
     def turn(self, turn: Turn, way: Way) -> TurnCheck | None:
         """Return the check of one turn, which was asked in `way`; None for a run without a type."""

@@ -21,9 +21,9 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from ...agent import Questions, Scope
+from ...agent import Questions
 from ...tools import ApprovalSource, Decision, Host, Question
 from ..notices import make_printable, printable_value, shorten_text
 from .unseen import Unseen
@@ -150,7 +150,7 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> dict[str, Call
     return {"stop": stop, "approve": approve, "approve_lasting": approve, "deny": deny}
 
 
-def scope_of(payload: Mapping[str, Any]) -> Scope:
+def scope_of(payload: Mapping[str, Any]) -> Literal["once", "tool", "kernel"]:
     """Return how long a click counts: once, unless it names a known scope."""
     scope = payload.get("scope")
     return "tool" if scope == "tool" else "kernel" if scope == "kernel" else "once"

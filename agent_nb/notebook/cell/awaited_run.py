@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...agent import VIEWS, Replay, Run
+from ...agent import Replay, Run
 from ...errors import Cancelled, UsageError
 from ...events import ABANDONED, EventLog, complete_log
 from ...models import collect_secrets
@@ -47,6 +47,8 @@ from .unseen import Unseen
 
 if TYPE_CHECKING:
     from ...agent import Screen, Stream
+
+VIEWS = ("auto", "widgets", "html", "text")
 
 
 def cell_screen(stream: Stream, view: str | None) -> Waiting | None:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...agent import Context, Look, Mode, find_mentioned, must_rerun
+from ...agent import Context, Look, Mode, Tape, find_mentioned
 from ...models import collect_secrets
 from ...tools import (
     TOKENS,
@@ -131,7 +131,7 @@ def _shares(tool: Tool, *, hosted: bool) -> bool:
     if tool.agent is not None:
         return any(_shares(inner, hosted=hosted) for inner in tool.agent.tools)
     return (
-        must_rerun(tool)
+        Tape.must_rerun(tool)
         if hosted
         else tool.effect == "reads" or bool(find_used_variables(tool.invoke))
     )

@@ -22,7 +22,7 @@ import contextvars
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...agent import TRUST, ReplayStrictness, Run, Tape, compare_variables
+from ...agent import Changes, ReplayStrictness, Run, Tape
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event, EventLog
 from ...models import ELSEWHERE, collect_secrets, find_barring_setting
@@ -148,7 +148,7 @@ class Recorder:
                 tape = self._tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
                     raise NotReplayed(f"{reason} {ELSEWHERE.format(find_barring_setting())}")
-                changes = compare_variables(tape, request.tools, self._shell.user_ns)
+                changes = Changes.since(tape, request.tools, self._shell.user_ns)
                 if changes.used:
                     raise changed_variables_error(changes)
                 self._stream.play(tape, replay_strictness(self.cell) or ReplayStrictness())
@@ -181,7 +181,7 @@ class Recorder:
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.request is not None
         if not self.cell.stdin and tape.foreign(self._stream.request.tools):
-            raise UsageError(TRUST)
+            raise UsageError(Tape.NOT_TRUSTED)
         return tape
 
     def _nothing(self, listed: Sequence[Record], inputs: RunInputs) -> NotReplayed:

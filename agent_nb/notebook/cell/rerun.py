@@ -24,14 +24,10 @@ from typing import Any
 import msgspec
 
 from ...agent import (
-    NOBODY,
-    TRUST,
     Changes,
     ReplayStrictness,
     Rule,
     Tape,
-    compare_variables,
-    list_changes,
 )
 from ...errors import NotReplayed, UsageError
 from ...events import State
@@ -79,8 +75,8 @@ class Choice(msgspec.Struct, frozen=True):
             return ""
         began = read_start_time(self.record)
         when = time.strftime("%d %b %Y %H:%M", time.localtime(began)) if began else "earlier"
-        others = f"since then {list_changes(self.changes.others)}" if self.changes.others else ""
-        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, others)))
+        since = f"since then {others}" if (others := self.changes.list_others()) else ""
+        return " · ".join(filter(None, (f"replayed, recorded {when}", self.remark, since)))
 
     @property
     def why_anew(self) -> tuple[str, ...]:
@@ -153,15 +149,13 @@ def decide_replay(
             raise NotReplayed(" ".join(sentences), differences)
         return Choice(matched)
     tape = Tape.of(matched.record, key=user_key(), trust=trust, live=wanted == "auto", checked=True)
-    changes = (
-        compare_variables(tape, agent.tools, namespace) if namespace is not None else Changes()
-    )
+    changes = Changes.since(tape, agent.tools, namespace) if namespace is not None else Changes()
     if changes.used and wanted == "replay":
         raise changed_variables_error(changes)
     if changes.used:
         return Choice(Match(status="stale", changed=("variables",)), changes=changes)
     if not can_ask and tape.foreign(agent.tools):
-        raise UsageError(TRUST)
+        raise UsageError(Tape.NOT_TRUSTED)
     return Choice(matched, tape, matched.record, changes)
 
 
@@ -180,7 +174,7 @@ def _matching(
 
 def changed_variables_error(changes: Changes) -> NotReplayed:
     """Return the error for a record whose run used variables that look different now."""
-    reason = f"Nothing to replay: variables that the run used have changed: {list_changes(changes.used)}."
+    reason = f"Nothing to replay: variables that the run used have changed: {changes.list_used()}."
     return NotReplayed(f"{reason} {recording_advice()}", changes.used)
 
 
@@ -209,7 +203,7 @@ def require_trust(
         return []
     note = describe_foreign(foreign)
     if trust is not True and not can_ask:  # a signer's word is for replays
-        raise UsageError(f"{note}, {NOBODY}")
+        raise UsageError(f"{note}, {Tape.NOBODY_TO_ASK}")
     return [State(kind="foreign_turns", payload={"note": note, "turns": foreign})]
 
 

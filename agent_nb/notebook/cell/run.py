@@ -26,7 +26,7 @@ from functools import partial
 
 import msgspec
 
-from ...agent import Announced, Context, Resume, Run, Stream, announce
+from ...agent import REGISTRY, Announced, Context, Resume, Run, Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
 from ...models import collect_secrets, find_barring_setting
@@ -246,7 +246,7 @@ class CellRun:
         self._stream, self._driver = stream, driver
         self._controls.steer(driver)
         self._controls.unseen.end(stream)
-        self._announced = announce(
+        self._announced = REGISTRY.announce(
             stream.log,
             conversation=self._options.conversation,
             questions=stream.questions,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...agent import Run, reach
+from ...agent import REGISTRY, Run
 from ...errors import UsageError
 from ...events import Event, EventLog
 from ...view import make_bundle
@@ -57,7 +57,7 @@ def display_run(run: Run, view: str = "auto") -> None:
 
 def _actions(log: EventLog) -> Actions | None:
     """Return what the buttons of a run call, None where the run cannot be reached."""
-    reachable = reach(log)
+    reachable = REGISTRY.reach(log)
     if reachable is None:
         return None
     reachable.questions.fall_back_to(ButtonApprovals().ask, keep=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent import Tape, compare_variables, fill_prompt, list_changes
+from ...agent import Changes, Tape, fill_prompt
 from ...errors import AgentError
 from ...events import Event, is_map
 from ...record import (
@@ -136,7 +136,7 @@ def _cells(file: File, begun: Mapping[str, tuple[Cell, float]]) -> list[Cell]:
 def _state(matched: Match, agent: Agent, namespace: dict[str, Any]) -> tuple[str, str]:
     if matched.record is not None:
         tape = Tape.of(matched.record, checked=True)
-        differs = list_changes(compare_variables(tape, agent.tools, namespace).used)
+        differs = Changes.since(tape, agent.tools, namespace).list_used()
         lost = count_failed_rows(tape.events)
         again = f"{count_noun(lost, 'row')} failed and will be asked again" if lost else ""
         return ("stale", differs) if differs else (matched.status, again)

@@ -19,10 +19,12 @@ FORMS = (".ndjson", ".jsonl", ".md", ".html", ".txt")
 
 def show_run(session: Session, arguments: list[str]) -> Run | None:
     """[RUN]: show a run of this session again, live while it goes on"""
-    from ...agent import Run, list_open_runs
+    from ...agent import REGISTRY, Run
 
     open_runs = [
-        Run(log) for log in list_open_runs() if arguments and log.run.startswith(arguments[0])
+        Run(log)
+        for log in REGISTRY.list_open_runs()
+        if arguments and log.run.startswith(arguments[0])
     ]
     if not open_runs:
         return the_run(session, arguments)

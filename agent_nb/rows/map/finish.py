@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent import Checked, Driver, Played, Player
+from ...agent import Checked, Played, Player
 from ...errors import Cancelled
 from ...events import Event, State
 from .known_rows.map_player import MapPlayer, combine_checks
@@ -40,7 +40,7 @@ class FinishedPlayer:
 
     def __init__(
         self,
-        player: Driver,
+        player: Player | MapPlayer,
         finish: Callable[[], Awaitable[Finished]],
         tape: Sequence[Event] | None,
     ) -> None:

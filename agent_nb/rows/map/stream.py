@@ -32,13 +32,10 @@ import msgspec
 from ...agent import (
     Configuration,
     OutputType,
-    Play,
     Played,
     Player,
     RunRequest,
     Stream,
-    find_screen,
-    wait_for_run,
 )
 from ...errors import AgentStopped
 from ...events import Event, EventLog
@@ -47,7 +44,7 @@ from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
 from .finish import Finished, FinishedPlayer
-from .known_rows.map_player import MapPlayer, prepare_map_player
+from .known_rows.map_player import MapPlayer, PlayTape, prepare_map_player
 from .known_rows.recorded import count_unanswered_rows, read_earlier_rows, read_recorded_results
 from .known_rows.row_runs import RowRuns
 from .known_rows.stored import FoundRow, Store, find_stored_rows
@@ -85,7 +82,7 @@ class MapStream(Stream):
         self,
         plan: MapPlan,
         log: EventLog,
-        play: Play,
+        play: PlayTape,
         *,
         output: OutputType | None = None,
         view: str | None = "auto",
@@ -280,10 +277,10 @@ class MapStream(Stream):
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
-        screen = find_screen(self, None)
+        screen = self._find_screen(None)
         coming = asyncio.ensure_future(self._next(finished))
         try:
-            await wait_for_run(coming, screen, self._cancelled, ends=True)
+            await self._wait_for(coming, screen, self._cancelled, ends=True)
         finally:
             coming.cancel()
             if screen is not None:

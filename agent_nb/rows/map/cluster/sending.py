@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from .... import events
-from ....agent import CODE, InvalidOutput, OutputType
+from ....agent import InvalidOutput, OutputType
 from ....events import Event, EventLog, event_from, read_answer_type, to_builtins
 from ....host import __version__
 from ....record import Record, events_of, run_record
@@ -82,10 +82,13 @@ class Sending:
         except InvalidOutput as fault:
             message = f"{fault}\nThe worker knew the schema of the type, not its own checks. Define the type in a module that workers can import."
             result = msgspec.structs.replace(
-                result, status="error", kind=CODE, error=message, output=None
+                result, status="error", kind=InvalidOutput.CODE, error=message, output=None
             )
             log = events_of(record)
-            ends = [events.Error(code=CODE, message=message), events.End(status="error")]
+            ends = [
+                events.Error(code=InvalidOutput.CODE, message=message),
+                events.End(status="error"),
+            ]
             return result, run_record(EventLog.of_events([*_untyped(log[:-1]), *ends]))
         document = loads(answer.text)
         if document == result.output and answer.text == result.answer:

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ....agent import Configuration, Limits, OutputType, SchemaType, require_no_keys
+from ....agent import Configuration, Limits, OutputType, SchemaType
 from ....errors import UsageError
 from ....wire import Redaction
 from .tool_reference import ToolReference, find_tool, import_attribute, make_references
@@ -63,7 +63,7 @@ def spec_of(agent: Configuration, redaction: Redaction) -> Spec:
         raise UsageError(
             f"The policy file {agent.approve} does not travel to workers. Decide with approve='auto' or approve='deny', or map without client=."
         )
-    require_no_keys(model, agent.tools.specs, agent.settings, redaction)
+    agent.require_no_keys(model, redaction)
     spec = Spec(
         model=model,
         addresses=_addresses(agent),

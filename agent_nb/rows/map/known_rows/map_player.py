@@ -26,7 +26,6 @@ from ....agent import (
     ReplayStrictness,
     Tape,
     make_player,
-    must_rerun,
 )
 from ....errors import Cancelled
 from ....events import EventLog
@@ -69,9 +68,13 @@ class MapPlayer:
         )
 
 
+#: Makes the player of a map's record; a test says how strictly the replay is compared.
+PlayTape = Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]
+
+
 def prepare_map_player(
     agent: Configuration, log: EventLog, redaction: Redaction, rows: Sequence[Row]
-) -> Callable[[Tape, ReplayStrictness | None], Callable[[CancelScope], Player | MapPlayer]]:
+) -> PlayTape:
     """Return what makes the player of a record of the map of `rows`."""
 
     def play(
@@ -99,7 +102,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
 
     Where nothing runs live a stranger's row counts too; its calls run only if it is trusted.
     """
-    if not any(t.agent is not None or must_rerun(t) for t in agent.tools):
+    if not any(t.agent is not None or Tape.must_rerun(t) for t in agent.tools):
         return None
 
     async def play(record: Record, trust: bool | frozenset[str]) -> str:

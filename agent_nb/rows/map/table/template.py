@@ -29,7 +29,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....agent import Expression, Picture, Piece, describe_value, pictures_of, split_template
+from ....agent import Expression, Piece, describe_value, pictures_of, split_template
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
@@ -45,7 +45,7 @@ class Filled(msgspec.Struct, frozen=True):
     """The prompt of one row, and the pictures that go with it."""
 
     prompt: str
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[dict[str, Any], ...] = ()
 
 
 class Template:
@@ -116,7 +116,7 @@ class Template:
                     raise UsageError(f"{{{{ {name} }}}} failed: {fault}.") from fault
         return scope
 
-    def _attached(self, values: Mapping[Any, Any]) -> tuple[Picture, ...]:
+    def _attached(self, values: Mapping[Any, Any]) -> tuple[dict[str, Any], ...]:
         """Return the pictures of one row that are not in its text."""
         if self._by_row is None:
             return self._shared
