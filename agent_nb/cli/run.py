@@ -37,13 +37,8 @@ def run(arguments: Arguments) -> int:
     from msgspec.structs import replace
 
     from ..record import load_notebook
-    from ..runner import (
-        Ahead,
-        ExecutionOptions,
-        choose_kernel,
-        inject_parameters,
-        parse_parameters,
-    )
+    from ..runner import Ahead, ExecutionOptions, choose_kernel
+    from .parameters import inject_parameters, parse_parameters
 
     values, streaming = parse_parameters(arguments.parameter), _streaming(arguments)
     options = ExecutionOptions(
@@ -74,7 +69,7 @@ def run(arguments: Arguments) -> int:
 
     def whole(path: Path, target: Path, on_cell: Any) -> dict[str, Any]:
         # slow to import; meanwhile the kernel starts
-        from ..runner import execute_notebook, write_notebook
+        from ..runner import execute_notebook
 
         with streaming() as relay:
             outcome = execute_notebook(
@@ -85,9 +80,7 @@ def run(arguments: Arguments) -> int:
                 ahead=ahead,
             )
         write_checked(
-            lambda: write_notebook(
-                outcome.notebook, target, over=path.resolve() == target.resolve()
-            ),
+            lambda: outcome.write(target, over=path.resolve() == target.resolve()),
             target,
         )
         report = _report(path, target, outcome)
@@ -160,7 +153,6 @@ def check_notebooks(arguments: Arguments) -> int:
         check_notebook,
         choose_test_kernel,
         render_junit,
-        report_to_builtins,
         summarize_reports,
     )
 
@@ -203,7 +195,7 @@ def check_notebooks(arguments: Arguments) -> int:
     if arguments.junit:
         write_output(render_junit(reports), Path(arguments.junit))
     if arguments.json:
-        show_json([report_to_builtins(r) for r in reports])
+        show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
         print_lines(summarize_reports(reports) or "There is no notebook in this shard.")
     return OK if all(r.ok for r in reports) else FAILED
@@ -284,11 +276,11 @@ def _streaming(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]
     """
     if not arguments.stream:
         return nullcontext
-    from ..runner import Relay, allows_overlap
+    from ..runner import Relay
 
     if arguments.json:
         raise UsageError("--stream and --json both write to stdout. Choose one.")
-    if arguments.jobs > 1 and not allows_overlap(arguments.stream):
+    if arguments.jobs > 1 and not Relay.allows_overlap(arguments.stream):
         raise UsageError(
             f"In {arguments.stream} runs cannot overlap: --stream takes one notebook at a time, without --jobs."
         )

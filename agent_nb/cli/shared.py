@@ -60,13 +60,13 @@ def in_parallel(
     """
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-    from ..runner import Progress, raise_on_signals, stop_all
+    from ..runner import Progress, raise_on_signals
 
     def one(named: tuple[str, Any]) -> Any:
         with Progress(named[0], lines=jobs > 1) as progress:
             return work(named[1], progress.cell)
 
-    with raise_on_signals(), ThreadPoolExecutor(jobs) as pool:
+    with raise_on_signals() as stop_all, ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(one, item) for item in items]
         try:
             # a wait without a limit may miss a signal that another thread received

@@ -50,17 +50,33 @@ IDS = 5  # the minor version of notebook format 4 that has cell ids
 
 
 class Outcome(msgspec.Struct):
-    """The result of executing one notebook."""
+    """The result of executing one notebook: the executed notebook, its runs, what failed."""
 
-    notebook: Any
-    runs: list[tuple[int, RunNumbers]]  # (number of the cell, numbers of the run)
+    notebook: Any  # of nbformat
+    runs: list[tuple[int, RunNumbers]]  # (number of the cell from 1, numbers of the run)
     failures: Sequence[Failure] = ()
-    reached: int = 0  # the number of the last cell that began
+    reached: int = 0  # the number of the last cell that began; 0: none
 
     @property
     def failure(self) -> str:
         """The first failure as text, "" if there is none."""
         return str(self.failures[0]) if self.failures else ""
+
+    def write(self, path: Path, *, over: bool = False) -> None:
+        """Write the notebook to `path`; `over`: that is its source, whose replayed cells are kept.
+
+        Over the source, a file that would change nothing but the place of records is not written.
+        Raises OSError.
+        """
+        if not over:
+            nbformat.write(self.notebook, str(path))
+            return
+        source = _read(path)
+        for run in restore_unchanged(self.notebook, source):
+            Journal.remove(run)  # else the journal would offer a run that the file does not have
+        lift_records(source)
+        if self.notebook != source:
+            save_notebook(json.loads(nbformat.writes(self.notebook)), path.resolve())
 
 
 def execute_notebook(
@@ -144,23 +160,8 @@ def _tail(file: IO[bytes], longest: int = 2000) -> str:
     return make_printable(file.read().decode(errors="replace")[-longest:])
 
 
-def write_notebook(nb: Any, path: Path, *, over: bool = False) -> None:
-    """Write an executed notebook; with `over`, over its source, keeping cells that were replayed.
-
-    Raises OSError.
-    """
-    if over:
-        before = _read(path)
-        for run in restore_unchanged(nb, before):
-            Journal.remove(run)
-        lift_records(before)  # where only the records moved, nothing is written
-        if nb != before:
-            save_notebook(json.loads(nbformat.writes(nb)), path.resolve())
-        return
-    nbformat.write(nb, str(path))
-
-
 def _read(path: Path) -> Any:
+    """Return the notebook of a file, with an id for each cell. Raises UsageError."""
     loaded = load_notebook(path)  # raises a UsageError that explains what is wrong
     named = with_ids(loaded)
     if named is loaded:

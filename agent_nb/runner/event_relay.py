@@ -48,6 +48,17 @@ class Relay:
         self._thread = threading.Thread(target=self._run, name="agent_nb relay", daemon=True)
         self.path = ""
 
+    @staticmethod
+    def allows_overlap(codec: str) -> bool:
+        """Return whether the events of several runs may alternate in a stream of this format.
+
+        Raises UsageError on an unknown codec.
+        """
+        from ..codecs import named
+
+        found: Codec = named(codec)[0]
+        return found.interleaves
+
     @property
     def losses(self) -> Losses:
         """The losses of the encoder."""
@@ -87,14 +98,3 @@ class Relay:
                 self._write(said)
         except (OSError, ValueError):  # the reader has gone
             self._gone = True
-
-
-def allows_overlap(codec: str) -> bool:
-    """Return whether runs may overlap in a stream of this format.
-
-    Raises UsageError on an unknown codec.
-    """
-    from ..codecs import named
-
-    found: Codec = named(codec)[0]
-    return found.interleaves

@@ -109,19 +109,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             ]
         )
 
+    def to_builtins(self) -> dict[str, Any]:
+        """Return the report as a JSON object."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        listed = {
+            name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
+            for name, problems in (("problems", self.problems), ("warnings", self.warnings))
+        }
+        return {"ok": self.ok, **fields, **listed, "advice": list(self.advice)}
+
     def _counts(self) -> str:
         replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
-
-
-def report_to_builtins(report: Report) -> dict[str, Any]:
-    """Return a report as a JSON object."""
-    found: dict[str, Any] = msgspec.to_builtins(report)
-    listed = {
-        name: [{"cell": p.cell, "kind": p.kind, "message": p.text} for p in problems]
-        for name, problems in (("problems", report.problems), ("warnings", report.warnings))
-    }
-    return {"ok": report.ok, **found, **listed, "advice": list(report.advice)}
 
 
 def summarize_reports(reports: Sequence[Report]) -> str:

@@ -390,7 +390,7 @@ def replay() -> None:
     """Print seconds to execute notebooks. The kernels may write byte code, as an installed package
     has it; one execution warms up.
     """
-    from agent_nb.runner.client import execute_notebook, write_notebook
+    from agent_nb.runner.client import execute_notebook
     from agent_nb.runner.execution_options import ExecutionOptions
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -408,7 +408,7 @@ def replay() -> None:
             _save(plain, [setup, "\n".join(f"work({n})" for n in range(CALLS)), last])
             outcome = execute_notebook(recorded, ExecutionOptions(rerun="live"))
             assert not outcome.failure, outcome.failure
-            write_notebook(outcome.notebook, recorded)
+            outcome.write(recorded)
             check = execute_notebook(recorded, ExecutionOptions(rerun="replay"))
             assert check.runs[0][1]["replayed"], check
             assert "drift" not in check.runs[0][1], check

@@ -14,7 +14,7 @@ from ...agent import Run
 from ...errors import UsageError
 from ...host import shorten_path
 from ...record import Record, events_of
-from ...rows import forget_all_rows, forget_map_rows, list_stores, locate_map, stores_folder
+from ...rows import list_stores, locate_map
 from ...view import clip_text, count_noun
 from .recovery import format_date
 
@@ -26,7 +26,7 @@ KILO = 1000
 def ids_of(records: Iterable[Record], runs: Iterable[Run]) -> set[str]:
     """Return the ids of the maps among the records and runs of a notebook."""
     logs = (*(events_of(record) for record in records), *(run.log for run in runs))
-    return {found[0] for log in logs if (found := locate_map(log))}
+    return {found.id for log in logs if (found := locate_map(log))}
 
 
 def stores_table(ids: Collection[str]) -> Sequence[Sequence[str]]:
@@ -51,7 +51,7 @@ def stores_remark() -> str:
         return ""
     total = _size(sum(kept.size for kept in stores))
     count = count_noun(len(stores), "store")
-    return f"{count} of maps ({total}) in {shorten_path(stores_folder())}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
+    return f"{count} of maps ({total}) in {shorten_path(stores[0].file.parent)}: %agent forget CELL removes the rows of its map, %agent forget maps all of them"
 
 
 def forget_question() -> str:
@@ -71,9 +71,9 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
     logs = [*(events_of(record) for record in records), *(run.log for run in runs)]
     maps = dict.fromkeys(found for log in logs if (found := locate_map(log)))
     count, faults = 0, []
-    for id_, store in maps:
+    for location in maps:
         try:
-            count += forget_map_rows(id_, store)
+            count += location.forget()
         except UsageError as fault:
             faults.append(str(fault))
     return count, faults
@@ -82,9 +82,17 @@ def forget_maps(records: Iterable[Record], runs: Iterable[Run]) -> tuple[int, li
 def forget_all() -> str:
     """Remove every row in the state folder; return what was done, in words.
 
-    Raises UsageError if a store cannot be used.
+    Raises UsageError for the first store that cannot be used, after the others.
     """
-    return f"{count_noun(forget_all_rows(), 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
+    count, faults = 0, []
+    for store in list_stores():
+        try:
+            count += store.forget()
+        except UsageError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+    return f"{count_noun(count, 'row')} of maps forgotten. Stores that you placed (store=) are files of yours: delete them."
 
 
 def _size(size: int) -> str:

@@ -224,26 +224,26 @@ def test_a_damaged_store_is_listed_and_kept():
     (kept,) = forgetting.list_stores()
     assert (kept.rows, kept.size) == (None, 6)
     with pytest.raises(UsageError, match="cannot be used"):
-        forgetting.forget_all_rows()
+        kept.forget()
     assert file.read_bytes() == b"broken"
 
 
 def test_a_forgotten_map_is_asked_again_and_its_file_is_gone():
     first = mapped()
     mapped(prompt="Judge {{ text }}")
-    id_, store = forgetting.locate_map(first.log)
-    assert store == ""
-    assert forgetting.forget_map_rows(id_, store) == 2
+    location = forgetting.locate_map(first.log)
+    assert location.store == ""
+    assert location.forget() == 2
     assert len(files()) == 1
     assert origins(mapped()) == ["live"] * 2
-    assert forgetting.forget_map_rows("0" * 24) == 0
+    assert forgetting.MapLocation("0" * 24).forget() == 0
 
 
 def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
     path = tmp_path / "rows.sqlite"
     first = mapped(store=path)
     mapped(prompt="Judge {{ text }}", store=path)
-    assert forgetting.forget_map_rows(*forgetting.locate_map(first.log)) == 2
+    assert forgetting.locate_map(first.log).forget() == 2
     assert b"Classify good" not in path.read_bytes()
     assert b"Judge good" in path.read_bytes()
 
@@ -251,7 +251,7 @@ def test_a_map_in_a_file_of_the_user_is_forgotten_and_the_file_stays(tmp_path):
 def test_all_stores_are_forgotten():
     mapped()
     mapped(prompt="Judge {{ text }}")
-    assert forgetting.forget_all_rows() == 4
+    assert [store.forget() for store in forgetting.list_stores()] == [2, 2]
     assert files() == []
 
 
@@ -260,7 +260,7 @@ def test_a_store_in_use_is_emptied_and_stays():
     (file,) = files()
     running = RowStore.open(file, file.stem, user_key(), owner="running")
     running.claim(["in flight"], 60)
-    assert forgetting.forget_all_rows() == 2
+    assert [store.forget() for store in forgetting.list_stores()] == [2]
     assert files()[0] == file
     running.close()
 
