@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .. import events
 from ..errors import UsageError
 from ..events import Event, EventLog
-from ..models import find_barring_setting
+from ..host import read_launch
 from . import display
 from .assembly import make_basis, make_plan, make_player, share_host
 from .attachments import pictures_of, without_text
@@ -85,7 +85,7 @@ class PromptAgent(Configuration):
                 make_basis(self, redaction), log, inputs, notes, ask=ask, context=gathered
             )
 
-        if not find_barring_setting():  # offline, the model may be unknown
+        if not read_launch().why_not_live:  # offline, the model may be unknown
             make()
         request = RunRequest(
             user,

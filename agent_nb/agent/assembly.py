@@ -18,7 +18,7 @@ from anyio import CancelScope
 
 from ..events import EventLog, State
 from ..host import load_plugin
-from ..models import Tariff, check_budget, tariff_of
+from ..models import Tariff
 from ..record import RunInputs, inputs_hash
 from ..tools import Toolset, load_installed_tools
 from ..wire import Redaction
@@ -65,7 +65,7 @@ def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
     faulty policy, or a budget while the price of the model is unknown.
     """
     models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
-    tariffs = {model.name: tariff_of(model) for model, _ in models}
+    tariffs = {model.name: Tariff.of(model) for model, _ in models}
     return Basis(
         agent,
         redaction,
@@ -87,7 +87,7 @@ def make_plan(
     context: Context,
 ) -> Plan:
     """Return the plan of one live run."""
-    from ..models import choose_delay
+    from ..models import Failures
     from ..tools import STANDING, Approver
 
     agent, redaction = basis.agent, basis.redaction
@@ -109,7 +109,7 @@ def make_plan(
         runner=_runner(agent, approver, log, redaction),
         limits=agent.limits,
         redaction=redaction,
-        retry_delay=choose_delay,
+        retry_delay=Failures.choose_delay,
         system=agent.system,
         memory=agent.memory,
         settings=agent.settings,
@@ -150,7 +150,7 @@ def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialec
     agent.require_no_keys(model.name, redaction)
     if (check := getattr(model, "check_dialect", None)) is not None:
         check(native=dialect.native)
-    check_budget(model, agent.limits.cost)
+    Tariff.of(model).check_budget(model.name, agent.limits.cost)
     return with_thought_tags(dialect, agent.thought_tags)
 
 

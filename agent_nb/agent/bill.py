@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..events import Counts, Metric
-from ..models import tariff_of
+from ..models import Tariff
 from .limits import Clock, Meter
 from .run_spec import Plan
 from .turn import Turn
@@ -20,7 +20,7 @@ class Bill:
 
     def __init__(self, meter: Meter, plan: Plan) -> None:
         self._meter = meter
-        self._tariff = plan.tariffs.get(plan.model.name) or tariff_of(plan.model)
+        self._tariff = plan.tariffs.get(plan.model.name) or Tariff.of(plan.model)
 
     def hit(self, so_far: Counts, turns: int = 0) -> str:
         """Return the first limit that the turn in progress uses up, in words, or ""."""

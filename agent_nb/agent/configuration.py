@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UsageError, unknown_name
 from ..events import Event
-from ..host import Offer, load_plugin, verify
-from ..models import find_barring_setting
+from ..host import Offer, load_plugin, read_launch, verify
 from ..record import RunInputs
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
 from . import outgoing
@@ -76,7 +75,7 @@ class Configuration(Unpicklable):
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
         self._dialect = dialect or ""
-        if self._dialect or not (late or find_barring_setting()):
+        if self._dialect or not (late or read_launch().why_not_live):
             assert self.dialect
         self.tools = resolve_tools(tools, namespace or {})
         self.system = system or ""

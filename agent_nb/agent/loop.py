@@ -27,14 +27,20 @@ import msgspec
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import AT, Event, EventLog
-from ..models import Failures, Request, check_model
+from ..models import Failures, Request
 from ..wire import replace_surrogates
 from . import history as context
 from .bill import Bill
 from .call_ids import CallIds
 from .drift import Resume
 from .limits import Clock, Meter
-from .readiness import loading_shown, name_of, open_late_tools, wait_for_place
+from .readiness import (
+    loading_shown,
+    name_of,
+    open_late_tools,
+    refuse_unless_live,
+    wait_for_place,
+)
 from .request import Prompt, digest_request
 from .retry import FALLBACK, Retry, retry_of
 from .run_spec import Plan
@@ -118,7 +124,7 @@ class Loop:
         """Log the start of the run, even if the model or its tools are not there, and the notes."""
         name = ""
         try:
-            check_model(self._plan.model)
+            refuse_unless_live(self._plan.model)
             name = await name_of(self._plan)
             self._follow(await open_late_tools(self._plan, self._log))
         finally:
@@ -236,7 +242,7 @@ class Loop:
     def _next_model(self, more: Retry) -> None:
         """Go on with the next model of the plan, for the rest of the run. Raises ModelError."""
         before, plan = self._plan.model, self._plan.with_spare()
-        check_model(plan.model)
+        refuse_unless_live(plan.model)
         payload = {"model": plan.model.name, "instead_of": before.name}
         payload |= {"why": more.message, "raw": more.raw}
         self._log.append(events.State(kind="model", payload=self._plan.redaction.value(payload)))

@@ -14,8 +14,17 @@ from typing import Any
 from .. import events
 from ..errors import ModelError
 from ..events import EventLog
-from ..models import Model, is_outage, report_waits, wait_for_slot
+from ..host import read_launch
+from ..models import Failures, Limiter, Model, is_script
 from .run_spec import Plan
+
+
+def refuse_unless_live(model: Model) -> None:
+    """Raise ModelError if nothing runs live in this process and `model` is not a script."""
+    if (why := read_launch().why_not_live) and not is_script(model):
+        raise ModelError(
+            f"{getattr(model, 'name', '') or 'The model'} is not asked. {why}", code="not_live"
+        )
 
 
 async def name_of(plan: Plan) -> str:
@@ -27,7 +36,7 @@ async def name_of(plan: Plan) -> str:
     try:
         return "" if named is None else str(await named())
     except ModelError as fault:
-        if plan.spares and is_outage(fault):
+        if plan.spares and Failures.is_outage(fault):
             return ""
         raise
 
@@ -47,9 +56,10 @@ async def wait_for_place(model: Model, log: EventLog) -> AsyncGenerator[None, No
     """Log, in words, that a request waits for its place at a limited endpoint; wait here for a
     model that does not do so itself.
     """
-    with report_waits(lambda text: log.append(events.Delta(of="status", text=text))):
-        async with wait_for_slot(model):
-            yield
+    async with Limiter.wait_for_slot(
+        model, lambda text: log.append(events.Delta(of="status", text=text))
+    ):
+        yield
 
 
 @contextmanager

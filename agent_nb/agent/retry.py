@@ -21,7 +21,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models import Failures, is_outage, wait_before_retry
+from ..models import Failures, wait_before_retry
 from .request import Prompt
 from .run_spec import Plan
 
@@ -85,7 +85,7 @@ def retry_of(
 
 def _fallback(fault: ModelError, plan: Plan) -> Retry | None:
     """Return how the next model takes over, None if there is none or it is not for this fault."""
-    if not is_outage(fault):
+    if not Failures.is_outage(fault):
         return None
     if not plan.spares:
         if not plan.relieved and fault.code == "provider":  # an address is the user's to mend

@@ -21,16 +21,13 @@ import msgspec
 
 from ..events import Error, Event, Result, User
 from ..models import (
-    GIVEN_SIDE,
-    SIDE,
     Block,
-    Fitted,
+    FittedPicture,
     ImageBlock,
     Message,
     Model,
     ResultBlock,
     TextBlock,
-    fit_picture,
 )
 from ..wire import describe_figure, describe_unsent, size_words
 
@@ -64,7 +61,7 @@ class Vision:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._blind = is_blind(model)
-        self._fitted: dict[tuple[str, int], Fitted] = {}
+        self._fitted: dict[tuple[str, int], FittedPicture] = {}
         self._noted: set[str] = set()
         self._notes: list[str] = []
 
@@ -101,10 +98,11 @@ class Vision:
         if self._blind:
             return {**attachment, "data": "", WORDS: describe_unsent(name, attachment, BLIND)}
         data = str(attachment["data"])
-        side = GIVEN_SIDE if isinstance(event, User) and not attachment.get("name") else SIDE
+        by_user = isinstance(event, User) and not attachment.get("name")
+        side = FittedPicture.USER_SIDE if by_user else FittedPicture.SIDE
         picture = self._fitted.get((data, side))
         if picture is None:
-            picture = self._fitted[data, side] = fit_picture(data, side)
+            picture = self._fitted[data, side] = FittedPicture.fit(data, side)
         if not picture.why:
             return {**attachment, "media_type": picture.media_type, "data": picture.data}
         text = describe_unsent(name, attachment, picture.why)

@@ -29,7 +29,8 @@ import httpx
 import msgspec
 
 from ..errors import UsageError, WireError
-from ..models import check_address, hide_secret, is_loopback
+from ..host import read_launch
+from ..models import hide_secret, is_loopback
 from ..wire import Decompressor, decompress_body
 from . import tokens
 
@@ -136,7 +137,7 @@ async def connect(where: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         "Accept-Encoding": "identity",
         **({"Authorization": f"Bearer {where.token}"} if where.token else {}),
     }
-    check_address(where.server)
+    read_launch().check_address(where.server)
     parts, times = urlsplit(where.server), httpx.Timeout(10.0, read=None)
     direct = is_loopback(parts.hostname or "")
     # without TLS no certificate is checked, and loading certificates takes longer than connecting

@@ -36,7 +36,8 @@ from .http.remote import RemoteOptions
 from .messages import Request
 from .openai import OpenAIChat
 from .parts import Part
-from .prices import FREE, Tariff
+from .prices import FREE
+from .tariff import Tariff
 from .timeouts import Timeouts
 
 ENGINE = "pip install 'jupyter-agent-nb[local]'"

@@ -47,9 +47,9 @@ from .http.retry import retryable_status
 from .messages import Request
 from .offline import SCRIPTS
 from .parts import Call, CallDelta, Finish, Head, Part, Text, Thought, Usage
-from .prices import Tariff
 from .script_file import read_script
 from .script_turn import Case, ScriptedCall, ScriptedError, Turn, turn_of
+from .tariff import Tariff
 
 
 class Scripted:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..models import GIVEN_SIDE, fit_picture
+from ..models import FittedPicture
 from ..record import FIGURE_KEY
 from ..wire import clean_attachment, describe_figure, make_attachment
 from . import display
@@ -86,7 +86,7 @@ def bounded(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
-    small = fit_picture(picture["data"], GIVEN_SIDE, LARGEST)
+    small = FittedPicture.fit(picture["data"], FittedPicture.USER_SIDE, LARGEST)
     content = {"media_type": small.media_type, "data": small.data}
     return {**picture, **content} if small.data else None
 

@@ -503,19 +503,19 @@ def test_models_of_one_endpoint_are_tightened_once_others_by_their_name(monkeypa
         limiter = Limiter("lab", Places())
 
     async def ask(most):
-        async with module.wait_for_slot(Foreign()):
+        async with Limiter.wait_for_slot(Foreign(), print):
             most.append(module._named["own/x"].places.inside)
             await anyio.sleep(0.001)
 
     async def main():
         most = []
-        with module.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
+        with Limiter.limit_endpoints([Known(), Known(), Foreign()], concurrency=2):
             assert Known.limiter.places.concurrency == 2
             async with anyio.create_task_group() as group:
                 for _ in range(6):
                     group.start_soon(ask, most)
         assert Known.limiter.places.concurrency == 0
-        async with module.wait_for_slot(Known()), module.wait_for_slot(Known()):
+        async with Limiter.wait_for_slot(Known(), print), Limiter.wait_for_slot(Known(), print):
             return most
 
     assert max(wait(main)) == 2

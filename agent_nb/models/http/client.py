@@ -31,8 +31,8 @@ from urllib.parse import urlsplit
 import anyio
 
 from ...errors import ModelError, UsageError
+from ...host import read_launch
 from ...wire import lenient_loads
-from ..offline import check_address
 from ..timeouts import Timeouts
 from .connections import Connections
 from .errors import blot_out_secrets
@@ -138,7 +138,7 @@ class Http:
 
     async def _open(self) -> Connections:
         """Return those of the running event loop. Raises UsageError if nothing runs live."""
-        check_address(self.base_url)
+        read_launch().check_address(self.base_url)
         if self._connections is None or not self._connections.here:
             # no TLS: reading the certificates would cost 20 ms
             plain = self.loopback and self.base_url.startswith("http:")

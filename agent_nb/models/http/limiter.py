@@ -168,6 +168,34 @@ class Limiter:
         if report is not None and shown:
             report("")
 
+    @staticmethod
+    @contextmanager
+    def limit_endpoints(
+        models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
+    ) -> Iterator[None]:
+        """Hold these models' endpoints to limits too while the block runs; 0, None: no limit."""
+        with ExitStack() as stack:
+            for limiter in {id(each): each for each in map(_limiter_of, models)}.values():
+                stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
+            yield
+
+    @staticmethod
+    @asynccontextmanager
+    async def wait_for_slot(model: Any, report: Report) -> AsyncGenerator[None, None]:
+        """Wait for a slot at a model without a limiter of its own, if a map limits it.
+
+        A model with its own limiter waits by itself, within the block. Either way `report` gets a
+        wait of more than `VISIBLE` seconds in words, and "" when it is over.
+        """
+        with report_waits(report):
+            limiter = _named.get(str(getattr(model, "name", "")))
+            if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
+                yield
+                return
+            async with limiter.admit() as slot:
+                yield
+                slot.heard(200)
+
 
 class Slot:
     """The slot of one request: what becomes of it, for the others."""
@@ -206,36 +234,14 @@ def limiter_of(endpoint: str, host: str, rpm: int, concurrency: int) -> Limiter:
     return limiter
 
 
-@contextmanager
-def limit_endpoints(
-    models: Iterable[Any], *, rpm: int | None = None, concurrency: int | None = None
-) -> Iterator[None]:
-    """Hold the endpoints of these models to limits while the block runs; the strictest holds."""
-    with ExitStack() as stack:
-        for limiter in {id(each): each for each in map(_limiter, models)}.values():
-            stack.enter_context(limiter.tightened(rpm or 0, concurrency or 0))
-        yield
-
-
-def _limiter(model: Any) -> Limiter:
+def _limiter_of(model: Any) -> Limiter:
+    """Return the limiter of a model: its own, or one under its name."""
     own = getattr(model, "limiter", None)
     if isinstance(own, Limiter):
         return own
     name = str(getattr(model, "name", "") or type(model).__name__)
     with _lock:
         return _named.setdefault(name, Limiter(name, Places()))
-
-
-@asynccontextmanager
-async def wait_for_slot(model: Any) -> AsyncGenerator[None, None]:
-    """Wait for a slot at a model without a limiter of its own, if a map limits it."""
-    limiter = _named.get(str(getattr(model, "name", "")))
-    if limiter is None or isinstance(getattr(model, "limiter", None), Limiter):
-        yield
-        return
-    async with limiter.admit() as slot:
-        yield
-        slot.heard(200)
 
 
 @contextmanager

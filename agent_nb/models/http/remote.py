@@ -32,7 +32,8 @@ from ...wire import Unpicklable
 from .. import keys
 from ..messages import OutputSchema, Request
 from ..parts import Part
-from ..prices import Prices, Tariff, tariff_at
+from ..prices import Prices
+from ..tariff import Tariff
 from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, key_hint
@@ -126,7 +127,7 @@ class Remote(Unpicklable):
     @property
     def tariff(self) -> Tariff:
         """How requests to this model are priced."""
-        return tariff_at(self._http.base_url, self._http.host, self.model, self._prices)
+        return Tariff.at(self._http.base_url, self._http.host, self.model, self._prices)
 
     async def aclose(self) -> None:
         """Close the connections."""

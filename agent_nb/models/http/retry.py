@@ -50,25 +50,6 @@ def retryable_status(status: int) -> bool:
     return status in STATUSES or (status >= 500 and status not in {501, 505})
 
 
-def choose_delay(
-    error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
-) -> float | None:
-    """Return the seconds to wait before the next attempt, or None to give up.
-
-    `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
-    number in [0, 1).
-    """
-    reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
-    present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
-    steps = BUSY if present else AWAY
-    if not error.retryable or attempt > len(steps):
-        return None
-    wanted = error.retry_after
-    if wanted is not None:
-        return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
-    return steps[attempt - 1] * (0.5 + spread() / 2)
-
-
 class Failures:
     """What a server said when it failed to answer one request."""
 
@@ -82,10 +63,31 @@ class Failures:
         self._messages[str(error)] += 1
         return self._messages[str(error)] >= SAME
 
+    @staticmethod
+    def choose_delay(
+        error: ModelError, attempt: int, *, spread: Callable[[], float] = random.random
+    ) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to give up.
 
-def is_outage(error: ModelError) -> bool:
-    """Return whether another model may answer: this one is away, overloaded, or refuses for now."""
-    return error.code not in OWN and (error.retryable or error.status == 429 or error.status >= 500)
+        `attempt` is the number of attempts so far (1 after the first failure); `spread` returns a
+        number in [0, 1).
+        """
+        reported = error.status == 0 and error.code == "provider"  # in a stream that had begun well
+        present = error.status == 429 or error.status >= 500 or reported or error.code in BREAKS
+        steps = BUSY if present else AWAY
+        if not error.retryable or attempt > len(steps):
+            return None
+        wanted = error.retry_after
+        if wanted is not None:
+            return None if wanted > LONGEST else max(wanted, 0.0) + spread() * 0.25
+        return steps[attempt - 1] * (0.5 + spread() / 2)
+
+    @staticmethod
+    def is_outage(error: ModelError) -> bool:
+        """Return whether another model may answer: this one is away, busy, or refuses for now."""
+        return error.code not in OWN and (
+            error.retryable or error.status == 429 or error.status >= 500
+        )
 
 
 def retry_after(

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 from ...agent import Changes, ReplayStrictness, Run, Tape
 from ...errors import AgentError, NotReplayed, UsageError
 from ...events import Event, EventLog
-from ...models import ELSEWHERE, collect_secrets, find_barring_setting
+from ...host import read_launch
+from ...models import collect_secrets
 from ...record import (
     METADATA_KEY,
     NO_CONVERSATION,
@@ -75,7 +76,7 @@ class Recorder:
         self._scripted = self._refused = False
         self._differences: list[str] = []  # from the next record that could have matched
         self._context = contextvars.copy_context()
-        if find_barring_setting():
+        if read_launch().why_not_live:
             self._play()
         else:
             live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
@@ -147,7 +148,7 @@ class Recorder:
             if self._record is not None:
                 tape = self._tape(self._record)
                 if reason := explain_unplayable(self._stream, tape):
-                    raise NotReplayed(f"{reason} {ELSEWHERE.format(find_barring_setting())}")
+                    raise NotReplayed(f"{reason} {read_launch().why_not_live}")
                 changes = Changes.since(tape, request.tools, self._shell.user_ns)
                 if changes.used:
                     raise changed_variables_error(changes)
@@ -204,7 +205,7 @@ class Recorder:
                 [
                     f"Nothing to replay: {why}.",
                     self.library.unplaced(self.cell),
-                    ELSEWHERE.format(find_barring_setting()),
+                    read_launch().why_not_live,
                 ],
             )
         )
@@ -216,7 +217,7 @@ class Recorder:
             if names
             else (),
         )
-        return unreplayed_error(self._stream, left, error, ELSEWHERE.format(find_barring_setting()))
+        return unreplayed_error(self._stream, left, error, read_launch().why_not_live)
 
 
 def begin_recording(stream: Stream) -> Recorder | None:

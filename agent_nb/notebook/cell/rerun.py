@@ -31,8 +31,7 @@ from ...agent import (
 )
 from ...errors import NotReplayed, UsageError
 from ...events import State
-from ...host import Launch
-from ...models import ELSEWHERE, find_barring_setting
+from ...host import Launch, read_launch
 from ...record import (
     NO_CONVERSATION,
     Match,
@@ -98,7 +97,7 @@ def as_sent(options: Options, cell: Cell) -> Options:
 
 def rerun_mode(option: str, cell: Cell) -> str:
     """Return the mode of a cell; `option` is its `--rerun` ("": not given)."""
-    if find_barring_setting():
+    if read_launch().why_not_live:
         return "replay"
     wanted = (cell.sent.get("rerun"), option, os.environ.get(Launch.RERUN))
     return next((str(m) for m in wanted if m in MODES), DEFAULT)
@@ -183,7 +182,7 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness
 
     Our runner sends the masks of the project.
     """
-    if not find_barring_setting():
+    if not read_launch().why_not_live:
         return None
     sent = cell.sent.get("normalize")
     return ReplayStrictness(
@@ -209,4 +208,4 @@ def require_trust(
 
 def recording_advice() -> str:
     """Return how to record a cell."""
-    return ELSEWHERE.format(setting) if (setting := find_barring_setting()) else AGAIN
+    return read_launch().why_not_live or AGAIN

@@ -29,7 +29,8 @@ import msgspec
 from ...agent import REGISTRY, Announced, Context, Resume, Run, Stream
 from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
-from ...models import collect_secrets, find_barring_setting
+from ...host import read_launch
+from ...models import collect_secrets
 from ...record import Journal
 from ...rows import Agent
 from ...tools import mark_shown
@@ -274,7 +275,7 @@ class CellRun:
 
     def _button(self) -> RunLive | None:
         """Return the button that runs this replayed cell live, None where no press arrives."""
-        if find_barring_setting() or not (self.cell.kernel and self._display.kind == "widgets"):
+        if read_launch().why_not_live or not (self.cell.kernel and self._display.kind == "widgets"):
             return None
         return RunLive(self.session.shell, self._go_live, self._busy)
 

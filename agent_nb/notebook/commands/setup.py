@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent import Limits
 from ...errors import AgentError, UsageError
-from ...host import shorten_path
+from ...host import read_launch, shorten_path
 from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
@@ -62,10 +62,10 @@ def _offered(session: Session, provider: str) -> None:
 
     Where nothing runs live, no server is asked: such a look-up does not decide a test.
     """
-    from ...models import ELSEWHERE, find_barring_setting, list_models
+    from ...models import list_models
 
-    if setting := find_barring_setting():
-        print_text(f"{provider} is not asked which models it offers. {ELSEWHERE.format(setting)}")
+    if why := read_launch().why_not_live:
+        print_text(f"{provider} is not asked which models it offers. {why}")
         return
     offered = _on_thread(lambda: list_models(provider))
     session.offered[provider] = offered[:MOST]

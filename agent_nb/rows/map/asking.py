@@ -21,7 +21,7 @@ import msgspec
 from ... import events
 from ...agent import Basis, Configuration, Context, Loop, make_plan, without_text
 from ...events import EventLog, list_missing_events
-from ...models import limit_endpoints, wait_before_retry, watch_waits
+from ...models import Limiter, wait_before_retry, watch_waits
 from ...record import Record, run_record, status_of
 from ...tools import Decision, Question
 from .row import Row, RowResult
@@ -73,7 +73,9 @@ class LocalRows:
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
-        self._limits.enter_context(limit_endpoints([model for model, _ in basis.models], rpm=rpm))
+        self._limits.enter_context(
+            Limiter.limit_endpoints([model for model, _ in basis.models], rpm=rpm)
+        )
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""

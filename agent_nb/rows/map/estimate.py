@@ -35,7 +35,7 @@ from ...agent import (
     write_opening,
 )
 from ...events import Counts, fields_of
-from ...models import ImageBlock, Message, TextBlock, tariff_of
+from ...models import ImageBlock, Message, Tariff, TextBlock
 from ...wire import dumps
 from .budget import about_dollars, exceeded_limit
 from .row import Row
@@ -85,7 +85,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     repeated, blind = _repeated(basis), is_blind(model)
     sent = sum(repeated + _own(row, blind=blind) for row in drawn) / len(drawn)
     answer, guess = _answer(agent.output, agent.settings)
-    each = tariff_of(model).cost(Counts(input=round(sent), output=answer))
+    each = Tariff.of(model).cost(Counts(input=round(sent), output=answer))
     part = f", counted in {len(drawn):,} of {count:,} rows" if len(drawn) < count else ""
     result = Estimate(
         rows=count,

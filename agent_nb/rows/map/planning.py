@@ -25,7 +25,7 @@ from ... import events
 from ...agent import Basis, Configuration, Limits, make_basis, with_servers
 from ...errors import UsageError
 from ...events import new_run_id
-from ...models import ELSEWHERE, find_barring_setting
+from ...host import read_launch
 from ...record import RunInputs, inputs_hash
 from ...wire import Redaction, replace_surrogates
 from .asking import LocalRows, RowAsker
@@ -119,7 +119,7 @@ def plan_map(
         make = elsewhere()
         return await here(say) if make is None else make()
 
-    live = bool(filled) and (not find_barring_setting() or agent.choice.is_script())
+    live = bool(filled) and (not read_launch().why_not_live or agent.choice.is_script())
     shared = basis if live else None  # offline, the model may be unknown
     budget = Budget(agent.limits.tokens if TOKENS in agent.limited else 0, agent.limits.cost)
     job = Job(
@@ -176,7 +176,7 @@ def _unrecorded(left: Sequence[Row]) -> str:
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     one = len(left) == 1
     subject = f"{'Row' if one else 'Rows'} {', '.join(places)}{more} {'has' if one else 'have'} no record here."
-    return f"{subject} {ELSEWHERE.format(find_barring_setting())}"
+    return f"{subject} {read_launch().why_not_live}"
 
 
 def _facts(rows: Rows, options: MapOptions, redaction: Redaction, where: str) -> Mapping[str, Any]:

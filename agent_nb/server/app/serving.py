@@ -20,7 +20,7 @@ import msgspec
 import uvicorn
 
 from ...errors import UsageError
-from ...models import SERVED
+from ...host import read_launch
 from ..access import Access
 from ..hub import Hub
 from .build import create_app
@@ -138,7 +138,7 @@ class Server:
     def stop(self) -> None:
         """End every stream properly and stop serving."""
         self._server.should_exit = True
-        SERVED.discard(self.port)
+        read_launch().served_ports.discard(self.port)
         if self._thread is not None:
             self._thread.join(self._server.config.timeout_graceful_shutdown)
 
@@ -150,5 +150,5 @@ class Server:
             words = f"Cannot listen at {self.host}:{self.port} ({fault.strerror or fault})."
             raise UsageError(f"{words} Choose another port, or 0 for a free one.") from fault
         self.port = listening.getsockname()[1]
-        SERVED.add(self.port)
+        read_launch().served_ports.add(self.port)
         return listening

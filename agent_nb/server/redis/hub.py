@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 
 from ...errors import HubAway, UsageError
 from ...events import EventLog
-from ...host import Background
-from ...models import find_barring_setting
+from ...host import Background, read_launch
 from ..channel import Channel, Info
 from ..hub import KEEP, RUNS, Hub
 from ..subscription import Subscription
@@ -255,6 +254,6 @@ def open_hub(store: str | None, *, keep: int = KEEP) -> Hub:
     Raises UsageError, MissingExtra.
     """
     address = parse_address(url) if (url := configured_address(store)) else None
-    if address is None or find_barring_setting():
+    if address is None or read_launch().why_not_live:
         return Hub(keep=keep)
     return RedisHub(address, keep=keep, key=hub_key())

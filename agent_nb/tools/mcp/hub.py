@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from ...errors import UsageError
-from ...host import Background
-from ...models import ELSEWHERE, collect_secrets, find_barring_setting
+from ...host import Background, read_launch
+from ...models import collect_secrets
 from . import permissions
 from .elicitation import Asking
 from .server import Server, quote_ascii
@@ -112,10 +112,8 @@ class Hub:
         await session.close()
 
     def _check(self, server: Server) -> None:
-        if setting := find_barring_setting():
-            raise UsageError(
-                f"The MCP server {quote_ascii(server.name)} is not started. {ELSEWHERE.format(setting)}"
-            )
+        if why := read_launch().why_not_live:
+            raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
         permissions.require_permission(server)
 
     async def _close_all(self) -> None:

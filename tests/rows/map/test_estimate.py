@@ -17,7 +17,8 @@ from agent_nb import Agent
 from agent_nb.agent.assembly import make_basis
 from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens
 from agent_nb.agent.limits import Limits
-from agent_nb.models.prices import Prices, Tariff
+from agent_nb.models.prices import Prices
+from agent_nb.models.tariff import Tariff
 from agent_nb.rows.map.estimate import ANSWER, BASE, FIELD, SAMPLE, Estimate, estimate_map
 from agent_nb.rows.map.row import Row
 from agent_nb.wire.json_text import dumps

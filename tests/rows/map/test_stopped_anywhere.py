@@ -19,7 +19,7 @@ from agent_nb.events import End
 from agent_nb.models.http.limiter import Limiter
 from agent_nb.models.http.places import Places
 from agent_nb.models.parts import Finish, Head, Text, Usage
-from agent_nb.models.prices import Tariff
+from agent_nb.models.tariff import Tariff
 from agent_nb.record.inner_records import read_inner_records
 from agent_nb.record.record import run_record
 from agent_nb.record.signing import sign_record, user_key

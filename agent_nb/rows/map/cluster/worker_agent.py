@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 
 from ....agent import Configuration, enter_run, make_basis
-from ....models import limit_endpoints
+from ....models import Limiter
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
 from ..row_result import failed_result
@@ -88,7 +88,7 @@ class WorkerAgent:
     def _limit(self, work: Work) -> None:
         assert self._agent is not None
         fresh = ExitStack()
-        fresh.enter_context(limit_endpoints(self._agent.choice.models, rpm=work.rpm))
+        fresh.enter_context(Limiter.limit_endpoints(self._agent.choice.models, rpm=work.rpm))
         self._limits.close()  # after the new limit holds
         self._limits, self._issue = fresh, work.issue
 
