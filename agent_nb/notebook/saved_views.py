@@ -14,13 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ..events import End, Event
 from ..record import LIVE_KEY, Journal, Notebook, all_outputs, numbers_of, read_stored_events
-
-if TYPE_CHECKING:
-    from ..view import Fate
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -47,12 +43,14 @@ def bring_up_to_date(nb: Notebook) -> int:
 
 def _forms(run: str, before: str) -> dict[str, str]:
     """Return the forms of a run in progress, {} if those `before` stay."""
-    from ..view import SAVED, Recovery, saved_forms
+    from ..view import Recovery
 
     path = Journal.find(run)
     if path is None:
-        return saved_forms((), Recovery(run), "unknown") if SAVED in before else {}
+        return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
     events: Sequence[Event] = read_stored_events(path) if path.stat().st_size <= MOST else ()
     ended = any(isinstance(event, End) and not event.span for event in events)
-    fate: Fate = "ended" if ended else "going on" if Journal.is_being_written(path) else "gone"
-    return saved_forms(events, Recovery(run, journal=bool(events)), fate)
+    return Recovery(run, journal=bool(events)).saved_forms(
+        events,
+        "ended" if ended else "going on" if Journal.is_being_written(path) else "gone",
+    )

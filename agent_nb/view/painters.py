@@ -21,7 +21,7 @@ from .layout import Layout
 from .nodes import Page, Row, T
 from .presses import Actions, Presses
 from .renderer import Painter
-from .saved_page import Recovery, unfinished
+from .saved_page import Recovery, add_advice
 from .state.fold import RunView
 from .views import Act, Views
 
@@ -151,10 +151,10 @@ class WidgetPainter:
         """Return the widget with the static forms, which a save during the run stores."""
         recovery = self._recovery
         silent = T("■ No sign of the kernel", tone="wait", bold=True)
-        self.board.gone(Row((silent, *recovery.words("  If it is gone")), wrap=True))
+        self.board.gone(Row((silent, *recovery.advice("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts))
-        saved = recovery.words("Saved while the run went on. If its kernel is gone")
-        return {**widget(self.board.root), **page_forms(unfinished(page, saved))}
+        saved = recovery.advice("Saved while the run went on. If its kernel is gone")
+        return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
 
     def leave(self) -> None:
         """Count the views no more."""
@@ -213,7 +213,7 @@ class HtmlPainter:
         if view.status not in {"", "running"}:
             return page
         still = "If this stands still, the kernel may be gone. Then"
-        return unfinished(page, self._recovery.words(still))
+        return add_advice(page, self._recovery.advice(still))
 
     def leave(self) -> None:
         """Do nothing: the next page takes the place of this one."""

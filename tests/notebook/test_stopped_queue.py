@@ -273,7 +273,7 @@ from agent_nb.notebook.cell import display
 def opened(*args, **named):
     press()
     return plain(*args, **named)
-plain, patched, model = display.open_view, patch.object(display, "open_view", opened), Model(wait)
+plain, patched, model = display.LiveView.open, patch.object(display.LiveView, "open", opened), Model(wait)
 patched.start()""")
     before = journals(ready)
     ends, asked = queued(ready, "%%agent -m model --live\ngo")

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...agent import Played, Stream
-from ...events import Event
+from ...events import Event, EventLog
 from ...record import METADATA_KEY, RECORD_MIME, Journal
-from ...view import LiveView, Source, ViewOptions, Views, make_bundle, open_view
+from ...view import LiveView, ViewOptions, Views, make_bundle
 from ...wire import describe_figure
 from ..identity import Cell
 from ..options import Options
@@ -34,7 +34,7 @@ Actions = Mapping[str, Callable[..., Any]]
 class Display:
     """The display of one run of `cell`; `options` choose its view and how thoughts are shown.
 
-    `actions` are what its buttons call, `can_click` says whether presses arrive (see `open_view`).
+    `actions` are what its buttons call, `can_click`: whether presses arrive (see `ViewOptions`).
     `replaces` is the id of the display whose place it takes ("": a new display).
     """
 
@@ -74,13 +74,18 @@ class Display:
         return self._view.views if self._view is not None else Views()
 
     def open(
-        self, log: Source, *, badge: str = "", recorded: bool = False, journal: bool = False
+        self,
+        log: EventLog | UntilDrift,
+        *,
+        badge: str = "",
+        recorded: bool = False,
+        journal: bool = False,
     ) -> None:
-        """Show a run from its first event on; see `open_view`."""
+        """Show a run from its first event on; see `LiveView.open`."""
         if is_unshown(self.cell):
             return
         self._mark_as_running(log, journal)
-        self._view = open_view(
+        self._view = LiveView.open(
             log,
             ViewOptions(
                 kind=self.kind,
@@ -96,13 +101,13 @@ class Display:
             publish=publish_display,
         )
 
-    def follow(self, log: Source, *, badge: str, events: int, journal: bool) -> None:
+    def follow(self, log: EventLog | UntilDrift, *, badge: str, events: int, journal: bool) -> None:
         """Show another run in the open view from now on; see `LiveView.follow`."""
         if self._view is not None:
             self._mark_as_running(log, journal)
             self._view.follow(log, badge=badge, events=events, journal=journal)
 
-    def _mark_as_running(self, log: Source, journal: bool) -> None:
+    def _mark_as_running(self, log: EventLog | UntilDrift, journal: bool) -> None:
         """Leave a mark for whatever saves the notebook, if no journal says that the run goes on."""
         self._unmark()
         if self.kind == "widgets" and self.cell.kernel and not journal:

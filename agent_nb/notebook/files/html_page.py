@@ -44,7 +44,6 @@ from ...view import (
     display_nodes,
     draw_html,
     make_bundle,
-    typeset_formulas,
 )
 from ...wire import as_dict
 
@@ -65,12 +64,10 @@ def render_page(runs: Sequence[Run]) -> str:
     """Return the page of these runs."""
     room = LARGEST
     parts = []
-    with typeset_formulas():
-        for run in runs:
-            nodes, room = _bounded(displayed(run), room)
-            parts.append(
-                f"{make_bundle(run.log)['text/html']}\n{draw_html(nodes) if nodes is not None else ''}"
-            )
+    for run in runs:
+        nodes, room = _bounded(displayed(run), room)
+        below = draw_html(nodes, typeset=True) if nodes is not None else ""
+        parts.append(f"{make_bundle(run.log, typeset=True)['text/html']}\n{below}")
     return PAGE.format(title=escape(_title(runs)), body="".join(parts))
 
 

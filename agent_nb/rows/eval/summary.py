@@ -21,7 +21,6 @@ from ...view import (
     Stack,
     T,
     Table,
-    Tone,
     clip_text,
     count_noun,
     describe_failure,
@@ -112,7 +111,7 @@ def of_evaluation(of: Evaluated) -> dict[str, str]:
     parts: list[Node] = [
         _head(format_score(of.mean), of.interval, of.name),
         _muted(join_parts(of.words, f"score: {of.scored_by}" if of.scored_by else "", steady)),
-        *(_muted(word, "bad") for word in unscored(of)),
+        *(_line(T(word, tone="bad")) for word in unscored(of)),
         _muted(_spent(of)),
     ]
     if low:
@@ -126,17 +125,14 @@ def of_comparison(of: Compared) -> dict[str, str]:
     """Return the static forms of a comparison."""
     hide = Redaction(collect_secrets())
     a, b = of.names
-    tone: Tone = ""
-    if of.interval is not None:
-        tone = "ok" if of.interval.low > 0 else "bad" if of.interval.high < 0 else "wait"
     head = _head(format_score(of.difference, signed=True), of.interval, f"{b} − {a}", signed=True)
     parts: list[Node] = [
         head,
-        Row((T(of.verdict, tone=tone, bold=True),), wrap=True),
+        _verdict(of),
         _muted(of.words),
         _sides(of),
-        Row((T("Rows: ", tone="muted"), T(changes(of))), wrap=True),
-        *(_muted(note, "wait") for note in of.notes),
+        _line(T("Rows: ", tone="muted"), T(changes(of))),
+        *(_line(T(note, tone="wait")) for note in of.notes),
     ]
     for change, title in (("worse", "Rows that got worse"), ("improved", "Rows that improved")):
         pairs = [p for p in of.pairs if p.change == change]
@@ -162,8 +158,20 @@ def _head(figure: str, interval: Interval | None, name: str, *, signed: bool = F
     )
 
 
-def _muted(text: str, tone: Tone = "muted") -> Row:
-    return Row((T(text, tone=tone),), wrap=True)
+def _verdict(of: Compared) -> Row:
+    """Return the verdict, coloured by the side of 0 on which the whole interval is."""
+    if of.interval is None:
+        return _line(T(of.verdict, bold=True))
+    low, high = of.interval.low, of.interval.high
+    return _line(T(of.verdict, tone="ok" if low > 0 else "bad" if high < 0 else "wait", bold=True))
+
+
+def _line(*texts: T) -> Row:
+    return Row(texts, wrap=True)
+
+
+def _muted(text: str) -> Row:
+    return _line(T(text, tone="muted"))
 
 
 def _fold(title: str, node: Node) -> Fold:

@@ -15,8 +15,7 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from html import escape
 from typing import Any
@@ -32,22 +31,17 @@ IGNORE = NO_MATH.replace('"', '"agent-nb ', 1)
 MATH = 'class="mathjax_process tex2jax_process"'
 GAP = "\u2003"  # between the two sides of a row, also where styles are stripped
 
-_alone: ContextVar[bool] = ContextVar("agent_nb_page_alone", default=False)
+# whether the outermost `draw_html` was called with `typeset`
+_typeset: ContextVar[bool] = ContextVar("agent_nb_typeset", default=False)
 
 
-@contextmanager
-def typeset_formulas() -> Iterator[None]:
-    """Draw formulas as MathML in this context."""
-    token = _alone.set(True)
+def draw_html(node: Node, *, typeset: bool = False) -> str:
+    """Return the HTML of a node; `typeset`: with formulas as MathML, for a page opened alone."""
+    token = _typeset.set(typeset or _typeset.get())
     try:
-        yield
+        return DRAW[type(node)](node)
     finally:
-        _alone.reset(token)
-
-
-def draw_html(node: Node) -> str:
-    """Return the HTML of a node."""
-    return DRAW[type(node)](node)
+        _typeset.reset(token)
 
 
 def draw_nodes(children: tuple[Node, ...]) -> str:
@@ -172,7 +166,7 @@ def prose(node: nodes.Prose) -> str:
     """Return rendered markdown."""
     from ..markdown.stream import render, stream_of
 
-    if _alone.get():
+    if _typeset.get():
         from ..markdown.mathml import Formulas
 
         inner = render(str(node.text), Formulas())
