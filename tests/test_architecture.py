@@ -579,5 +579,5 @@ def test_records_inside_a_record_are_read_in_one_place():
     }
     named = {n for n, text in texts.items() if '"map.rows"' in text}
     assert named == {"record/inner_records", "view/state/map"}  # the view leaves them out
-    users = {n for n, text in texts.items() if "read_inner_records(" in text}
+    users = {n for n, text in texts.items() if "InnerRecords.of_log(" in text}
     assert users - {"record/inner_records"} == INSIDE

@@ -19,7 +19,7 @@ from anyio import CancelScope
 from ..events import EventLog, State
 from ..host import load_plugin
 from ..models import Tariff
-from ..record import RunInputs, inputs_hash
+from ..record import RunInputs
 from ..tools import Toolset, load_installed_tools
 from ..wire import Redaction
 from . import display
@@ -263,6 +263,6 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
 
 def _run_start(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
     """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
-    settings = {**shared["settings"], "inputs": inputs.digests, "hash": inputs_hash(inputs.digests)}
+    settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
     settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}
     return {**shared, "settings": settings}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..record import FIGURE_KEY, read_figure_data
+from ..record import FigureData
 from ..wire import plain_value
 from .clean_json import clean_value
 
@@ -35,10 +35,10 @@ def kept_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
 
 def _figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Picture:
     """Return the entry for the data of a figure, {} if there is none to be kept."""
-    drawing = None if hide is None else attachment.get(FIGURE_KEY)
-    if hide is None or read_figure_data(drawing) is None:
+    drawing = None if hide is None else attachment.get(FigureData.KEY)
+    if hide is None or FigureData.read(drawing) is None:
         return {}
-    return {FIGURE_KEY: hide(clean_value(drawing))}
+    return {FigureData.KEY: hide(clean_value(drawing))}
 
 
 def _picture(attachment: Any, hide: Hide | None) -> Picture:

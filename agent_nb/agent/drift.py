@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ..events import Call, Event, EventLog, Node, State
-from ..record import format_sides
+from ..record import SideBySide
 from ..tools import Outcome, Update
 from .context import beside_prompt
 from .replay_check import Checked
@@ -37,7 +37,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         head = f"{self.name} returned something else than in the record (event {self.seq}, call {self.call_id})"
         if self.how:
             return f"{head}: {self.how}"
-        return f"{head}\n{format_sides(self.recorded, self.fresh)}"
+        return f"{head}\n{SideBySide(self.recorded, self.fresh).columns()}"
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):

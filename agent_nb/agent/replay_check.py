@@ -17,14 +17,14 @@ Rules
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import SameText, compare_displays, list_uncompared_kinds, normalize_value
+from ..record import compare_displays, list_uncompared_kinds, normalize_value
 from ..tools import Compare, Outcome, Policy, Tool, Toolset, content_hash
 from . import result_pictures
 from .dependencies import (
@@ -179,12 +179,16 @@ class ReplayCheck:
             describe_place(self._folder), self._began, time.time()
         )
 
-    def _pictures(self, result: Result, outcome: Outcome, same: SameText) -> str | None:
+    def _pictures(
+        self, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
+    ) -> str | None:
         comparison = result_pictures.compare_result_pictures(result, outcome, same)
         self._unseen |= {comparison.unseen, comparison.note} - {""}
         return comparison.difference or None
 
-    def _display(self, name: str, result: Result, outcome: Outcome, same: SameText) -> str | None:
+    def _display(
+        self, name: str, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
+    ) -> str | None:
         old, new = result.display or {}, outcome.display or {}
         self._unseen |= {f"what {name} shows as {kind}" for kind in list_uncompared_kinds(old, new)}
         return compare_displays(old, new, same) or None

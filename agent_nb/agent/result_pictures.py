@@ -10,18 +10,11 @@ Rules
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..events import Result, content_text
-from ..record import (
-    PICTURE_TYPES,
-    Comparison,
-    Picture,
-    SameText,
-    compare_all_pictures,
-    compare_pictures,
-)
+from ..record import PictureComparison
 from ..tools import Outcome
 
 # what stands in the text of an older result for a picture, and what stands there now
@@ -69,23 +62,23 @@ def without_sizes(content: Any) -> Any:
 
 
 def compare_result_pictures(
-    result: Result, outcome: Outcome, same_text: SameText = str.__eq__
-) -> Comparison:
+    result: Result, outcome: Outcome, same_text: Callable[[str, str], bool] = str.__eq__
+) -> PictureComparison:
     """Return how the pictures of a call that ran again differ from the recorded ones.
 
     The outcome's pictures are as they would be recorded. `same_text` compares the texts of figures.
     """
     fresh = outcome.attachments
     if not is_older(result, outcome):
-        before: Sequence[Picture] = result.attachments or _shown(result.display)
-        return compare_all_pictures(before, fresh or _shown(outcome.display), same_text)
+        before: Sequence[str | Mapping[str, Any]] = result.attachments or _shown(result.display)
+        return PictureComparison.of_all(before, fresh or _shown(outcome.display), same_text)
     for picture in _shown(result.display):
-        comparisons = [compare_pictures(picture, other, same_text) for other in fresh]
+        comparisons = [PictureComparison.of_pair(picture, other, same_text) for other in fresh]
         if all(one.difference for one in comparisons):
             return comparisons[-1]
-    return Comparison()
+    return PictureComparison()
 
 
 def _shown(display: dict[str, Any] | None) -> Sequence[str]:
-    held = ((display or {}).get(kind) for kind in PICTURE_TYPES)
+    held = ((display or {}).get(kind) for kind in PictureComparison.TYPES)
     return [picture for picture in held if isinstance(picture, str) and picture]

@@ -25,16 +25,14 @@ import msgspec
 from ..errors import UsageError
 from ..events import Approval, Call, Event, RunStart
 from ..record import (
-    TAMPERED,
     LogCalls,
+    Match,
+    Payloads,
     Record,
-    attach_payloads,
     covers_record,
     events_of,
     is_intact,
-    list_log_calls,
     names_signer,
-    read_logs,
 )
 from ..tools import (
     LIVES,
@@ -91,13 +89,13 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the tape of a record.
 
         The tape is trusted if `key` signed the record or `trust` covers it (True: any record; else
-        those with these hashes). `live` counts only for a trusted tape. `checked`: `match_record`
+        those with these hashes). `live` counts only for a trusted tape. `checked`: `Match.find`
         has verified the hash. Raises UsageError if the record does not match its hash.
         """
-        whole = attach_payloads(record, payloads) if payloads else record
+        whole = Payloads.attach(record, payloads) if payloads else record
         if not checked and not is_intact(whole):
             raise UsageError(
-                f"{TAMPERED[0].upper()}{TAMPERED[1:]}. Run the cell live to record it again."
+                f"{Match.TAMPERED[0].upper()}{Match.TAMPERED[1:]}. Run the cell live to record it again."
             )
         own = names_signer(whole, key)
         trusted = own or covers_record(trust, whole)
@@ -169,7 +167,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _ran(self) -> tuple[Call, ...]:
-        return tuple(call.call for call in list_log_calls(self.events))
+        return tuple(call.call for call in self._calls.list_repeatable())
 
     def all_again(self, toolset: Toolset) -> list[Call]:
         """Return the calls that a replay with these tools runs again, those of rows included.
@@ -178,7 +176,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if not any(tool.agent is not None or self.must_rerun(tool) for tool in toolset):
             return []
-        logs = (Tape(events=log) for _, log in read_logs(self.events))
+        logs = (Tape(events=inner.log) for inner in LogCalls.read_all(self.events))
         return [call for tape in logs for call in tape.again(toolset)]
 
     def foreign(self, toolset: Toolset) -> list[Call]:

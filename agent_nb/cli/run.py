@@ -144,7 +144,7 @@ def check_notebooks(arguments: Arguments) -> int:
     """replay notebooks strictly: every agent cell has a record, nothing drifts, nothing fails; no
     model is called
     """
-    from ..record import load_signers
+    from ..record import Signer
     from ..runner import (
         Ahead,
         Options,
@@ -156,7 +156,7 @@ def check_notebooks(arguments: Arguments) -> int:
         summarize_reports,
     )
 
-    signers = load_signers(arguments.signers)
+    signers = Signer.load_all(arguments.signers)
     for signer in signers:
         if signer.problem:
             print_complaint(f"the signer {signer.name} does not count: {signer.problem}")

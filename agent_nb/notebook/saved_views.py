@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ..events import End, Event
-from ..record import LIVE_KEY, Journal, Notebook, all_outputs, numbers_of, read_stored_events
+from ..record import LIVE_KEY, Journal, Notebook, RecoverableRun, all_outputs, numbers_of
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -48,7 +48,9 @@ def _forms(run: str, before: str) -> dict[str, str]:
     path = Journal.find(run)
     if path is None:
         return Recovery(run).saved_forms((), "unknown") if Recovery.SAVED in before else {}
-    events: Sequence[Event] = read_stored_events(path) if path.stat().st_size <= MOST else ()
+    events: Sequence[Event] = (
+        RecoverableRun.read_events(path) if path.stat().st_size <= MOST else ()
+    )
     ended = any(isinstance(event, End) and not event.span for event in events)
     return Recovery(run, journal=bool(events)).saved_forms(
         events,

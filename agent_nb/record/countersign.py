@@ -8,7 +8,7 @@ public key can check that.
 
 Rules
 - Signed are a fixed prefix, the hash of the record, the hash of the cell's source and what the
-  signer was shown (`recorded_calls.digest_calls`), in the namespace of `signers`. A signature does
+  signer was shown (`RecordedCall.digest_all`), in the namespace of `signers`. A signature does
   not cover a cell with another text.
 - Signatures of the first form do not say what was shown. They were made when rows and sub-agents
   were not listed, and count only for records without calls in there.
@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from ..errors import UsageError
 from .record import Record
-from .recorded_calls import digest_calls
+from .recorded_calls import RecordedCall
 from .signers import NAMESPACE, Signer
 from .ssh_signature import (
     PrivateKey,
@@ -73,7 +73,7 @@ def merge_signatures(*metadata: Any, hashes: Collection[str] | None = None) -> d
 def add_signature(metadata: dict[str, Any], record: Record, source: str, key: PrivateKey) -> None:
     """Add a signature to our metadata. Raises UsageError for a record that cannot be listed."""
     named = _hash(record)
-    shown, _ = digest_calls(record)
+    shown, _ = RecordedCall.digest_all(record)
     old = merge_signatures(metadata).get(named, "")
     others = [
         text
@@ -139,7 +139,7 @@ def _forms(record: Record, named: str, source: str) -> tuple[list[bytes], bool]:
     """Return the messages of the two forms, the present one first, and whether the first counts."""
     first = signed_message(named, source, "")
     try:
-        shown, inside = digest_calls(record)
+        shown, inside = RecordedCall.digest_all(record)
     except UsageError:
         return [b"", first], False
     return [signed_message(named, source, shown), first], not inside

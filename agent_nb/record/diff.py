@@ -27,8 +27,8 @@ from ..errors import UsageError
 from ..events import Event, content_text
 from ..wire import fit_text
 from .normalize import normalize_value
-from .pictures import compare_all_pictures
-from .recorded_calls import count_equal, list_calls
+from .pictures import PictureComparison
+from .recorded_calls import RecordedCall
 
 Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
@@ -121,11 +121,11 @@ def list_comparable_parts(log: Iterable[Event]) -> list[Item]:
 def _inside(log: Sequence[Event]) -> Iterator[Item]:
     """Yield the calls in the rows of a map; the other calls stand in the log."""
     try:
-        listed = [call for call in list_calls(log) if call.rows]
+        listed = [call for call in RecordedCall.list_all(log) if call.rows]
     except UsageError as fault:
         yield Item(0, "call", "calls of rows", str(fault))
         return
-    for call, count in count_equal(listed):
+    for call, count in RecordedCall.count_equal(listed):
         agents = f" of the agent {call.agents}" if call.agents else ""
         times = f"\n({count} times)" if count > 1 else ""
         yield Item(0, "call", f"call {call.name}{agents} in rows", f"{_pretty(call.args)}{times}")
@@ -208,7 +208,7 @@ def _turn(mine: list[Item], yours: list[Item]) -> Iterator[Change]:
 
 def _seen(a: Item, b: Item) -> Iterator[Change]:
     """Compare the pictures of two items with the same words."""
-    difference = compare_all_pictures(a.pictures, b.pictures).difference
+    difference = PictureComparison.of_all(a.pictures, b.pictures).difference
     if difference:
         yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 

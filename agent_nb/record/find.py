@@ -28,8 +28,8 @@ from .ipynb import (
 from .metadata import read_stored_records
 from .nbdime_conflicts import list_unmerged_records
 from .outputs import read_published_record
-from .payloads import attach_payloads
-from .ranking import sort_oldest_first
+from .packing import Payloads
+from .ranking import CellRecords
 from .record import METADATA_KEY, Record
 
 HIDDEN = (".ipynb_checkpoints",)
@@ -66,7 +66,7 @@ def find_records(notebook: Notebook) -> list[CellRecord]:
     notebook = with_ids(notebook)
     by_cell: dict[str, list[Record]] = {cell_id(c): [] for c in list_cells(notebook)}
     shown = (
-        (cell_id(cell), attach_payloads(record))
+        (cell_id(cell), Payloads.attach(record))
         for cell, output in all_outputs(notebook)
         if (record := read_published_record(output)) is not None
     )
@@ -80,7 +80,7 @@ def find_records(notebook: Notebook) -> list[CellRecord]:
     return [
         CellRecord(cell, record)
         for cell, listed in by_cell.items()
-        for record in sort_oldest_first(listed)
+        for record in CellRecords(listed).oldest_first()
     ]
 
 

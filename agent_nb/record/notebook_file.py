@@ -35,8 +35,8 @@ from .metadata import (
 )
 from .nbdime_conflicts import list_unmerged_records
 from .outputs import find_copied_runs, in_outputs, write_references
-from .ranking import read_start_time, select_records
-from .record import METADATA_KEY, NO_CONVERSATION, RECORD_MIME, Record
+from .ranking import CellRecords, read_start_time
+from .record import METADATA_KEY, RECORD_MIME, Provenance, Record
 from .signing import is_own_record as signed
 from .signing import user_key
 from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
@@ -96,7 +96,9 @@ def drop_unbegun(nb: dict[str, Any], executed: Collection[str], since: float) ->
     runs = stored_runs(mine)
     for cell in runs.keys() & executed:
         begun = [
-            r for r in runs[cell] if r.get("execution") and r.get("conversation") == NO_CONVERSATION
+            r
+            for r in runs[cell]
+            if r.get("execution") and r.get("conversation") == Provenance.NO_CONVERSATION
         ]
         if begun and all(read_start_time(r) < since for r in begun):
             runs[cell] = [r for r in runs[cell] if r not in begun]
@@ -117,7 +119,7 @@ def replace_runs(nb: dict[str, Any], known: Runs, dropped: Collection[str]) -> N
         if len(left) < len(listed):
             ids = {r["id"] for r in left}
             rest = [r for r in known.get(cell, ()) if r["id"] not in ids]
-            runs[cell] = select_records([*left, *rest], user_key())
+            runs[cell] = CellRecords([*left, *rest]).select_kept(user_key())
     nb["metadata"][METADATA_KEY] = build_metadata(
         runs, mine.get("gone") or {}, mine.get(FORGOTTEN) or [], mine, None
     )
@@ -155,7 +157,7 @@ def find_cleared_cells(nb: Notebook) -> list[str]:
 
 
 def _merged(*sources: Runs) -> Runs:
-    """Return the runs of all sources that are kept (`select_records`), newest first.
+    """Return the runs of all sources that are kept (`CellRecords.select_kept`), newest first.
 
     Of records with one id, the last source wins.
     """
@@ -166,7 +168,7 @@ def _merged(*sources: Runs) -> Runs:
             for record in listed:
                 by_id[record["id"]] = _either(by_id.get(record["id"]), record)
     key = user_key()
-    return {cell: select_records(by_id.values(), key) for cell, by_id in merged.items()}
+    return {cell: CellRecords(by_id.values()).select_kept(key) for cell, by_id in merged.items()}
 
 
 def _either(one: Record | None, other: Record) -> Record:
@@ -192,7 +194,8 @@ def _without_leaving(runs: Runs, left: dict[str, set[str]]) -> Runs:
         cell: [
             r
             for r in listed
-            if r["id"] not in left.get(cell, ()) or r.get("conversation") == NO_CONVERSATION
+            if r["id"] not in left.get(cell, ())
+            or r.get("conversation") == Provenance.NO_CONVERSATION
         ]
         for cell, listed in runs.items()
     }

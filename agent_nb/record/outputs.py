@@ -14,7 +14,7 @@ from ..wire import as_dict
 from .agent_cells import source_hash
 from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, source_of
 from .metadata import Runs, is_readable_record
-from .payloads import attach_payloads
+from .packing import Payloads
 from .record import BUTTON_KEY, LIVE_KEY, METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -53,7 +53,7 @@ def in_outputs(nb: Notebook) -> Runs:
         name, record = cell_id(cell), read_published_record(output)
         if name and record is not None:
             maker = _maker(cell, record, present) or name
-            runs.setdefault(maker, []).append(attach_payloads(record))
+            runs.setdefault(maker, []).append(Payloads.attach(record))
     return runs
 
 

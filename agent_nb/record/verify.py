@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..events import Unknown, encode_event
-from .payloads import payload_faults
+from .packing import Payloads
 from .record import FORMAT, METADATA_VERSION, Record, RecordFields, events_of
 from .signing import hash_fits, names_signer
 
@@ -27,7 +27,11 @@ def check_record(
     """Return the problems of one record; with a `key`, a missing or foreign signature is one."""
     if not isinstance(record, Mapping):
         return [f"a record is a JSON object, not {type(record).__name__}"]
-    problems = [*_shape(record), *payload_faults(record, payloads), *_events(record, payloads)]
+    problems = [
+        *_shape(record),
+        *Payloads.list_faults(record, payloads),
+        *_events(record, payloads),
+    ]
     if not hash_fits(record):
         problems.append(
             "the content was changed after it was recorded: it does not have the hash it names"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..agent import Run
 from ..events import Event, Place
-from ..record import find_notebooks, find_records, log_of, read_inner_records, read_notebook
+from ..record import InnerRecords, find_notebooks, find_records, log_of, read_notebook
 
 if TYPE_CHECKING:
     from ..events import EventFrame
@@ -61,7 +61,7 @@ class Runs(Sequence[Run]):
         return Runs(
             Run(log, cell=run.cell, notebook=run.notebook)
             for run in self._runs
-            for log in sorted(map(log_of, read_inner_records(run.log).values()), key=_began)
+            for log in sorted(map(log_of, InnerRecords.of_log(run.log).values()), key=_began)
         )
 
     def to_frame(self, columns: Any = None) -> EventFrame:

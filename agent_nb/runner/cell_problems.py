@@ -16,15 +16,15 @@ import msgspec
 from ..agent import Tape
 from ..notebook import countersigned_records, name_cell, select_begun_records, signature_remarks
 from ..record import (
-    NO_CONVERSATION,
+    CellRecords,
     Notebook,
+    Provenance,
     Record,
     RunNumbers,
+    SideBySide,
     Signer,
     agent_cell,
     check_record,
-    diff_texts,
-    rank_records,
     source_of,
 )
 from ..view import count_noun
@@ -104,14 +104,14 @@ def checked_records(
     """Return the records of a cell, ranked for the user with this key, and check the one that an
     agent cell plays.
     """
-    listed = rank_records(records, key, countersigned_records(nb, cell, records, signers))
+    listed = CellRecords(records).rank(key, countersigned_records(nb, cell, records, signers))
     asked = _asked(listed) if agent_cell(source_of(cell)) is not None else []
     return Recorded(listed, check_record(asked[0]) if asked else [])
 
 
 def _asked(listed: Sequence[Record]) -> Sequence[Record]:
     """Return the records of the agent cell itself, else those that its code began."""
-    return [r for r in listed if r.get("conversation") != NO_CONVERSATION] or listed
+    return [r for r in listed if r.get("conversation") != Provenance.NO_CONVERSATION] or listed
 
 
 def _pictures(
@@ -267,7 +267,7 @@ def _drifted(name: str, drift: Mapping[str, Any]) -> Problem:
     sides = (
         [f"{how}"]
         if how
-        else diff_texts(str(drift.get("recorded", "")), str(drift.get("fresh", "")))
+        else SideBySide(str(drift.get("recorded", "")), str(drift.get("fresh", ""))).unified_diff()
     )
     text = "\n".join([f"{name}: {_head(drift)}", *sides, *_why(drift)])
     return Problem(text=text, kind="drift")

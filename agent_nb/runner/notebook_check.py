@@ -38,7 +38,6 @@ from ..record import (
     events_of,
     group_records,
     load_notebook,
-    load_signers,
     read_start_time,
     source_of,
     user_key,
@@ -93,7 +92,7 @@ def check_notebook(
 
     nb, began = with_ids(load_notebook(path)), time.monotonic()
     recorded = group_records(nb)
-    signers = load_signers() if options.signers is None else options.signers
+    signers = Signer.load_all() if options.signers is None else options.signers
     key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
         checked = beside.submit(

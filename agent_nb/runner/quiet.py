@@ -20,6 +20,7 @@ from typing import Any
 
 from ..record import (
     Cell,
+    CellRecords,
     Notebook,
     Output,
     RunNumbers,
@@ -35,7 +36,6 @@ from ..record import (
     metadata_of,
     numbers_of,
     replace_runs,
-    select_newest_execution,
     source_of,
     user_key,
 )
@@ -75,8 +75,8 @@ def _repeated(runs: Runs, known: Runs) -> dict[str, dict[str, str]]:
     key, found = user_key(), {}
     for cell, listed in runs.items():
         ids = {r["id"] for r in known.get(cell, ())}
-        fresh = select_newest_execution([r for r in listed if r["id"] not in ids])
-        last = select_newest_execution(known.get(cell, ()))
+        fresh = CellRecords([r for r in listed if r["id"] not in ids]).newest_execution()
+        last = CellRecords(known.get(cell, ())).newest_execution()
         if (
             fresh
             and len(fresh) == len(last)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..events import to_builtins
-from ..record import ROWS_KIND, Record, events_of, read_inner_records
+from ..record import InnerRecords, Record, events_of
 from ..rows import COUNTS
 from ..wire import as_dict, as_list, encode_canonical
 
@@ -43,7 +43,7 @@ def _plain(record: Record) -> str:
     log = events_of(record)
     events = [to_builtins(event) for event in log]
     names = _Names(str(record.get("id", "")), events)
-    rows = read_inner_records(log)
+    rows = InnerRecords.of_log(log)
     return encode_canonical(
         [
             *(record.get(name) for name in FIELDS),
@@ -59,7 +59,7 @@ def _of_map(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         event
         for place, event in enumerate(events)
-        if event.get("kind") not in (COUNTS, ROWS_KIND)
+        if event.get("kind") not in (COUNTS, InnerRecords.KIND)
         and (event.get("type") != "metric" or place in sums[-1:])
     ]
 

@@ -19,9 +19,8 @@ from typing import Any
 
 from ..record import (
     METADATA_KEY,
-    PICTURE_TYPES,
+    PictureComparison,
     compare_displays,
-    compare_pictures,
     kind_name,
     list_outputs,
     list_uncompared_kinds,
@@ -84,8 +83,8 @@ def _differences(
 
 def _compare_pictures(old: Bundle, new: Bundle) -> str:
     figure = _text(old.get("text/plain", "")).startswith("<Figure size")
-    before, now = (_text(next(b[k] for k in PICTURE_TYPES if k in b)) for b in (old, new))
-    return compare_pictures(before, now, figure=figure).difference
+    before, now = (_text(next(b[k] for k in PictureComparison.TYPES if k in b)) for b in (old, new))
+    return PictureComparison.of_pair(before, now, figure=figure).difference
 
 
 def _compare_displays(old: Bundle, new: Bundle) -> str:
@@ -95,7 +94,7 @@ def _compare_displays(old: Bundle, new: Bundle) -> str:
 
 
 def _is_picture(kind: str) -> bool:
-    return kind in PICTURE_TYPES
+    return kind in PictureComparison.TYPES
 
 
 def _runs(cell: Cell) -> list[Any]:

@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from ..record import GRID, ArtistData, FigureData, Numbers
+from ..record import ArtistData, FigureData, Numbers
 from ..wire import cut_end, replace_surrogates
 
 MOST = 1_000
@@ -136,7 +136,7 @@ class _Reader:
             places = min(_DIGITS - math.floor(math.log10(scale)), 300)
             known = (round(float(v), places) + 0.0 if math.isfinite(v) else None for v in flat)
             return Numbers(tuple(known))
-        steps = numpy.rint((flat - low) / scale * GRID)
+        steps = numpy.rint((flat - low) / scale * Numbers.GRID)
         steps[~good] = -1
         packed = hashlib.sha256(steps.astype("<i4").tobytes()).hexdigest()[:16]
         return Numbers(count=int(flat.size), low=low, high=high, hash=packed)

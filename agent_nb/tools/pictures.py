@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..models import FittedPicture
-from ..record import FIGURE_KEY
+from ..record import FigureData
 from ..wire import clean_attachment, describe_figure, make_attachment
 from . import display
 from .figure_artists import figure_data
@@ -119,7 +119,7 @@ def make_picture(source: Any) -> Picture | None:
 def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, which was drawn, with the data of what it shows."""
     drawing = None if picture is None else figure_data(source)
-    return picture if drawing is None else {**(picture or {}), FIGURE_KEY: drawing}
+    return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 
 def _of(image: Any) -> Picture | None:

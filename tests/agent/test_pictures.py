@@ -16,7 +16,7 @@ from agent_nb.agent import result_pictures
 from agent_nb.agent.replay import replay
 from agent_nb.agent.tape import Tape, TapeApprover
 from agent_nb.events import Call, Delta, Result, Started
-from agent_nb.record.pictures import compare_all_pictures
+from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
 from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
@@ -162,7 +162,7 @@ def test_a_tool_of_which_only_the_text_counts_may_draw_anew():
 def test_without_pillow_pictures_of_other_bytes_are_no_drift(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert played(png(9, 9, noise=1), png(9, 9, noise=1, level=1)) is None
-    assert compare_all_pictures(["AAAA"], ["AAAB"]).unseen
+    assert PictureComparison.of_all(["AAAA"], ["AAAB"]).unseen
 
 
 OLD = [

@@ -229,7 +229,7 @@ def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
     assert signed_by(nb.record, user_key())
     (path,) = journal.Journal.files()
-    assert list(journal_recovery.recover_log(path)) == list(run.log)
+    assert list(journal_recovery.RecoverableRun.recover(path)) == list(run.log)
 
 
 def test_a_replay_writes_no_journal(nb):

@@ -20,10 +20,10 @@ from agent_nb.record.agent_cells import source_hash
 from agent_nb.record.countersign import SIGNATURES, merge_signatures, signed_message
 from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
 from agent_nb.record.notebook_file import lift_records, strip_records
-from agent_nb.record.ranking import rank_records
+from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.record import record_hash
-from agent_nb.record.recorded_calls import digest_calls
+from agent_nb.record.recorded_calls import RecordedCall
 from agent_nb.record.signers import NAMESPACE, signers_file
 from agent_nb.record.ssh_signature import Signature, armor_signature
 
@@ -201,11 +201,13 @@ class TestTesting:
         change(notebook, forged)
         assert main(["test", str(notebook)]) == 0
         listed = ours(notebook)["runs"]["cell3"]
-        assert rank_records(listed, b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
+        assert CellRecords(listed).rank(b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
 
 
 def signed_text(record, cell):
-    return signed_message(record["hash"], source_hash(source_of(cell)), digest_calls(record)[0])
+    return signed_message(
+        record["hash"], source_hash(source_of(cell)), RecordedCall.digest_all(record)[0]
+    )
 
 
 def another_record(nb, mine, cell, record):
@@ -422,7 +424,7 @@ class TestSigning:
         main(["trust", "add", "ann", public(ANN)])
         metadata, cell = ours(notebook), load_notebook(notebook)["cells"][2]
         record = metadata["runs"]["cell3"][0]
-        named, shown = record["hash"], digest_calls(record)[0]
+        named, shown = record["hash"], RecordedCall.digest_all(record)[0]
         (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
         command = [
             "ssh-keygen",

@@ -20,10 +20,9 @@ from agent_nb.events.completion import complete_log
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
 from agent_nb.record.find import find_records
-from agent_nb.record.fingerprint import inputs_of
-from agent_nb.record.match import match_record
-from agent_nb.record.packing import LARGE
-from agent_nb.record.payloads import attach_payloads, detach_payloads
+from agent_nb.record.fingerprint import Digests
+from agent_nb.record.match import Match
+from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import Provenance, events_of, log_of, record_hash, run_record
 from agent_nb.record.signing import is_intact, sign_record, signed_by
 from agent_nb.record.verify import check_metadata, check_record, secrets_in
@@ -106,7 +105,7 @@ def test_nothing_in_a_foreign_record_raises(value):
 @pytest.mark.parametrize("events", [True, 7, 1e999, {"a": 1}, "words", ["\ud800"]])
 def test_what_is_no_list_of_events_is_a_run_without_any(log, events):
     record = {**run_record(log), "events": events}
-    assert match_record([record], {"prompt": "x"}).record is None
+    assert Match.find([record], Digests(prompt="x")).record is None
     assert any("not a record" in problem for problem in check_record(record))
 
 
@@ -157,7 +156,7 @@ def test_arguments_that_differ_from_their_text_are_stored_as_they_are():
 
 def test_large_payloads_are_stored_once_beside_the_run(new_log):
     record = run_record(new_log(turns=4, result="y" * (LARGE + 1)))
-    bare, payloads = detach_payloads(record)
+    bare, payloads = Payloads.detach(record)
     assert len(payloads) == 1
     assert len(json.dumps(bare)) < 20_000
     assert events_of(bare, payloads) == list(new_log(turns=4, result="y" * (LARGE + 1)))
@@ -165,8 +164,8 @@ def test_large_payloads_are_stored_once_beside_the_run(new_log):
 
 def test_attach_undoes_detach_and_takes_only_needed_payloads(new_log):
     record = run_record(new_log(result="y" * (LARGE + 1)))
-    bare, payloads = detach_payloads(record)
-    assert attach_payloads(bare, {**payloads, "f" * 64: "of another run"}) == record
+    bare, payloads = Payloads.detach(record)
+    assert Payloads.attach(bare, {**payloads, "f" * 64: "of another run"}) == record
 
 
 def test_a_payload_inside_a_payload_is_kept():
@@ -266,7 +265,7 @@ def test_secrets_are_looked_for_beside_half_a_character():
 
 
 def test_check_says_when_a_payload_is_missing_or_changed(new_log):
-    bare, payloads = detach_payloads(run_record(new_log(result="y" * (LARGE + 1))))
+    bare, payloads = Payloads.detach(run_record(new_log(result="y" * (LARGE + 1))))
     (key,) = payloads
     assert any("missing" in p for p in check_record(bare))
     assert any("was changed" in p for p in check_record(bare, {key: "z"}))
@@ -289,7 +288,7 @@ def test_the_schema_file_is_what_its_script_writes(tmp_path):
 
 def test_the_schema_accepts_a_record(new_log):
     jsonschema = pytest.importorskip("jsonschema")
-    bare, payloads = detach_payloads(
+    bare, payloads = Payloads.detach(
         saved(run_record(new_log(result="y" * (LARGE + 1)), Provenance(cell="c1")))
     )
     jsonschema.Draft202012Validator(load_schema()).validate(
@@ -511,7 +510,7 @@ def test_no_two_texts_have_one_hash(pair, size):
     assert is_intact(one)
     assert is_intact(other)
     assert not is_intact({**one, "events": other["events"], "payloads": other.get("payloads", {})})
-    assert len({inputs_of(text)["prompt"] for text in pair}) == 2
+    assert len({Digests.of_inputs(text)["prompt"] for text in pair}) == 2
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import msgspec
 from ...errors import UsageError
 from ...events import User
 from ...models import collect_secrets
-from ...record import NO_CONVERSATION, events_of
+from ...record import Provenance, events_of
 from ...wire import cut_end, cut_middle, redact_text
 from ..files.library import Library
 from ..identity import Cell
@@ -73,7 +73,7 @@ def failure_question(shell: Any, cell: Cell, library: Library, remark: str) -> Q
     failed = next((c for c in readable_cells(shell, cell, file) if c.failed), None)
     if failed is not None:
         return Question(_asked(failed, remark))
-    own = (r for r in library.of(cell) if r.get("conversation") != NO_CONVERSATION)
+    own = (r for r in library.of(cell) if r.get("conversation") != Provenance.NO_CONVERSATION)
     for record in own:
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         if prompt is not None and prompt.content.endswith(remark):

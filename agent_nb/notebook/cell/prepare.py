@@ -11,7 +11,7 @@ import msgspec
 from ...agent import Context, ReplayStrictness, Resume, Stream, Tape, fill_prompt
 from ...events import Event, EventLog, State, is_map
 from ...host import read_launch
-from ...record import NO_CONVERSATION, Journal, Record, RunInputs, events_of
+from ...record import Journal, Provenance, Record, RunInputs, events_of
 from ...rows import Agent
 from ...tools import ApprovalSource, Host
 from ..conversations import Conversation, Turn, rebuild_remarks
@@ -184,7 +184,7 @@ def use_recorded_turn(
 
     Without it the cells below would fail too.
     """
-    newest = next((r for r in records if r.get("conversation") != NO_CONVERSATION), None)
+    newest = next((r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION), None)
     if newest is None or not read_launch().why_not_live or is_map(events_of(newest)):
         return
     foreign = not session.library.owns(newest)

@@ -29,20 +29,17 @@ from ...host import read_launch
 from ...models import collect_secrets
 from ...record import (
     METADATA_KEY,
-    NO_CONVERSATION,
     RECORD_MIME,
+    CellRecords,
+    Digests,
     Provenance,
     Record,
     RunInputs,
     events_of,
-    find_changed_inputs,
     is_intact,
-    read_execution_id,
     read_start_time,
-    recorded_inputs,
     run_record,
     sign_record,
-    sort_oldest_first,
     user_key,
 )
 from ...tools import current_call
@@ -104,7 +101,7 @@ class Recorder:
             Provenance(
                 cell=self.cell.id,
                 source=self.execution.source,
-                conversation=NO_CONVERSATION,
+                conversation=Provenance.NO_CONVERSATION,
                 execution=self.execution.id,
                 ordinal=self._ordinal,
                 call=self._call,
@@ -169,7 +166,7 @@ class Recorder:
                     r
                     for r in listed
                     if str(r["id"]) not in self.execution.played
-                    and inputs_of(r) == inputs
+                    and Digests.read_record(r) == inputs
                     and is_intact(r)
                 ),
                 None,
@@ -188,8 +185,8 @@ class Recorder:
     def _nothing(self, listed: Sequence[Record], inputs: RunInputs) -> NotReplayed:
         """Return the error that says why no record is played."""
         left = [r for r in listed if str(r["id"]) not in self.execution.played]
-        known = inputs_of(left[0]) if left else None
-        names = find_changed_inputs(known, inputs.digests) if known is not None else ()
+        known = Digests.read_record(left[0]) if left else None
+        names = inputs.digests.list_changes(known) if known is not None else ()
         if known is not None:
             changes = (
                 ", ".join(inputs.name_inputs(events_of(left[0]), names)) or "the record was changed"
@@ -239,20 +236,14 @@ def select_begun_records(listed: Sequence[Record], call: str = "") -> list[Recor
     ours = [
         r
         for r in listed
-        if r.get("conversation") == NO_CONVERSATION
-        and inputs_of(r) is not None
+        if r.get("conversation") == Provenance.NO_CONVERSATION
+        and Digests.read_record(r) is not None
         and r.get("call", "") == call
     ]
     if not ours or not ours[0].get("execution"):
-        return sort_oldest_first(r for r in ours if not r.get("execution"))
-    return sorted(
-        (r for r in ours if read_execution_id(r) == read_execution_id(ours[0])), key=_ordinal
-    )
-
-
-def inputs_of(record: Record) -> dict[str, str] | None:
-    """Return the inputs named in a record, None if there are none."""
-    return recorded_inputs(events_of({**record, "events": list(record.get("events") or [])[:1]}))
+        return CellRecords(r for r in ours if not r.get("execution")).oldest_first()
+    first = ours[0]["execution"]
+    return sorted((r for r in ours if r.get("execution") == first), key=_ordinal)
 
 
 def _ordinal(record: Record) -> tuple[int, float]:

@@ -32,15 +32,7 @@ from ...agent import (
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import Launch, read_launch
-from ...record import (
-    NO_CONVERSATION,
-    Match,
-    RunInputs,
-    events_of,
-    match_record,
-    read_start_time,
-    user_key,
-)
+from ...record import Match, Provenance, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
 from ...tools import Compare
 from ..conversations import describe_foreign
@@ -131,7 +123,7 @@ def decide_replay(
     if wanted == "live":
         return Choice(Match(status="unrecorded"))
     # NONE marks runs that code in the cell began or followed
-    own = [r for r in records if r.get("conversation") != NO_CONVERSATION]
+    own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
     matched = _matching(own, inputs, ("ok",) if wanted == "auto" else None)
     if matched.record is None:
         if wanted == "replay":
@@ -162,10 +154,10 @@ def _matching(
     own: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the record with these inputs, or with other files of the same pictures."""
-    matched = match_record(own, inputs.digests, statuses=statuses)
+    matched = Match.find(own, inputs.digests, statuses=statuses)
     for record in own if matched.record is None and inputs.attachments else ():
         same = inputs.match_figures(events_of(record))
-        like = match_record([record], same.digests, statuses=statuses) if same is not None else None
+        like = Match.find([record], same.digests, statuses=statuses) if same is not None else None
         if like is not None and like.record is not None:
             return like
     return matched

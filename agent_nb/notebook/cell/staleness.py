@@ -23,15 +23,7 @@ import msgspec
 from ...agent import Changes, Tape, fill_prompt
 from ...errors import AgentError
 from ...events import Event, is_map
-from ...record import (
-    Match,
-    RunInputs,
-    agent_cell,
-    events_of,
-    is_intact,
-    match_record,
-    read_start_time,
-)
+from ...record import Match, RunInputs, agent_cell, events_of, is_intact, read_start_time
 from ...rows import Agent, count_failed_rows
 from ...view import clip_text, count_noun
 from ..files.library import File
@@ -87,7 +79,7 @@ def list_standings(
             if not options.source:
                 agent = make(options)
                 inputs = _inputs_of(session, cell, agent, options=options, history=history)
-                state, why = _state(match_record(records, inputs.digests), agent, namespace)
+                state, why = _state(Match.find(records, inputs.digests), agent, namespace)
         except AgentError as fault:
             state, why = "unknown", str(fault)
         whole = next(filter(is_intact, records), None)

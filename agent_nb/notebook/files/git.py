@@ -32,6 +32,7 @@ from ...errors import UsageError
 from ...events import Call, Event, Result
 from ...record import (
     METADATA_KEY,
+    CellRecords,
     Notebook,
     Record,
     cell_id,
@@ -45,7 +46,6 @@ from ...record import (
     load_notebook,
     metadata_of,
     reassign_runs,
-    select_newest_execution,
     source_of,
     with_ids,
 )
@@ -78,12 +78,14 @@ def _lines(nb: Notebook) -> Iterator[str]:
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
         yield from source_of(cell).splitlines()
-        for record in select_newest_execution(lines.pop(name, ())):
+        for record in CellRecords(lines.pop(name, ())).newest_execution():
             yield from _run(record)
     for name, left in lines.items():
         if left:
             yield f"=== of a cell that is gone: {name}"
-            yield from (line for record in select_newest_execution(left) for line in _run(record))
+            yield from (
+                line for record in CellRecords(left).newest_execution() for line in _run(record)
+            )
 
 
 def _run(record: Record) -> Iterator[str]:

@@ -4,7 +4,7 @@ Why three sources: the file lags behind the front end until it is saved, a kerne
 restart, and a runner's kernel should need no file.
 
 Rules
-- Of a cell's records, those that this kernel made come first, then the others as `rank_records`
+- Of a cell's records, those that this kernel made come first, then the others as `CellRecords.rank`
   orders them; each run counts once.
 - The conversation of the cells above comes from whole records only, with their ownership.
 - Without a cell id, or where the file has no ids, a cell is found by the hash of its text and the
@@ -30,8 +30,9 @@ import msgspec
 from ...agent import Run
 from ...events import is_map
 from ...record import (
+    CellRecords,
+    Payloads,
     Record,
-    attach_payloads,
     cell_id,
     content_hash,
     events_of,
@@ -40,12 +41,8 @@ from ...record import (
     is_intact,
     is_own_record,
     list_cells,
-    rank_records,
     read_file_json,
     reassign_runs,
-    select_cell_records,
-    select_records,
-    sort_newest_first,
     source_hash,
     source_of,
     tags_of,
@@ -55,6 +52,7 @@ from ...record import (
 from ..conversations import Turn
 from ..identity import Cell
 from ..runner_options import NO_OPTIONS, RunnerOptions
+from .cell_records import select_cell_records
 from .folder_search import FolderSearch
 from .notebook_path import PATH_VARIABLE, served_path, session_path, told_path
 from .tool_names import tool_names
@@ -116,17 +114,19 @@ class Library:
     def keep(self, key: str, record: Record) -> None:
         """Remember a record that this kernel made for the cell `key`."""
         others = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
-        self._records[key] = select_records([record, *others], user_key())
+        self._records[key] = CellRecords([record, *others]).select_kept(user_key())
 
     def of(self, cell: Cell) -> list[Record]:
         """Return the records of a cell, ranked."""
         elsewhere = self._elsewhere(cell)
         elsewhere = (
-            rank_records(elsewhere, user_key(), countersigned_hashes(cell.sent))
+            CellRecords(elsewhere).rank(user_key(), countersigned_hashes(cell.sent))
             if len(elsewhere) > 1
             else elsewhere
         )
-        return self._known([*sort_newest_first(self._records.get(cell.key, [])), *elsewhere])
+        return self._known(
+            [*CellRecords(self._records.get(cell.key, [])).newest_first(), *elsewhere]
+        )
 
     def made(self, record: Record) -> bool:
         """Return whether this kernel made a record."""
@@ -204,7 +204,7 @@ class Library:
             return []
         turns, key = [], user_key()
         for above in file.order[: list(file.order).index(own)]:
-            known = self._known(rank_records(file.runs.get(above, ()), key))
+            known = self._known(CellRecords(file.runs.get(above, ())).rank(key))
             record = next(
                 (
                     r
@@ -223,7 +223,7 @@ class Library:
     def _elsewhere(self, cell: Cell) -> Sequence[Record]:
         sent = cell.sent.get("runs")
         if isinstance(sent, list):
-            return [attach_payloads(r) for r in sent if isinstance(r, dict)]
+            return [Payloads.attach(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self._look(cell)
         file = self.file(cell.sent)

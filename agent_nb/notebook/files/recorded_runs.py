@@ -17,14 +17,13 @@ from ...errors import UsageError
 from ...events import EventLog
 from ...record import (
     NOTEBOOK_SUFFIX,
+    CellRecords,
     Diff,
+    LogCalls,
     compare_runs,
     find_records,
-    list_log_calls,
     load_notebook,
     log_of,
-    rank_records,
-    read_logs,
     user_key,
 )
 from ...rows import Runs
@@ -49,15 +48,15 @@ def _of(path: Path, every: bool) -> Iterator[Run]:
         return
     for cell, items in groupby(find_records(load_notebook(path)), key=lambda item: item.cell):
         listed = [item.record for item in items]
-        for record in listed if every else rank_records(listed, user_key())[:1]:
+        for record in listed if every else CellRecords(listed).rank(user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
 def _rows_with_calls(run: Run) -> list[Run]:
     return [
-        Run(EventLog.of_events(log), cell=run.cell, notebook=run.notebook)
-        for rows, log in read_logs(run.log)
-        if rows and list_log_calls(log)
+        Run(EventLog.of_events(inner.log), cell=run.cell, notebook=run.notebook)
+        for inner in LogCalls.read_all(run.log)
+        if inner.rows and inner.list_repeatable()
     ]
 
 

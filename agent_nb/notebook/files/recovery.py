@@ -25,13 +25,12 @@ import msgspec
 from ...errors import UsageError
 from ...events import EventLog
 from ...record import (
-    EXECUTIONS_OF_CELL,
+    CellRecords,
     Home,
     Journal,
     Provenance,
     RecoverableRun,
     read_start_time,
-    recover_log,
     run_record,
     sign_record,
     user_key,
@@ -96,7 +95,7 @@ def _is_superseded(lost: RecoverableRun, file: File) -> bool:
     """Return whether a file has a newer answer of the cell, or dropped the run for newer ones."""
     listed = file.runs.get(lost.header.cell, ())
     newer = [r for r in listed if read_start_time(r) > lost.header.started]
-    return len(newer) >= EXECUTIONS_OF_CELL or any(r.get("status") == "ok" for r in newer)
+    return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
 
 
 def format_date(seconds: float) -> str:
@@ -128,7 +127,7 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = recover_log(lost.path)
+        log = RecoverableRun.recover(lost.path)
     except OSError as fault:
         raise UsageError(
             f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."

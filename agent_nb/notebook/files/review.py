@@ -33,14 +33,11 @@ from ...record import (
     add_signature,
     agent_cell,
     cell_id,
-    count_equal,
     describe_signatures,
-    digest_calls,
     events_of,
     group_records,
     is_intact,
     is_own_record,
-    list_calls,
     metadata_of,
     read_start_time,
     signers_of,
@@ -159,7 +156,7 @@ def signature_remarks(
 def call_lines(record: Record) -> list[str]:
     """Return all calls of a record that can run again, as short lines, equal ones of rows once."""
     try:
-        calls = count_equal(list_calls(events_of(record)))
+        calls = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
     except UsageError as fault:
         return [str(fault)]
     return [
@@ -188,8 +185,8 @@ def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        ran = count_equal(list_calls(events_of(record)))
-        digest_calls(record)
+        ran = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
+        RecordedCall.digest_all(record)
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
     listed = [(call, count) for call, count in ran if call.name not in quiet]

@@ -28,6 +28,7 @@ from ...record import (
     RECORD_MIME,
     SIGNATURES,
     Cell,
+    CellRecords,
     Record,
     Runs,
     all_outputs,
@@ -36,7 +37,6 @@ from ...record import (
     merge_signatures,
     read_published_record,
     read_start_time,
-    sort_newest_first,
     source_of,
 )
 from ...record import list_cells as all_cells
@@ -79,7 +79,7 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
 
 def _newest(listed: Sequence[Record]) -> Record:
     """Return the newest run of the agent cell itself, else of its code, else {}."""
-    record = sort_newest_first(listed)
+    record = CellRecords(listed).newest_first()
     return next((r for r in record if r.get("conversation")), record[0] if record else {})
 
 

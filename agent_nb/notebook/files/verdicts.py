@@ -10,11 +10,11 @@ from pathlib import Path
 from ...models import collect_secrets
 from ...record import (
     Record,
+    Signer,
     cell_id,
     check_record,
     find_records,
     load_notebook,
-    load_signers,
     secrets_in,
     signed_by,
     user_key,
@@ -33,7 +33,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, hidden, signers = user_key(), collect_secrets(), load_signers()
+    key, hidden, signers = user_key(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     for item in find_records(nb):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...agent import Run
 from ...errors import AgentStopped
 from ...events import EventLog
-from ...record import NO_CONVERSATION, Record, log_of
+from ...record import Provenance, Record, log_of
 from ..cell.frontend import can_click
 from ..cell.interrupts import Interrupts
 from ..cell.kernel_interrupts import cell_interrupts
@@ -44,7 +44,7 @@ class FollowRun(ABC):
         return [
             r
             for r in self.session.library.of(self.cell)
-            if r.get("conversation") == NO_CONVERSATION
+            if r.get("conversation") == Provenance.NO_CONVERSATION
         ]
 
     def _can_click(self) -> bool:

@@ -19,15 +19,7 @@ import msgspec
 
 from ...agent import Run
 from ...events import LOST, Event, EventLog, complete_log, encode_event
-from ...record import (
-    NO_CONVERSATION,
-    Provenance,
-    Record,
-    content_hash,
-    events_of,
-    log_of,
-    run_record,
-)
+from ...record import Provenance, Record, content_hash, events_of, log_of, run_record
 from ..cell.display import Actions, Display
 from ..cell.event_file import write_events
 from ..cell.summary import LONGEST, summarize_run
@@ -137,5 +129,5 @@ def drifted(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
 def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
     """Return the unsigned record of an imported run; it starts now, whatever its events say."""
     source = content_hash(cell.line, cell.body)
-    provenance = Provenance(cell=cell.id, source=source, conversation=NO_CONVERSATION)
+    provenance = Provenance(cell=cell.id, source=source, conversation=Provenance.NO_CONVERSATION)
     return run_record(log, provenance, started=round(time.time(), 3))

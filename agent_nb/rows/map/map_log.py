@@ -21,7 +21,7 @@ import msgspec
 from ... import events
 from ...errors import Cancelled
 from ...events import EventLog
-from ...record import ROWS_KIND, Record
+from ...record import InnerRecords, Record
 from .budget import Budget
 from .known_rows.recorded import COUNTS
 from .row import Row, RowResult
@@ -109,7 +109,7 @@ class MapLog:
         self._log.append(events.Metric(total=self._tally.used))
         self._log.append(events.State(kind=COUNTS, payload=payload))
         if records := self._sample.records:
-            self._log.append(events.State(kind=ROWS_KIND, payload=records))
+            self._log.append(events.State(kind=InnerRecords.KIND, payload=records))
         elif self._unplayable and self._tally.done and error is None:
             self.warn(self._unplayable, "unplayable")
         status: events.EndStatus = "ok"

@@ -26,7 +26,7 @@ from ...agent import Basis, Configuration, Limits, make_basis, with_servers
 from ...errors import UsageError
 from ...events import new_run_id
 from ...host import read_launch
-from ...record import RunInputs, inputs_hash
+from ...record import RunInputs
 from ...wire import Redaction, replace_surrogates
 from .asking import LocalRows, RowAsker
 from .budget import Budget
@@ -160,7 +160,7 @@ def _start(
 
     def start() -> Mapping[str, Any]:
         shared = basis().start if basis is not None else unknown
-        inputs = {"inputs": run_inputs.digests, "hash": inputs_hash(run_inputs.digests)}
+        inputs = {"inputs": dict(run_inputs.digests), "hash": run_inputs.digests.hash}
         return {
             **shared,
             "agent": "map",

@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ...record import UNFOLDED, Record
+from ...record import InnerRecords, Record
 from ...wire import cut_end, replace_surrogates
-from .known_rows.recorded import fold_records
 from .row import Row, RowResult
 from .tally import RowLine
 
@@ -51,14 +50,14 @@ class Sample:
         if self._small and record is not None and result.status != "interrupted":
             self._size += len(msgspec.json.encode(record))
             self._records[row.key] = record
-            if self._size > UNFOLDED:
+            if self._size > InnerRecords.LIMIT:
                 self._small, self._records = False, {}
         return line
 
     @property
     def records(self) -> dict[str, Any]:
         """The records as the payload of their state; none if they are too many."""
-        payload = fold_records(self._records) if self._records else {}
+        payload = InnerRecords(self._records).to_payload() if self._records else {}
         return payload if len(msgspec.json.encode(payload)) <= BYTES else {}
 
     @property

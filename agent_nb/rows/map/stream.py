@@ -39,7 +39,7 @@ from ...agent import (
 )
 from ...errors import AgentStopped
 from ...events import Event, EventLog
-from ...record import Record, read_inner_records
+from ...record import InnerRecords, Record
 from ...view import count_noun
 from ..recorded_runs import Runs
 from .driver import MapDriver
@@ -160,7 +160,7 @@ class MapStream(Stream):
 
         A record that holds rows is whole; a large map leaves them to its store.
         """
-        if read_inner_records(log):
+        if InnerRecords.of_log(log):
             return []
         lost = self.unknown([log])
         return lost if len(lost) > count_unanswered_rows(log) else []
@@ -202,7 +202,7 @@ class MapStream(Stream):
         `problems` says so if they are kept nowhere.
         """
         over = [result.key for result in self.results if result.run]
-        logged = read_inner_records(self.log)
+        logged = InnerRecords.of_log(self.log)
         if logged or not over:
             keys = [key for key in over if key in logged]
             return Runs(RowRuns(keys, lambda some: logged, self._output))

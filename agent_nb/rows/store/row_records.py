@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...record import (
-    Payloads,
-    Record,
-    attach_payloads,
-    detach_payloads,
-    find_payload_keys,
-    is_intact,
-    names_signer,
-)
+from ...record import Payloads, Record, is_intact, names_signer
 from ...wire import dumps, lenient_loads
 from .row_file import LARGEST, fill_statement, split_batches
 
@@ -109,7 +101,7 @@ def write_rows(
     """
     written: set[str] = set()
     for key, record in rows:
-        bare, payloads = detach_payloads(record)
+        bare, payloads = Payloads.detach(record)
         connection.execute("DELETE FROM uses WHERE key = ?", (key,))
         connection.execute(
             "INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)",
@@ -145,7 +137,7 @@ def bound_attempts(attempts: Any) -> int:
 def _whole(beside: _Beside, content: Any) -> Record:
     """Return the record of its bytes with its payloads; {} if it is not one."""
     record = _value(content)
-    return attach_payloads(record, beside.payloads(record)) if isinstance(record, dict) else {}
+    return Payloads.attach(record, beside.payloads(record)) if isinstance(record, dict) else {}
 
 
 class _Beside:
@@ -158,12 +150,12 @@ class _Beside:
 
     def payloads(self, record: Record) -> Payloads:
         """Return the payloads read so far, which hold those that a record needs."""
-        missing = find_payload_keys(record.get("events")) - self._seen
+        missing = Payloads.find_keys(record.get("events")) - self._seen
         while missing:
             self._seen |= missing
             read = {n: v for n, v in self._read(sorted(missing)) if v is not None}
             self._known.update(read)
-            missing = find_payload_keys(list(read.values())) - self._seen
+            missing = Payloads.find_keys(list(read.values())) - self._seen
         return self._known
 
     def _read(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...record import align_lines
+from ...record import SideBySide
 from ..format import clip_text
 from ..nodes import Box, Node, Row, Stack, T, Table
 from ..state.cards import NoteCard
@@ -28,9 +28,8 @@ def _said(payload: Any) -> Node:
         " from here on the model was asked again."
     )
     head = Row((T("↻ ", tone="wait", bold=True), T(name, mono=True, bold=True), T(rest)), wrap=True)
-    sides = align_lines(
-        *(bounded(str(found.get(side, "")), LONGEST) for side in ("recorded", "fresh"))
-    )
+    texts = (bounded(str(found.get(side, "")), LONGEST) for side in ("recorded", "fresh"))
+    sides = SideBySide(*texts).rows()
     return (
         Stack((head, Table(("", "recorded", "now"), tuple(sides), sides=True))) if sides else head
     )

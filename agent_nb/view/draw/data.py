@@ -9,7 +9,7 @@ import json
 from html import escape
 from typing import Any
 
-from ...record import CHANGED
+from ...record import SideBySide
 from ...wire import cut_end
 from .. import nodes, theme, visible
 from ..format import count_noun
@@ -72,7 +72,7 @@ def _cells(node: nodes.Table, row: tuple[str, ...]) -> list[str]:
             f"<td{style(theme.CELL, _side(node, n), _breadth(c))}>{text(c)}</td>"
             for n, c in enumerate(row)
         ]
-    colours = ("", "deleted", "inserted") if row[0] == CHANGED else ("",) * len(row)
+    colours = ("", "deleted", "inserted") if row[0] == SideBySide.CHANGED else ("",) * len(row)
     return [
         f"<td{style(theme.SIDE, theme.syntax(kind) if kind else '')}>{text(c)}</td>"
         for c, kind in zip(row, colours, strict=False)

@@ -8,7 +8,7 @@ from helpers.scripts import calling
 from agent_nb import Agent, Scripted, tool
 from agent_nb.models.http import waits
 from agent_nb.models.script_turn import turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.signing import is_intact, user_key
 from agent_nb.rows.map import asking
 from agent_nb.rows.map.row_result import Beside, beside_of, recorded_result
@@ -117,7 +117,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     assert {r.origin for r in again.results} == {"store"}
     seconds = [r.seconds for r in live.results]
     assert [r.seconds for r in again.results] == seconds
-    known = read_inner_records(live.log)
+    known = InnerRecords.of_log(live.log)
     assert all(is_intact(record) for record in known.values())
     recorded = [
         recorded_result(known[r.key], position=r.position, key=r.key, origin="record")

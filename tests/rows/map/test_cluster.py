@@ -109,9 +109,9 @@ def test_the_plan_of_a_map_says_where_its_rows_are_asked(server, workers):
 
 
 def test_each_row_leaves_the_record_of_its_run(server, workers):
-    from agent_nb.record.inner_records import read_inner_records
+    from agent_nb.record.inner_records import InnerRecords
 
-    found = read_inner_records(mapped(workers).log)
+    found = InnerRecords.of_log(mapped(workers).log)
     answers = {e.content for r in found.values() for e in events_of(r) if e.type == "respond"}
     assert answers == {word.upper() for word in WORDS}
 

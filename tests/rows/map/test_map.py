@@ -16,7 +16,7 @@ from agent_nb.agent.replay_check import ReplayStrictness
 from agent_nb.agent.tape import Tape
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import log_of, run_record
 from agent_nb.rows.map import sample
 from agent_nb.rows.map.table import filling
@@ -143,7 +143,7 @@ def test_the_log_holds_counts_and_a_sample():
 
 def test_the_log_of_a_small_map_holds_the_record_of_each_row():
     done = mapped()
-    found = read_inner_records(done.log)
+    found = InnerRecords.of_log(done.log)
     assert set(found) == {r.key for r in done.results}
     answers = [log_of(found[r.key]).of("respond")[0].content for r in done.results]
     assert answers == ["yes", "no", "other"]

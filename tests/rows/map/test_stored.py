@@ -12,7 +12,7 @@ from agent_nb.errors import RunFailed, UsageError
 from agent_nb.events import RunStart
 from agent_nb.host import launch
 from agent_nb.models.script_turn import Case, turn_of
-from agent_nb.record.inner_records import read_inner_records
+from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
 from agent_nb.record.signing import user_key
 from agent_nb.rows.map.known_rows import forgetting
@@ -286,7 +286,7 @@ def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     by = Agent("openai/none", secrets={})
     job = plan_map(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
-    made = [next(iter(read_inner_records(mapped([text]).log).values())) for text in TEXTS]
+    made = [next(iter(InnerRecords.of_log(mapped([text]).log).values())) for text in TEXTS]
     store = RowStore.open(path, "m", b"another user's", owner="a")
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])

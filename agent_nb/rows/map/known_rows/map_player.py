@@ -29,7 +29,7 @@ from ....agent import (
 )
 from ....errors import Cancelled
 from ....events import EventLog
-from ....record import Record, read_inner_records, user_key
+from ....record import InnerRecords, Record, user_key
 from ....wire import Redaction
 from ..row import Row
 
@@ -81,7 +81,7 @@ def prepare_map_player(
         tape: Tape, wish: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = make_player(agent, tape, wish, log=log, redaction=redaction)
-        known = read_inner_records(tape.events) if len(agent.tools) else {}
+        known = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
         tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
         again = [each for each in tapes if each.again(agent.tools)]
         make = [

@@ -1,67 +1,22 @@
-"""The rows in the log of a map: folded into its state `map.rows`, and what a recorded map says of
-them.
-
-Rule: what the first events of all records have in common (model, limits, the schema of the answer)
-is written once (`record.inner_records` reads it).
-"""
+"""What the log of a recorded map says of its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import Any
 
 from ....events import Event, State
-from ....record import Record, read_inner_records, stored_events
+from ....record import InnerRecords, Record
 from ..row import Row, RowResult
 from ..row_result import recorded_result
 
 COUNTS = "map"  # of the event that holds the counts
 
 
-def fold_records(records: Mapping[str, Record]) -> dict[str, Any]:
-    """Return records as the payload of the state."""
-    firsts = {
-        key: events[0] for key, record in records.items() if (events := stored_events(record))
-    }
-    shared = reduce(_common, firsts.values()) if firsts else {}
-    rows = {
-        key: {**record, "events": [_without(firsts[key], shared), *stored_events(record)[1:]]}
-        if key in firsts
-        else record
-        for key, record in records.items()
-    }
-    return {"shared": shared, "rows": rows}
-
-
-def _common(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that two objects share, at any depth."""
-    common: dict[str, Any] = {}
-    for key in one.keys() & other.keys():
-        a, b = one[key], other[key]
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            common[key] = _common(a, b)
-        elif type(a) is type(b) and a == b:
-            common[key] = a
-    return common
-
-
-def _without(whole: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `whole` without what `shared` has of it."""
-    left: dict[str, Any] = {}
-    for key, value in whole.items():
-        if key not in shared:
-            left[key] = value
-        elif isinstance(value, Mapping) and (rest := _without(value, shared[key])):
-            left[key] = rest
-    return left
-
-
 def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
     """Return the records of the rows in the logs of several maps, by key; the first log counts."""
     rows: dict[str, Record] = {}
     for log in logs:
-        rows = {**read_inner_records(log), **rows}
+        rows = {**InnerRecords.of_log(log), **rows}
     return rows
 
 
@@ -88,7 +43,7 @@ def read_recorded_results(
     log: Sequence[Event], rows: Sequence[Row]
 ) -> Iterator[tuple[int, RowResult]]:
     """Yield index and result of each of the `rows` that the log of a map has a record of."""
-    known = read_inner_records(log)
+    known = InnerRecords.of_log(log)
     for index, row in enumerate(rows):
         if (record := known.get(row.key)) is not None:
             yield (
