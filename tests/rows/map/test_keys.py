@@ -40,7 +40,7 @@ def test_a_repeat_an_attachment_and_each_input_make_another_key():
             for name in INPUTS
             if name != "prompt"
         ),
-        keys_of(["a"], {**INPUTS, "output": "schema"}),
+        keys_of(["a"], Digests({**INPUTS, "output": "schema"})),
     ]
     assert len({tuple(found) for found in [plain, *others]}) == 1 + len(others)
 
