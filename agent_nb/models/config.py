@@ -50,7 +50,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..errors import NotAllowed, UsageError
+from ..errors import AgentError, NotAllowed, UsageError
 from ..host import Offer, list_plugins
 from .prices import Prices, by_model
 from .timeouts import Timeouts
@@ -89,6 +89,55 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 
+    @staticmethod
+    def path() -> Path:
+        """Return the path of the configuration file, whether it exists or not."""
+        named = os.environ.get("AGENT_NB_CONFIG")
+        if named:
+            return Path(named).expanduser()
+        return _own_file(*(os.environ.get(name) for name in _HOME_VARIABLES))
+
+    @classmethod
+    def load(cls, *, lenient: bool = False) -> Config:
+        """Return the configuration; an empty one without a file.
+
+        Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user
+        has not allowed it; `lenient` takes an empty one instead.
+        """
+        file = cls.path()
+        try:
+            config, offer = cls.read(file)
+            if not file.is_absolute() and not offer.is_allowed():
+                raise NotAllowed(f"{offer.refusal}.", offer)
+        except FileNotFoundError:
+            if os.environ.get("AGENT_NB_CONFIG") and not lenient:
+                raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
+            return cls()
+        except AgentError:
+            if not lenient:
+                raise
+            return cls()
+        return config
+
+    @classmethod
+    def read(cls, file: Path) -> tuple[Config, Offer]:
+        """Return the configuration in a file, and the offer that the user may allow.
+
+        Raises FileNotFoundError, and UsageError if it cannot be read.
+        """
+        try:
+            content = file.read_bytes()
+            text = content.decode("utf-8-sig")
+        except FileNotFoundError:
+            raise
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
+        try:
+            config = msgspec.convert(tomllib.loads(text), cls)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise UsageError(f"The configuration {file} is wrong: {error}.") from None
+        return config, Offer.of("configuration", file, _describe(config), content)
+
 
 def _known(base_url: str, model: str = "") -> Endpoint:
     return Endpoint(base_url=base_url, model=model)
@@ -111,64 +160,21 @@ KNOWN: dict[str, Endpoint] = {
 }
 
 
-_HOMES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_HOME_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 
 
 @lru_cache(8)
 def _own_file(*homes: str | None) -> Path:
-    """Return the user's own configuration file while these variables stay the same."""
+    """Return the user's own configuration file; `homes` (the variables' values) are the key of the
+    cache, as platformdirs reads them from the environment.
+    """
     import platformdirs
 
     return Path(platformdirs.user_config_dir("agent_nb", appauthor=False)) / "config.toml"
 
 
-def config_path() -> Path:
-    """Return the path of the configuration file, whether it exists or not."""
-    named = os.environ.get("AGENT_NB_CONFIG")
-    if named:
-        return Path(named).expanduser()
-    return _own_file(*(os.environ.get(name) for name in _HOMES))
-
-
-def load_config() -> Config:
-    """Return the configuration; an empty one without a file.
-
-    Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user has
-    not allowed it.
-    """
-    file = config_path()
-    try:
-        config, offer = read_config(file)
-    except FileNotFoundError:
-        if os.environ.get("AGENT_NB_CONFIG"):
-            raise UsageError(f"AGENT_NB_CONFIG names {file}, which does not exist.") from None
-        return Config()
-    if not file.is_absolute() and not offer.is_allowed():
-        raise NotAllowed(f"{offer.refusal}.", offer)
-    return config
-
-
-def read_config(file: Path) -> tuple[Config, Offer]:
-    """Return a configuration and what it would decide.
-
-    Raises FileNotFoundError, and UsageError if it cannot be read.
-    """
-    try:
-        content = file.read_bytes()
-        text = content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"The configuration {file} cannot be read: {error}.") from None
-    try:
-        config = msgspec.convert(tomllib.loads(text), Config)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"The configuration {file} is wrong: {error}.") from None
-    return config, Offer.of("configuration", file, _does(config), content)
-
-
-def _does(config: Config) -> str:
-    """Return what a configuration decides, in words."""
+def _describe(config: Config) -> str:
+    """Return what a configuration decides, in words for the user who is to allow it."""
     model = [f"chooses the model {config.model}"] if config.model else []
     servers = [
         f"sends what is asked of {name}/… to {endpoint.base_url}"

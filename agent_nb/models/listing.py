@@ -35,41 +35,27 @@ class Provider(NamedTuple):
     ready: bool
 
 
-def read_configured_model() -> str:
-    """Return the model that a configuration names, "" for none and for a faulty one."""
-    return _read_config().model
+def list_known_models() -> dict[str, list[str]]:
+    """Return each provider, in order, with the models known without asking its server.
 
-
-def list_known_models() -> list[str]:
-    """Return the models that are known without asking a server, as `provider/name`."""
-    ends = {**config.KNOWN, **_read_config().endpoints}
-    return [
+    The models are named as `provider/name`. Of a faulty configuration, which its use reports,
+    nothing counts.
+    """
+    ends = {**config.KNOWN, **config.Config.load(lenient=True).endpoints}
+    models = [
         *(f"{name}/{model}" for name, model in choose.DEFAULTS.items()),
         *(f"{name}/{end.model}" for name, end in ends.items() if end.model),
         choose.LOCAL,
     ]
-
-
-def list_known_providers() -> list[str]:
-    """Return the providers and the endpoints of the configuration, those alone if it is faulty."""
-    try:
-        return choose.list_prefixes()
-    except AgentError:  # the configuration is wrong, which its use reports
-        return sorted({*list_plugins("models"), *config.KNOWN})
-
-
-def _read_config() -> config.Config:
-    try:
-        return config.load_config()
-    except AgentError:
-        return config.Config()
+    names = sorted({*list_plugins("models"), *ends})
+    return {name: [model for model in models if model.startswith(f"{name}/")] for name in names}
 
 
 def list_providers() -> list[Provider]:
     """Return the providers: the configured ones first, then those with a key, those that need none,
     and the rest.
     """
-    mine = _configured()
+    mine = config.Config.load(lenient=True).endpoints
     names = {*list_plugins("models"), *config.KNOWN, *mine}
     providers = [_provider(name, mine) for name in names]
     return sorted(providers, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
@@ -89,13 +75,6 @@ def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
     if name == "scripted":
         return "script files", "not needed"
     return _server(name) if name in list_builtin("models") else ("an installed package", "")
-
-
-def _configured() -> dict[str, config.Endpoint]:
-    try:
-        return config.load_config().endpoints
-    except AgentError:  # its use reports it
-        return {}
 
 
 def _server(name: str) -> tuple[str, str]:

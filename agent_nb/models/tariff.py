@@ -13,16 +13,15 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from ..errors import AgentError, UsageError
+from ..errors import UsageError
 from ..events import COST_PLACES
 from ..host import find_library, import_library, shorten_path
-from . import config
 from .base import Model
+from .config import Config
 from .prices import Prices, TokenCounts, find_prices, format_dollars
 
 _EXTRA = "pip install 'jupyter-agent-nb[prices]'"
@@ -77,10 +76,9 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, model: Model) -> Tariff:
         """Return the tariff of a model of any provider."""
         own: Tariff = getattr(model, "tariff", None) or cls()
-        with suppress(AgentError):  # a faulty configuration is reported where it chooses a model
-            if (prices := find_prices(config.load_config().prices, model.name)) is not None:
-                return msgspec.structs.replace(own, prices=prices)
-        return own
+        # lenient: a faulty configuration is reported where it chooses a model
+        prices = find_prices(Config.load(lenient=True).prices, model.name)
+        return own if prices is None else msgspec.structs.replace(own, prices=prices)
 
     @classmethod
     def at(cls, base_url: str, host: str, model: str, table: Mapping[str, Prices]) -> Tariff:
@@ -126,7 +124,7 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
                 budget=format_dollars(budget),
                 name=name,
                 install=f"install the list of prices ({_EXTRA}), or " if self.installable else "",
-                file=shorten_path(config.config_path()),
+                file=shorten_path(Config.path()),
             )
         )
 

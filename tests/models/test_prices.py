@@ -126,7 +126,7 @@ def test_a_built_in_provider_is_priced_without_repeating_its_address(configure, 
 def test_wrong_prices_are_named(configure, text, words):
     configure(f"[endpoints.lab]\nbase_url = 'http://lab/v1'\n{text}")
     with pytest.raises(UsageError, match=rf"c\.toml is wrong: .*{words}"):
-        config.load_config()
+        config.Config.load()
 
 
 def test_a_model_object_has_the_price_of_its_name(configure):

@@ -168,7 +168,7 @@ def test_a_key_of_a_provider_that_is_not_known_is_not_asked_for(loaded, monkeypa
         match=r"There is no provider 'opnai'. Did you mean openai( or openai-responses)?\?",
     ):
         loaded.run_line_magic("agent", "key opnai")
-    assert keys.find_key("opnai") is None
+    assert keys.Key.find("opnai") is None
 
 
 @pytest.mark.parametrize("fault", [EOFError(), StdinNotImplementedError()])

@@ -29,7 +29,7 @@ import msgspec
 from ...errors import ModelError
 from ...host import Offer
 from ...wire import Unpicklable
-from .. import keys
+from ..keys import Key
 from ..messages import OutputSchema, Request
 from ..parts import Part
 from ..prices import Prices
@@ -176,7 +176,7 @@ class Remote(Unpicklable):
         """Where its key comes from, or what is missing. Raises UsageError for a key that cannot be
         one.
         """
-        key = keys.find_key(self._key_of, self._variables)
+        key = Key.find(self._key_of, self._variables)
         if key is not None:
             return f"from {key.source}"
         variable = next(iter(self._variables), "")
@@ -212,11 +212,11 @@ class Remote(Unpicklable):
         """Return the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
-    def _headers(self, key: keys.Key | None) -> dict[str, str]:
+    def _headers(self, key: Key | None) -> dict[str, str]:
         return {**(self.auth(key.value) if key else {}), **self._extra_headers}
 
-    def _key(self) -> keys.Key | None:
-        key = keys.find_key(self._key_of, self._variables)
+    def _key(self) -> Key | None:
+        key = Key.find(self._key_of, self._variables)
         if key is None and self._needs_key:
             raise ModelError(
                 f"There is no key for {self.label}. {key_hint(self._peer(None))}", code="no_key"
@@ -225,9 +225,9 @@ class Remote(Unpicklable):
 
     def withheld(self) -> Offer | None:
         """Return the folder's offer of the missing key that the user has not allowed, or None."""
-        return keys.find_withheld_offer(self._key_of, self._variables)
+        return Key.find_withheld_offer(self._key_of, self._variables)
 
-    def _peer(self, key: keys.Key | None) -> Peer:
+    def _peer(self, key: Key | None) -> Peer:
         offer = self.withheld() if key is None else None
         return Peer(
             provider=self._key_of,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..keys import VARIABLES
+from ..keys import Key
 from .remote import RemoteOptions
 
 # what a user may set (`Service.options`); the others follow from it
@@ -43,10 +43,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         url = known.get("base_url") or os.environ.get(self.variable or "", "") or self.official
         key_of = (self.key_of if label == self.label else "") or label
         if known.get("variables") is None:
-            known["variables"] = VARIABLES.get(key_of, ())
+            known["variables"] = Key.VARIABLES.get(key_of, ())
         if known.get("needs_key") is None:
             foreign = self.keyed and label != self.label
             known["needs_key"] = (
-                label in VARIABLES if foreign else f"//{urlsplit(self.official).netloc}" in url
+                label in Key.VARIABLES if foreign else f"//{urlsplit(self.official).netloc}" in url
             )
         return RemoteOptions(**{**known, "base_url": url, "label": label, "key_of": key_of})

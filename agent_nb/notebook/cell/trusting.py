@@ -27,7 +27,7 @@ from ...host import (
     revoke_folder,
     shorten_path,
 )
-from ...models import config_path, find_offer, read_config
+from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
 from ..yes_no import NO, ask_yes_no
@@ -118,7 +118,7 @@ def offered(path: Path) -> list[Offer]:
     folder = path if path.is_dir() else path.parent
     return [
         offer
-        for offer in (find_offer(folder=folder), *_policies(folder), _configuration(folder))
+        for offer in (Key.find_offer(folder=folder), *_policies(folder), _configuration(folder))
         if offer is not None
     ]
 
@@ -130,10 +130,10 @@ def _policies(folder: Path) -> Iterator[Offer | None]:
 
 
 def _configuration(folder: Path) -> Offer | None:
-    path = config_path()
+    path = Config.path()
     if path.is_absolute() or not (folder / path).is_file():
         return None
-    return read_config(folder / path)[1]
+    return Config.read(folder / path)[1]
 
 
 def list_permissions(_: Sequence[str] = ()) -> str:

@@ -93,17 +93,17 @@ def show_tools(session: Session, _: list[str]) -> None:
 
 def show_config(session: Session, _: list[str]) -> None:
     """the defaults of the options, the configuration file, and what folders may do"""
-    from ...models import config_path
+    from ...models import Config
     from ..cell.trusting import list_permissions
 
     rows = [
         (f"AgentMagics.{name}", _value(name, value))
         for name, value in sorted(session.defaults().items())
     ]
-    exists = "" if config_path().exists() else " (there is none)"
+    exists = "" if Config.path().exists() else " (there is none)"
     set_ = "Set one with: %config AgentMagics.model = 'provider/name'"
     print_text(
-        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(config_path())}{exists}\nFolders: {list_permissions()}"
+        f"{format_table(rows)}\n{set_}\nFile: {shorten_path(Config.path())}{exists}\nFolders: {list_permissions()}"
     )
 
 
@@ -166,16 +166,16 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     """[PROVIDER [--keyring]]: where keys come from; with a provider, ask for its key and keep it
     for this session
     """
-    from ...models import VARIABLES, check_provider, find_offer, keep_key, list_key_sources
+    from ...models import Key, check_provider
 
     if not arguments:
         print_text(
             format_table(
                 (provider, source or f"none: set {variable}")
-                for provider, variable, source in list_key_sources()
+                for provider, variable, source in Key.list_sources()
             )
         )
-        if (offer := find_offer()) is not None and not offer.is_allowed():
+        if (offer := Key.find_offer()) is not None and not offer.is_allowed():
             print_text(f"{offer.refusal}.")
         return
     provider, *rest = arguments
@@ -191,12 +191,12 @@ def manage_keys(session: Session, arguments: list[str]) -> None:
     try:
         entered = getpass(f"Key of {make_printable(provider)}: ")
     except (EOFError, StdinNotImplementedError):
-        variable = VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
+        variable = Key.VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
         raise UsageError(
             f"There is no keyboard here to enter a key. Set the variable {variable}."
         ) from None
     print_text(
-        f"The key of {provider} is kept in {keep_key(provider, entered, keyring=bool(rest))}."
+        f"The key of {provider} is kept in {Key.keep(provider, entered, keyring=bool(rest))}."
     )
 
 

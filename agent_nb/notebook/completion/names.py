@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError
 from ...host import list_builtin, list_plugins
-from ...models import list_known_models, list_known_providers, read_configured_model
+from ...models import Config, list_known_models
 from ...tools import (
     PREFIX,
     STANDING,
@@ -61,19 +61,20 @@ def model_names(session: Session, begun: str) -> Iterator[str]:
         chosen = (
             session.defaults()["model"],
             os.environ.get("AGENT_NB_MODEL", ""),
-            read_configured_model(),
+            Config.load(lenient=True).model,
         )
         yield from (name for name in chosen if "/" in name)
         yield from (f"{provider}/" for provider in provider_names(session, begun))
         return
-    yield from list_known_models()
+    for known in list_known_models().values():
+        yield from known
     for name, listed in session.offered.items():
         yield from (f"{name}/{model}" for model in listed)
 
 
 def provider_names(session: Session, begun: str) -> list[str]:
     """Return the providers and the configured endpoints."""
-    return list_known_providers()
+    return list(list_known_models())
 
 
 def tool_names(session: Session, begun: str) -> Iterator[str]:

@@ -179,12 +179,12 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_keys() -> Iterator[Finding]:
-    from ...models import find_offer, list_key_sources
+    from ...models import Key
 
-    known = [(provider, source) for provider, _, source in list_key_sources() if source]
+    known = [(provider, source) for provider, _, source in Key.list_sources() if source]
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
-    if (offer := find_offer()) is not None and not offer.is_allowed():
+    if (offer := Key.find_offer()) is not None and not offer.is_allowed():
         yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
@@ -226,22 +226,22 @@ def _check_model(configured: str) -> Iterator[Finding]:
 
 def _model_access(name: str, text: str) -> Finding:
     """Return whether the provider of a model is known and its key is there."""
-    from ...models import VARIABLES, find_key, list_prefixes
+    from ...models import Key, list_known_models
 
     provider = name.partition("/")[0]
-    if provider not in list_prefixes():
-        todo = f"known: {', '.join(list_prefixes())}"
+    if provider not in (known := list_known_models()):
+        todo = f"known: {', '.join(known)}"
         return Finding("model", "broken", f"{text}: there is no provider {provider!r}", todo)
     try:
         if (
-            provider not in VARIABLES
-            or find_key(provider) is not None
+            provider not in Key.VARIABLES
+            or Key.find(provider) is not None
             or os.environ.get(f"{provider.upper()}_BASE_URL")
         ):
             return Finding("model", "ok", text)
     except AgentError as fault:
         return Finding("model", "broken", f"{text}: {fault}")
-    todo = f"set {VARIABLES[provider][0]}, or %agent key {provider}"
+    todo = f"set {Key.VARIABLES[provider][0]}, or %agent key {provider}"
     return Finding("model", "broken", f"{text}: it has no key", todo)
 
 

@@ -124,7 +124,7 @@ def test_no_secret_is_sent(server, workers, monkeypatch, tmp_path):
     monkeypatch.setenv("AGENT_NB_CONFIG", str(path))
     monkeypatch.setenv("LAB_KEY", "l" + SECRET)
     monkeypatch.setenv("SOME_TOKEN", "s" + SECRET)
-    keys.keep_key("openai", "o" + SECRET)
+    keys.Key.keep("openai", "o" + SECRET)
     server.say = lambda prompt: '{"word": "a"}'
     try:
         one = Agent("lab/m", dialect="native", system=f"Never say s{SECRET}.", output=Label)
@@ -185,7 +185,7 @@ def test_a_key_that_only_this_process_has_is_missing_there(server, workers, monk
     path = tmp_path / "config.toml"
     path.write_text(f'[endpoints.lab]\nbase_url = "{server.url}"\nkey = "LAB_KEY"\n')
     monkeypatch.setenv("AGENT_NB_CONFIG", str(path))
-    keys.keep_key("lab", SECRET)
+    keys.Key.keep("lab", SECRET)
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             workers.ask = lambda message: process.submit(worker.ask_row, message).result()
