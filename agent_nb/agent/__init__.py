@@ -12,8 +12,8 @@ Order: call_ids, clean_json, code_names, context, interpolate, limits, masking, 
 < context_check, parse, replay_check, typed
 < compaction, drift, run, run_spec, turn_reader
 < bill, configuration, in_progress, readiness, replay, turn_calls
-< assembly, request, stream
-< retry, subagent
+< request, stream
+< assembly, retry, subagent
 < loop
 < agent
 """
@@ -25,10 +25,7 @@ from ..host.door import open_door
 if TYPE_CHECKING:
     from .agent import PromptAgent as PromptAgent
     from .assembly import Basis as Basis
-    from .assembly import make_basis as make_basis
-    from .assembly import make_plan as make_plan
     from .assembly import make_player as make_player
-    from .assembly import with_servers as with_servers
     from .attachments import pictures_of as pictures_of
     from .attachments import without_text as without_text
     from .configuration import Configuration as Configuration
@@ -41,19 +38,12 @@ if TYPE_CHECKING:
     from .display import enter_run as enter_run
     from .drift import Played as Played
     from .drift import Resume as Resume
-    from .history import CHARS_PER_TOKEN as CHARS_PER_TOKEN
-    from .history import estimate_tokens as estimate_tokens
     from .in_progress import InProgress as InProgress
-    from .interpolate import Expression as Expression
-    from .interpolate import Piece as Piece
+    from .interpolate import PromptTemplate as PromptTemplate
     from .interpolate import class_names as class_names
-    from .interpolate import describe_value as describe_value
-    from .interpolate import fill_prompt as fill_prompt
-    from .interpolate import split_template as split_template
     from .limits import Limits as Limits
     from .loop import Loop as Loop
     from .masking.clock import is_zone as is_zone
-    from .masking.masks import PATTERN_PREFIX as PATTERN_PREFIX
     from .masking.masks import Rule as Rule
     from .registry import REGISTRY as REGISTRY
     from .registry import Announced as Announced
@@ -62,29 +52,23 @@ if TYPE_CHECKING:
     from .replay_check import Change as Change
     from .replay_check import Checked as Checked
     from .replay_check import ReplayStrictness as ReplayStrictness
-    from .request import write_opening as write_opening
     from .run import Run as Run
-    from .stream import Replay as Replay
     from .stream import RunRequest as RunRequest
     from .stream import Stream as Stream
     from .tape import Tape as Tape
     from .typed.output_type import InvalidOutput as InvalidOutput
     from .typed.output_type import OutputType as OutputType
-    from .typed.output_way import Ways as Ways
     from .typed.schema_type import SchemaType as SchemaType
     from .typed.typed_answer import find_answer as find_answer
-    from .vision import is_blind as is_blind
 
 _HOMES = {
     "Announced": "registry",
     "Basis": "assembly",
-    "CHARS_PER_TOKEN": "history",
     "Change": "replay_check",
     "Changes": "context_check",
     "Checked": "replay_check",
     "Configuration": "configuration",
     "Context": "context",
-    "Expression": "interpolate",
     "InProgress": "in_progress",
     "InvalidOutput": "typed.output_type",
     "Limits": "limits",
@@ -92,14 +76,12 @@ _HOMES = {
     "Loop": "loop",
     "Mode": "context",
     "OutputType": "typed.output_type",
-    "PATTERN_PREFIX": "masking.masks",
-    "Piece": "interpolate",
     "Played": "drift",
     "Player": "replay",
     "PromptAgent": "agent",
+    "PromptTemplate": "interpolate",
     "Questions": "registry",
     "REGISTRY": "registry",
-    "Replay": "stream",
     "ReplayStrictness": "replay_check",
     "Resume": "drift",
     "Rule": "masking.masks",
@@ -109,24 +91,14 @@ _HOMES = {
     "Screen": "display",
     "Stream": "stream",
     "Tape": "tape",
-    "Ways": "typed.output_way",
     "class_names": "interpolate",
-    "describe_value": "interpolate",
     "enter_run": "display",
-    "estimate_tokens": "history",
-    "fill_prompt": "interpolate",
     "find_answer": "typed.typed_answer",
     "find_mentioned": "context_check",
-    "is_blind": "vision",
     "is_zone": "masking.clock",
-    "make_basis": "assembly",
-    "make_plan": "assembly",
     "make_player": "assembly",
     "pictures_of": "attachments",
-    "split_template": "interpolate",
-    "with_servers": "assembly",
     "without_text": "attachments",
-    "write_opening": "request",
 }
 
 __getattr__, __dir__ = open_door(__name__, _HOMES)

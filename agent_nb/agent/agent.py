@@ -20,7 +20,7 @@ from ..errors import UsageError
 from ..events import Event, EventLog
 from ..host import read_launch
 from . import display
-from .assembly import make_basis, make_plan, make_player, share_host
+from .assembly import Basis, make_player, share_host
 from .attachments import pictures_of, without_text
 from .clean_json import clean_value
 from .configuration import Configuration
@@ -31,7 +31,7 @@ from .registry import Questions
 from .replay_check import ReplayStrictness
 from .run import Run
 from .run_spec import Plan
-from .stream import Replay, RunRequest, Stream
+from .stream import RunRequest, Stream
 from .tape import Tape
 
 if TYPE_CHECKING:
@@ -81,9 +81,8 @@ class PromptAgent(Configuration):
 
         @cache
         def make() -> Plan:
-            return make_plan(
-                make_basis(self, redaction), log, inputs, notes, ask=ask, context=gathered
-            )
+            basis = Basis.of(self, redaction)
+            return basis.plan(log, inputs, notes, ask=ask, context=gathered)
 
         if not read_launch().why_not_live:  # offline, the model may be unknown
             make()
@@ -112,7 +111,7 @@ class PromptAgent(Configuration):
 
     def replay(
         self, tape: Tape, *, check: bool = True, wish: ReplayStrictness | None = None
-    ) -> Replay:
+    ) -> Stream:
         """Return the stream of a recorded run. With `tape.live` it ends early at a drift.
 
         `check`: as in a call of the agent. `wish`: how strictly a test compares. Raises UsageError
@@ -121,7 +120,7 @@ class PromptAgent(Configuration):
         log = EventLog(tape.run)
         redaction = self.redaction()
         make = make_player(self, tape, wish, log=log, redaction=redaction)
-        return Replay(log, make, check=check, output=self.output)
+        return Stream(log, make, check=check, output=self.output, is_replay=True)
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.

@@ -10,7 +10,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,31 +17,35 @@ from anyio import CancelScope
 
 from ..events import EventLog, State
 from ..host import load_plugin
-from ..models import Tariff
+from ..models import ImageBlock, Message, Tariff, TextBlock
 from ..record import RunInputs
-from ..tools import Toolset, load_installed_tools
-from ..wire import Redaction
+from ..tools import Toolset
+from ..wire import Redaction, dumps
 from . import display
 from .configuration import Configuration
 from .context import Context
 from .dependencies import Reader, describe_place, digest_dependencies
+from .history import CHARS_PER_TOKEN, estimate_tokens
 from .parse import with_thought_tags
 from .replay import Player
 from .replay_check import ReplayCheck, ReplayStrictness
+from .request import write_opening
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
+from .typed.output_way import Ways
+from .vision import is_blind
 
 if TYPE_CHECKING:
     from ..dialects import Dialect
     from ..models import Model
     from ..tools import ApprovalSource, Approver, Host, Policy, ToolRunner
 
-FALLBACK = "xml"
+FALLBACK_DIALECT = "xml"
 SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Python code had a host
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What the runs of one agent share: made for each run, or once for all rows of a map.
+    """What the live runs of one agent share: made for each run, or once for all rows of a map.
 
     `models`: each with its dialect, the preferred one first. `fallback`: the dialect where a server
     takes no tools. `start`: the fields of `run_start` that do not depend on the prompt. `tariffs`:
@@ -57,70 +60,93 @@ class Basis(msgspec.Struct, frozen=True):
     start: Mapping[str, Any]
     tariffs: Mapping[str, Tariff]
 
+    @classmethod
+    def of(cls, agent: Configuration, redaction: Redaction) -> Basis:
+        """Return what the live runs of `agent` share.
 
-def make_basis(agent: Configuration, redaction: Redaction) -> Basis:
-    """Return what the live runs of an agent share.
+        Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
+        faulty policy, or a budget while the price of a model is unknown.
+        """
+        models = [
+            (model, _choose_dialect(agent, model, redaction)) for model in agent.choice.models
+        ]
+        return cls(
+            agent,
+            redaction,
+            agent.policy(),
+            models,
+            with_thought_tags(load_plugin("dialects", FALLBACK_DIALECT), agent.thought_tags),
+            _shared_start_fields(agent, redaction),
+            {model.name: Tariff.of(model) for model, _ in models},
+        )
 
-    Raises UsageError for a key in a text that must be sent as it is, an unsuitable dialect, a
-    faulty policy, or a budget while the price of the model is unknown.
-    """
-    models = [(model, _dialect(agent, model, redaction)) for model in agent.choice.models]
-    tariffs = {model.name: Tariff.of(model) for model, _ in models}
-    return Basis(
-        agent,
-        redaction,
-        agent.policy(),
-        models,
-        with_thought_tags(load_plugin("dialects", FALLBACK), agent.thought_tags),
-        _start_fields(agent, redaction),
-        tariffs,
-    )
+    def plan(
+        self,
+        log: EventLog,
+        inputs: RunInputs,
+        notes: Sequence[str | State],
+        *,
+        ask: ApprovalSource,
+        context: Context,
+    ) -> Plan:
+        """Return the plan of one live run, which writes `log`.
 
+        `notes`: remarks on the conversation for the log. `ask`: where approvals are asked for.
+        """
+        from ..models import Failures
+        from ..tools import STANDING, Approver
 
-def make_plan(
-    basis: Basis,
-    log: EventLog,
-    inputs: RunInputs,
-    notes: Sequence[str | State],
-    *,
-    ask: ApprovalSource,
-    context: Context,
-) -> Plan:
-    """Return the plan of one live run."""
-    from ..models import Failures
-    from ..tools import STANDING, Approver
+        agent, redaction = self.agent, self.redaction
+        (model, dialect), *others = [(_started(model), dialect) for model, dialect in self.models]
+        sizes = [m.context for m, _ in self.models if m.context]
+        # turns of a stranger may have talked the model into a call: lasting approvals do not count
+        foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
+        approver = Approver(self.policy, ask, None if foreign else STANDING)
 
-    agent, redaction = basis.agent, basis.redaction
-    (model, dialect), *spares = [(_started(model), dialect) for model, dialect in basis.models]
-    sizes = [m.context for m, _ in basis.models if m.context]
-    foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
-    approver = Approver(basis.policy, ask, None if foreign else STANDING)
+        async def complete(status: Callable[[str], object]) -> Plan:
+            agent_with_servers, lists = await agent.with_servers(redaction, status)
+            basis = Basis.of(agent_with_servers, redaction)
+            return basis.plan(log, inputs, [*notes, *lists], ask=ask, context=context)
 
-    def again(equipped: Configuration, listed: Sequence[State]) -> Plan:
-        fresh = make_basis(equipped, redaction)
-        return make_plan(fresh, log, inputs, [*notes, *listed], ask=ask, context=context)
+        return Plan(
+            model=model,
+            dialect=dialect,
+            spares=tuple(others),
+            fallback=self.fallback,
+            tools=agent.tools.specs,
+            runner=_runner(agent, approver, log, redaction),
+            limits=agent.limits,
+            redaction=redaction,
+            retry_delay=Failures.choose_delay,
+            system=agent.system,
+            memory=agent.memory,
+            settings=agent.settings,
+            start=_start_fields(self.start, inputs),
+            notes=tuple(notes),
+            warnings=redaction.value(self.policy.remarks),
+            context=context.fitted(min(sizes, default=0)),
+            late=complete if agent.tools.late else None,
+            output=agent.output,
+            tariffs=self.tariffs,
+        )
 
-    return Plan(
-        model=model,
-        dialect=dialect,
-        spares=tuple(spares),
-        fallback=basis.fallback,
-        tools=agent.tools.specs,
-        runner=_runner(agent, approver, log, redaction),
-        limits=agent.limits,
-        redaction=redaction,
-        retry_delay=Failures.choose_delay,
-        system=agent.system,
-        memory=agent.memory,
-        settings=agent.settings,
-        start=_run_start(basis.start, inputs),
-        notes=tuple(notes),
-        warnings=redaction.value(basis.policy.remarks),
-        context=context.fitted(min(sizes, default=0)),
-        late=partial(_opened, agent, redaction, again) if agent.tools.late else None,
-        output=agent.output,
-        tariffs=basis.tariffs,
-    )
+    def estimate_repeated_tokens(self) -> int:
+        """Estimate the tokens that every request repeats: instructions, tools, answer schema."""
+        agent, (model, dialect) = self.agent, self.models[0]
+        tools = agent.tools.specs
+        output = None if agent.output is None else agent.output.wire
+        way = Ways(output, model, tools).way(dialect)
+        opening = write_opening(dialect, tools, way, (agent.system,), shots=model.shots)
+        beside: list[Any] = [] if way.schema is None else [way.schema.schema]
+        beside += map(msgspec.to_builtins, (*tools, *way.tools)) if dialect.native else ()
+        written = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in beside)
+        return estimate_tokens(opening) + written
+
+    def estimate_prompt_tokens(self, prompt: str, pictures: int) -> int:
+        """Estimate the tokens of one prompt with so many pictures, if the model sees pictures."""
+        seen = 0 if is_blind(self.models[0][0]) else pictures
+        picture = ImageBlock("image/png", "")  # counts as any picture does
+        return estimate_tokens([Message("user", (*[picture] * seen, TextBlock(prompt)))])
 
 
 def share_host(plan: Plan, host: Host | None) -> Plan:
@@ -144,7 +170,7 @@ def share_host(plan: Plan, host: Host | None) -> Plan:
     )
 
 
-def _dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
+def _choose_dialect(agent: Configuration, model: Model, redaction: Redaction) -> Dialect:
     """Return the dialect of a model. Raises UsageError if the model cannot be used."""
     dialect = agent.dialect_of(model)
     agent.require_no_keys(model.name, redaction)
@@ -158,33 +184,6 @@ def _started(model: Model) -> Model:
     """Return a model for one run."""
     start = getattr(model, "start", None)
     return start() if start else model
-
-
-async def _opened(
-    agent: Configuration,
-    redaction: Redaction,
-    again: Callable[[Configuration, Sequence[State]], Plan],
-    status: Callable[[str], object],
-) -> Plan:
-    """Return the plan with the tools of the MCP servers; `again` makes one with further notes."""
-    return again(*await with_servers(agent, redaction, status))
-
-
-async def with_servers(
-    agent: Configuration, redaction: Redaction, status: Callable[[str], object]
-) -> tuple[Configuration, list[State]]:
-    """Return the agent with the tools of the MCP servers that it refers to, and their lists.
-
-    `status` receives what happens, in words. Raises UsageError and ToolError for a server that
-    cannot be used.
-    """
-    from ..tools import open_references
-
-    own = agent.tools
-    taken = {*own.names, *load_installed_tools()}
-    tools, lists = await open_references(own.late, taken, agent.folder, status)
-    listed = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-    return agent.equipped(Toolset([*own, *tools])), listed
 
 
 def make_player(
@@ -237,7 +236,7 @@ def _runner(
     )
 
 
-def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
+def _shared_start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, Any]:
     """Return the fields of `run_start` that all runs share: the values that decide the outcome."""
     value = redaction.value
     settings: dict[str, Any] = value(
@@ -261,7 +260,7 @@ def _start_fields(agent: Configuration, redaction: Redaction) -> Mapping[str, An
     return {**names, "tools": agent.tools.names, "settings": settings}
 
 
-def _run_start(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
+def _start_fields(shared: Mapping[str, Any], inputs: RunInputs) -> Mapping[str, Any]:
     """Return the fields of a run's `run_start`: the shared ones, its inputs and their hash."""
     settings = {**shared["settings"], "inputs": dict(inputs.digests), "hash": inputs.digests.hash}
     settings |= {"turns": inputs.turn_digests} if inputs.turn_digests else {}

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import UsageError, unknown_name
-from ..events import Event
+from ..events import Event, State
 from ..host import Offer, load_plugin, read_launch, verify
 from ..record import RunInputs
 from ..wire import Redaction, Unpicklable, encode_canonical, plain_value
@@ -187,6 +187,22 @@ class Configuration(Unpicklable):
         child = copy.copy(self)
         child.tools = tools
         return child
+
+    async def with_servers(
+        self, redaction: Redaction, status: Callable[[str], object]
+    ) -> tuple[Self, list[State]]:
+        """Return a copy with the tools of the MCP servers that it refers to, and their lists.
+
+        `status` receives what happens, in words. Raises UsageError and ToolError for a server that
+        cannot be used.
+        """
+        from ..tools import Toolset, load_installed_tools, open_references
+
+        own = self.tools
+        taken = {*own.names, *load_installed_tools()}
+        tools, lists = await open_references(own.late, taken, self.folder, status)
+        events = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
+        return self.equipped(Toolset([*own, *tools])), events
 
     def answering(self, output: OutputType) -> Self:
         """Return a copy with another type of answers."""

@@ -34,15 +34,52 @@ ROWS, COLUMNS, ITEMS = 5, 30, 20
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 
 
-class Expression(msgspec.Struct, frozen=True):
-    """What stands between `{{` and `}}`: its text, compiled once for any number of values."""
+class PromptTemplate:
+    """A prompt with `{{ }}`, whose expressions are compiled once for any number of namespaces.
+
+    `names`: the names that its expressions look up, and those that they bind themselves. Raises
+    UsageError for an expression that is empty or invalid.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._pieces = [
+            piece if literal else _compile_expression(piece) for literal, piece in _split(text)
+        ]
+        self._expressions = [piece for piece in self._pieces if isinstance(piece, _Expression)]
+        self.names: frozenset[str] = frozenset().union(*(e.names for e in self._expressions))
+
+    @property
+    def constant(self) -> bool:
+        """Whether the prompt has no expression."""
+        return not self._expressions
+
+    def fill(
+        self,
+        namespace: dict[str, Any],
+        pictures: list[dict[str, Any]] | None = None,
+        as_str: tuple[type, ...] = (),
+    ) -> str:
+        """Return the prompt with each expression replaced by its value in `namespace`.
+
+        Values are written as `describe_value` does, those of the types `as_str` with `str`. A
+        figure or an image is replaced by words and added to `pictures`, with its expression as its
+        name. Raises UsageError for an expression that raises or has no readable value.
+        """
+        figures: list[dict[str, Any]] = [] if pictures is None else pictures
+        return "".join(
+            piece if isinstance(piece, str) else piece.fill(namespace, figures, as_str)
+            for piece in self._pieces
+        )
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    """What stands between `{{` and `}}`: its text and its code."""
 
     text: str
     code: CodeType
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that it looks up, and those that it binds itself."""
         tree = ast.parse(self.text, mode="eval")
         return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
@@ -50,51 +87,20 @@ class Expression(msgspec.Struct, frozen=True):
         self,
         namespace: dict[str, Any],
         pictures: list[dict[str, Any]],
-        write: Callable[[Any], str] | None = None,
+        as_str: tuple[type, ...],
     ) -> str:
-        """Return its value as text, by default as `describe` writes it.
-
-        A figure or an image is added to `pictures`, with the expression as its name. Raises
-        UsageError for an expression that raises or has no readable value.
-        """
+        """Return its value as text; see `PromptTemplate.fill`."""
         try:
             # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
             picture = None if type(value) is str else make_picture(value)
             if picture is None:
-                return (write or describe_value)(value)
+                return str(value) if isinstance(value, as_str) else describe_value(value)
             name = cut_middle(" ".join(self.text.split()), NAME, "…")
             pictures.append({**picture, "name": name})
             return describe_picture(name, picture)
         except Exception as fault:
             raise _failed(self.text, fault, "Nothing was sent to a model.") from fault
-
-
-Piece = str | Expression
-
-
-def fill_prompt(
-    text: str, namespace: dict[str, Any], pictures: list[dict[str, Any]] | None = None
-) -> str:
-    """Return `text` with each `{{ expression }}` replaced by its value in `namespace`.
-
-    A figure or an image is replaced by words and added to `pictures`, with its expression as its
-    name. Raises UsageError for an expression that is empty, invalid, raises, or has no readable
-    value.
-    """
-    figures: list[dict[str, Any]] = [] if pictures is None else pictures
-    return "".join(
-        piece if isinstance(piece, str) else piece.fill(namespace, figures)
-        for piece in split_template(text)
-    )
-
-
-def split_template(text: str) -> tuple[Piece, ...]:
-    """Return the literal texts and the expressions of a prompt, in order.
-
-    Raises UsageError for an expression that is empty or invalid.
-    """
-    return tuple(piece if literal else _compiled(piece) for literal, piece in _split(text))
 
 
 def _split(text: str) -> Iterator[tuple[bool, str]]:
@@ -132,13 +138,13 @@ def _parses(expression: str) -> bool:
     return True
 
 
-def _compiled(expression: str) -> Expression:
+def _compile_expression(expression: str) -> _Expression:
     if not expression:
         raise UsageError(
             "{{ }} is empty. Put an expression between the braces, or write \\{{ for the braces themselves."
         )
     try:
-        return Expression(expression, compile(expression, "<prompt>", "eval"))
+        return _Expression(expression, compile(expression, "<prompt>", "eval"))
     except (SyntaxError, ValueError) as fault:
         raise _failed(expression, fault, "Write \\{{ for the braces themselves.") from fault
 

@@ -101,7 +101,8 @@ class Stream(InProgress):
     `make` makes the driver of the run, in its cancel scope. `questions`: questions that followers
     of the run may answer (`registry`). `view`: how a cell that awaits it shows it (`display`).
     `check`: awaiting a failed run raises RunFailed. `request`: set if a notebook may record
-    the run or play a record in its place. `output`: the type of its answer.
+    the run or play a record in its place. `output`: the type of its answer. `is_replay`: a
+    recorded run is replayed.
     """
 
     is_map = False  # one run, not a map
@@ -116,10 +117,12 @@ class Stream(InProgress):
         check: bool = True,
         request: RunRequest | None = None,
         output: OutputType | None = None,
+        is_replay: bool = False,
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
         self.request = request
+        self.is_replay = is_replay
         self.recorder: display.Recorder | None = None
         self._check = check
         self.run = Run(log, output=output)
@@ -247,7 +250,3 @@ class Stream(InProgress):
                     return
         finally:
             detach()
-
-
-class Replay(Stream):
-    """The stream of a recorded run that is replayed."""

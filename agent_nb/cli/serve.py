@@ -190,7 +190,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
 
     Raises UsageError.
     """
-    from ..agent import make_basis
+    from ..agent import Basis
     from ..host import OPTION, VARIABLE, trust_file
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
@@ -213,7 +213,7 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
         dialect=arguments.dialect or None,
         approve=arguments.approve,
     )
-    make_basis(agent, agent.redaction())  # raises now what the first run would raise
+    Basis.of(agent, agent.redaction())  # raises now what the first run would raise
     return Agents(agent, on_start=store.write if store is not None else lambda _: None)
 
 

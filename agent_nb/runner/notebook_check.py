@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..agent import PATTERN_PREFIX, is_zone
+from ..agent import Rule, is_zone
 from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import Launch, find_library
@@ -172,7 +172,7 @@ def _masked(shown: Sequence[tuple[int, RunNumbers]]) -> tuple[tuple[str, ...], t
     lines: dict[bool, list[str]] = {False: [], True: []}
     for number, run in shown:
         for rule, old, new in run.get("masked") or ():
-            lines[rule.startswith(PATTERN_PREFIX)].append(
+            lines[rule.startswith(Rule.NAME_PREFIX)].append(
                 f"cell {number}, {rule}: {old!r} = {new!r}"
             )
     return tuple(lines[False]), tuple(lines[True])

@@ -15,7 +15,7 @@ import pytest
 from helpers.shells import press
 
 from agent_nb import notebook
-from agent_nb.agent.interpolate import fill_prompt
+from agent_nb.agent.interpolate import PromptTemplate
 from agent_nb.notebook.cell import approvals, mapped
 from agent_nb.notebook.cell.interrupts import DOUBLE, Interrupts
 from agent_nb.notebook.cell.nudge import AFTER, NUDGE
@@ -361,7 +361,7 @@ def pressed_in_a_library():
         lambda slow: rows_of(map(slow, "ab")),
         lambda slow: Template("Classify", attachments=slow).fill({}),
         lambda slow: Template("{{ slow() }}", {"slow": slow}).fill({}),
-        lambda slow: fill_prompt("{{ slow() }}", {"slow": slow}),
+        lambda slow: PromptTemplate("{{ slow() }}").fill({"slow": slow}),
     ],
 )
 def test_what_reads_the_data_of_a_map_can_be_interrupted(read):

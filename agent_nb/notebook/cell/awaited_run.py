@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...agent import Replay, Run
+from ...agent import Run
 from ...errors import Cancelled, UsageError
 from ...events import ABANDONED, EventLog, complete_log
 from ...models import collect_secrets
@@ -116,7 +116,7 @@ class AwaitedRun(Waiting):
             options,
             actions={
                 **run_actions(stream.questions, self.stop),
-                **({} if isinstance(stream, Replay) else {"insert": self._chosen.choose}),
+                **({} if stream.is_replay else {"insert": self._chosen.choose}),
             },
             can_click=self._can_click,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from ...agent import Context, ReplayStrictness, Resume, Stream, Tape, fill_prompt
+from ...agent import Context, PromptTemplate, ReplayStrictness, Resume, Stream, Tape
 from ...events import Event, EventLog, State, is_map
 from ...host import read_launch
 from ...record import Journal, Provenance, Record, RunInputs, events_of
@@ -102,7 +102,7 @@ def prompt_of(session: Session, cell: Cell, options: Options) -> Question:
     prompt = cell.body.replace("\r\n", "\n").strip()
     if options.map:  # filled in for each row
         return Question(prompt)
-    text = fill_prompt(prompt, session.shell.user_ns, pictures)
+    text = PromptTemplate(prompt).fill(session.shell.user_ns, pictures)
     result = (
         failure_question(session.shell, cell, session.library, text)
         if options.fix

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ...agent import Changes, Tape, fill_prompt
+from ...agent import Changes, PromptTemplate, Tape
 from ...errors import AgentError
 from ...events import Event, is_map
 from ...record import Match, RunInputs, agent_cell, events_of, is_intact, read_start_time
@@ -105,7 +105,7 @@ def _inputs_of(
     if options.map:
         return Mapped(Question(text_of_cell), options, namespace).given(agent)
     pictures: list[dict[str, str]] = []
-    prompt = fill_prompt(text_of_cell, namespace, pictures)
+    prompt = PromptTemplate(text_of_cell).fill(namespace, pictures)
     attached = [*(namespace.get(name, name) for name in options.attach), *pictures]
     if options.fix:
         prompt = failure_question(session.shell, cell, session.library, prompt).prompt

@@ -19,7 +19,7 @@ import anyio
 import msgspec
 
 from ... import events
-from ...agent import Basis, Configuration, Context, Loop, make_plan, without_text
+from ...agent import Basis, Configuration, Context, Loop, without_text
 from ...events import EventLog, list_missing_events
 from ...models import Limiter, wait_before_retry, watch_waits
 from ...record import Record, run_record, status_of
@@ -101,9 +101,7 @@ class LocalRows:
             inputs = msgspec.structs.replace(
                 self._alone, prompt=row.prompt, attachments=row.attachments
             )
-            request = make_plan(
-                self._basis, log, inputs, self._notes, ask=_nobody, context=Context()
-            )
+            request = self._basis.plan(log, inputs, self._notes, ask=_nobody, context=Context())
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent import Basis, Configuration, Limits, make_basis, with_servers
+from ...agent import Basis, Configuration, Limits
 from ...errors import UsageError
 from ...events import new_run_id
 from ...host import read_launch
@@ -95,16 +95,16 @@ def plan_map(
 
     @cache
     def basis() -> Basis:
-        prepared = make_basis(agent, redaction)
+        prepared = Basis.of(agent, redaction)
         check_map_tools(agent.tools, prepared.policy, options.concurrency)
         return prepared
 
     async def here(say: Say) -> RowAsker:
         if not agent.tools.late:
             return LocalRows(agent, basis(), rpm=options.rpm)
-        whole, listed = await with_servers(agent, redaction, say)
+        whole, listed = await agent.with_servers(redaction, say)
         say("")
-        shared = make_basis(whole, redaction)
+        shared = Basis.of(whole, redaction)
         check_map_tools(whole.tools, shared.policy, options.concurrency)
         return LocalRows(agent, shared, rpm=options.rpm, notes=listed)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import Agent
-from agent_nb.agent.assembly import make_basis
+from agent_nb.agent.assembly import Basis
 from agent_nb.agent.history import IMAGE_TOKENS, estimate_tokens
 from agent_nb.agent.limits import Limits
 from agent_nb.models.prices import Prices
@@ -39,7 +39,7 @@ def rows_of(prompts, attachments=()):
 
 def estimated(prompts, model=None, limits=None, attachments=(), **options):
     agent = Agent(model or Asked(["."]), secrets={}, **options)
-    return estimate_map(rows_of(prompts, attachments), make_basis(agent, agent.redaction()), limits)
+    return estimate_map(rows_of(prompts, attachments), Basis.of(agent, agent.redaction()), limits)
 
 
 def add(a: int, b: int) -> int:
@@ -55,7 +55,7 @@ def test_the_tokens_are_those_of_the_requests_that_the_rows_send(dialect, option
     prompts = ["What?", "Say ä and \n" * 40]
     model = Asked(["Yes."] * 20, dialect=dialect)
     agent = Agent(model, secrets={}, approve="auto", **options)
-    guessed = estimate_map(rows_of(prompts), make_basis(agent, agent.redaction()))
+    guessed = estimate_map(rows_of(prompts), Basis.of(agent, agent.redaction()))
     sent = 0
     for prompt in prompts:
         first = len(model.requests)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 
-from ....agent import Configuration, enter_run, make_basis
+from ....agent import Basis, Configuration, enter_run
 from ....models import Limiter
 from ..asking import Answered, LocalRows
 from ..row import Row, RowResult
@@ -82,7 +82,7 @@ class WorkerAgent:
         """Return what asks rows. Raises UsageError for what is missing in this worker."""
         if self._rows is None:
             self._agent = self._agent or agent_of(self._spec)
-            self._rows = LocalRows(self._agent, make_basis(self._agent, self._agent.redaction()))
+            self._rows = LocalRows(self._agent, Basis.of(self._agent, self._agent.redaction()))
         return self._rows
 
     def _limit(self, work: Work) -> None:

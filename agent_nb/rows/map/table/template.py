@@ -29,7 +29,7 @@ from uuid import UUID
 
 import msgspec
 
-from ....agent import Expression, Piece, describe_value, pictures_of, split_template
+from ....agent import PromptTemplate, pictures_of
 from ....errors import UsageError
 from .rows import TEXT, Rows, RowValues, cell_value
 
@@ -62,9 +62,8 @@ class Template:
         attachments: Attachments | None = None,
     ) -> None:
         self.text = text
-        self._pieces = _parsed(text)
-        names = [piece.names for piece in self._pieces if isinstance(piece, Expression)]
-        self._names = frozenset().union(*names) - {_BUILTINS}
+        self._template = _parse(text)
+        self._names = self._template.names - {_BUILTINS}
         self._namespace = {
             n: v for n in self._names if (v := (namespace or {}).get(n, self)) is not self
         }
@@ -82,7 +81,7 @@ class Template:
                 f"attachments={self._by_row!r} does not name a column of the data. {rows.hint(self._by_row)}"
                 f" For the same picture with every row write attachments=[{self._by_row!r}]."
             )
-        same = self._by_row is None and not any(isinstance(p, Expression) for p in self._pieces)
+        same = self._by_row is None and self._template.constant
         if same and len(rows) > 1:
             name = next(rows.unique, TEXT)
             column = name if name.isidentifier() else f'row["{name}"]'
@@ -97,10 +96,7 @@ class Template:
         try:
             own = self._attached(values)
             scope = self._scope(values)
-            prompt = "".join(
-                piece if isinstance(piece, str) else piece.fill(scope, pictures, _written)
-                for piece in self._pieces
-            )
+            prompt = self._template.fill(scope, pictures, as_str=_AS_STR)
         except UsageError as fault:
             raise UsageError(_at(values, fault)) from fault.__cause__
         return Filled(prompt, (*own, *pictures_of(pictures)))
@@ -132,9 +128,9 @@ class Template:
             raise UsageError(f"{where}: {fault}") from None
 
 
-def _parsed(text: str) -> tuple[Piece, ...]:
+def _parse(text: str) -> PromptTemplate:
     try:
-        return split_template(text)
+        return PromptTemplate(text)
     except UsageError as fault:
         if isinstance(fault.__cause__, SyntaxError):
             fault.args = (f'{fault} Write row["…"] for a column whose name is not a Python name.',)
@@ -148,10 +144,6 @@ def _listed(attachments: Any) -> list[Any]:
     )
     listed = attachments if several else [attachments]
     return [each for each in listed if cell_value(each) is not None]
-
-
-def _written(value: Any) -> str:
-    return str(value) if isinstance(value, _AS_STR) else describe_value(value)
 
 
 def _at(values: Mapping[Any, Any], fault: UsageError) -> str:
