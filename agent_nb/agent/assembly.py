@@ -32,7 +32,7 @@ from .replay_check import ReplayCheck, ReplayStrictness
 from .request import write_opening
 from .run_spec import Plan
 from .tape import Tape, TapeApprover
-from .typed.output_way import Ways
+from .typed.output_way import OutputWays
 from .vision import is_blind
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ SHARED = "shared"  # in the settings of `run_start`: the tools of a run of Pytho
 class Basis(msgspec.Struct, frozen=True):
     """What the live runs of one agent share: made for each run, or once for all rows of a map.
 
-    `models`: each with its dialect, the preferred one first. `fallback`: the dialect where a server
-    takes no tools. `start`: the fields of `run_start` that do not depend on the prompt. `tariffs`:
-    by the name of the model.
+    `models`: each with its dialect, the preferred one first. `fallback_dialect`:
+    used if a server accepts no tools. `start`: the fields of `run_start` that do not depend on the
+    prompt. `tariffs`: by the name of the model.
     """
 
     agent: Configuration
     redaction: Redaction
     policy: Policy
     models: Sequence[tuple[Model, Dialect]]
-    fallback: Dialect
+    fallback_dialect: Dialect
     start: Mapping[str, Any]
     tariffs: Mapping[str, Tariff]
 
@@ -103,7 +103,7 @@ class Basis(msgspec.Struct, frozen=True):
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
         approver = Approver(self.policy, ask, None if foreign else STANDING)
 
-        async def complete(status: Callable[[str], object]) -> Plan:
+        async def add_servers(status: Callable[[str], object]) -> Plan:
             agent_with_servers, lists = await agent.with_servers(redaction, status)
             basis = Basis.of(agent_with_servers, redaction)
             return basis.plan(log, inputs, [*notes, *lists], ask=ask, context=context)
@@ -111,8 +111,8 @@ class Basis(msgspec.Struct, frozen=True):
         return Plan(
             model=model,
             dialect=dialect,
-            spares=tuple(others),
-            fallback=self.fallback,
+            fallback_models=tuple(others),
+            fallback_dialect=self.fallback_dialect,
             tools=agent.tools.specs,
             runner=_runner(agent, approver, log, redaction),
             limits=agent.limits,
@@ -125,7 +125,7 @@ class Basis(msgspec.Struct, frozen=True):
             notes=tuple(notes),
             warnings=redaction.value(self.policy.remarks),
             context=context.fitted(min(sizes, default=0)),
-            late=complete if agent.tools.late else None,
+            add_late_tools=add_servers if agent.tools.late else None,
             output=agent.output,
             tariffs=self.tariffs,
         )
@@ -135,10 +135,10 @@ class Basis(msgspec.Struct, frozen=True):
         agent, (model, dialect) = self.agent, self.models[0]
         tools = agent.tools.specs
         output = None if agent.output is None else agent.output.wire
-        way = Ways(output, model, tools).way(dialect)
-        opening = write_opening(dialect, tools, way, (agent.system,), shots=model.shots)
-        beside: list[Any] = [] if way.schema is None else [way.schema.schema]
-        beside += map(msgspec.to_builtins, (*tools, *way.tools)) if dialect.native else ()
+        output_way = OutputWays(output, model, tools).choose(dialect)
+        opening = write_opening(dialect, tools, output_way, (agent.system,), shots=model.shots)
+        beside: list[Any] = [] if output_way.schema is None else [output_way.schema.schema]
+        beside += map(msgspec.to_builtins, (*tools, *output_way.tools)) if dialect.native else ()
         written = sum(len(dumps(value)) // CHARS_PER_TOKEN + 1 for value in beside)
         return estimate_tokens(opening) + written
 
@@ -159,14 +159,14 @@ def share_host(plan: Plan, host: Host | None) -> Plan:
     plan.runner.host = host
     settings = {**plan.start.get("settings", {}), SHARED: True}
 
-    async def opened(status: Callable[[str], object]) -> Plan:
-        assert plan.late is not None
-        return share_host(await plan.late(status), host)
+    async def add_late_tools(status: Callable[[str], object]) -> Plan:
+        assert plan.add_late_tools is not None
+        return share_host(await plan.add_late_tools(status), host)
 
     return msgspec.structs.replace(
         plan,
         start={**plan.start, "settings": settings},
-        late=opened if plan.late is not None else None,
+        add_late_tools=None if plan.add_late_tools is None else add_late_tools,
     )
 
 

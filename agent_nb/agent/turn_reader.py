@@ -39,7 +39,7 @@ class Pipeline:
     ) -> None:
         self._check = check
         self.turn = turn
-        self.heard = False  # a part has come: the request may not be repeated
+        self.received = False  # a part has come: the request may not be repeated
         self.native = dialect.native
         self._parser: Parser = dialect.parser()
         self._calls = CallAssembler()
@@ -58,7 +58,7 @@ class Pipeline:
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
         """Return the events that a batch of parts completes."""
         out: list[parts.Part] = []
-        self.heard = self.heard or bool(batch)
+        self.received = self.received or bool(batch)
         for part in batch:
             if isinstance(part, parts.Text | parts.Thought | parts.CallDelta):
                 if not self.stopped:
@@ -89,7 +89,7 @@ class Pipeline:
 
     def _turned(self, out: list[parts.Part]) -> list[Event]:
         """Return the events of parts; calls of the final tool are text."""
-        final = self._check.final if self._check is not None else None
+        final = self._check.final_tool if self._check is not None else None
         return self.turn.feed(out if final is None else final.feed(out))
 
     def _sized(

@@ -35,9 +35,9 @@ NEWEST = 20
 BLIND = "a picture the model cannot see"
 EARLIER = "an earlier picture, not sent again"
 LEFT_OUT = "a picture left out, the conversation is too long"
-WORDS = "words"  # in place of the data of a picture that is not sent
+WORDS = "words"  # the key of an attachment that has words in place of its data
 # a refusal of one picture, not of all: the model may see others
-_ONE = re.compile(
+_ABOUT_ONE_PICTURE = re.compile(
     r"could not process|cannot process|invalid (image|base64|url)|corrupt|exceed|too (large|big|many|small)"
     r"|at most [1-9]|dimension|download|unsupported image (type|format)|media.?type|decode",
     re.IGNORECASE,
@@ -65,18 +65,19 @@ class Vision:
         self._noted: set[str] = set()
         self._notes: list[str] = []
 
-    def cover(self, refusal: str = "") -> bool:
+    def omit(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; return whether that changes anything.
 
-        `words`: the server's refusal, by which it is remembered for later runs ("": it is not).
+        `refusal`: the words of the server that refused pictures. Later runs remember it, unless it
+        is about one picture.
         """
-        if refusal and not _ONE.search(refusal):
+        if refusal and not _ABOUT_ONE_PICTURE.search(refusal):
             _refused.add(_key(self._model))
         changes, self._blind = not self._blind, True
         return changes
 
-    def notes(self) -> list[Event]:
-        """Return the errors that say which pictures could not be sent, each once."""
+    def take_notes(self) -> list[Event]:
+        """Return, once, the errors that say which pictures could not be sent."""
         notes, self._notes = self._notes, []
         return [Error(code="no_picture", message=words) for words in notes]
 

@@ -196,7 +196,7 @@ def test_a_model_that_refused_pictures_is_not_asked_to_see_again():
         name, address = next(NAMES), "http://here"
 
     assert not vision.is_blind(Blind())
-    vision.Vision(Blind()).cover("This model does not support images.")
+    vision.Vision(Blind()).omit("This model does not support images.")
     assert vision.is_blind(Blind())
     other = Blind()
     other.address = "http://there"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb import Agent
-from agent_nb.agent.retry import retry_of
+from agent_nb.agent.retry import choose_retry
 from agent_nb.errors import ModelError
 from agent_nb.models import choose
 from agent_nb.models.http import limiter as module
@@ -454,8 +454,8 @@ def test_a_refusal_shared_with_others_is_no_attempt_of_the_run():
 
     first, second = wait(main)
     assert (first.shared, second.shared) == (False, True)
-    plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, spares=())
-    retries = [retry_of(fault, 3, Failures(), plan, None) for fault in (first, second)]
+    plan = types.SimpleNamespace(retry_delay=lambda fault, attempt: 1.0, fallback_models=())
+    retries = [choose_retry(fault, 3, Failures(), plan, None) for fault in (first, second)]
     assert [retry.counted for retry in retries] == [True, False]
 
 

@@ -101,7 +101,7 @@ def test_of_many_rows_a_sample_is_counted_and_the_words_say_so():
 def test_a_hundred_thousand_rows_are_not_all_counted(monkeypatch):
     counted = []
     monkeypatch.setattr(
-        "agent_nb.rows.map.estimate.estimate_tokens",
+        "agent_nb.agent.assembly.estimate_tokens",
         lambda sent: counted.append(sent) or estimate_tokens(sent),
     )
     assert estimated(["a prompt"] * 100_000).rows == 100_000
