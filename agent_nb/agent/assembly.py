@@ -19,7 +19,6 @@ from ..events import EventLog, State
 from ..host import load_plugin
 from ..models import ImageBlock, Message, Tariff, TextBlock
 from ..record import RunInputs
-from ..tools import Toolset
 from ..wire import Redaction, dumps
 from . import display
 from .configuration import Configuration
@@ -94,14 +93,14 @@ class Basis(msgspec.Struct, frozen=True):
         `notes`: remarks on the conversation for the log. `ask`: where approvals are asked for.
         """
         from ..models import Failures
-        from ..tools import STANDING, Approver
+        from ..tools import KERNEL_PERMISSIONS, Approver
 
         agent, redaction = self.agent, self.redaction
         (model, dialect), *others = [(_started(model), dialect) for model, dialect in self.models]
         sizes = [m.context for m, _ in self.models if m.context]
         # turns of a stranger may have talked the model into a call: lasting approvals do not count
         foreign = any(isinstance(note, State) and note.kind == "foreign_turns" for note in notes)
-        approver = Approver(self.policy, ask, None if foreign else STANDING)
+        approver = Approver(self.policy, ask, None if foreign else KERNEL_PERMISSIONS)
 
         async def add_servers(status: Callable[[str], object]) -> Plan:
             agent_with_servers, lists = await agent.with_servers(redaction, status)
@@ -196,9 +195,7 @@ def make_player(
 ) -> Callable[[CancelScope], Player]:
     """Return what makes the player of a tape; `wish`: how strictly a test compares."""
     if agent.tools.late:
-        from ..tools import add_recorded_tools
-
-        agent = agent.equipped(Toolset(add_recorded_tools(agent.tools, tape.events)))
+        agent = agent.equipped(agent.tools.with_recorded(tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 

@@ -69,7 +69,7 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, tuple(thought_tags), settings))
         )
-        from ..tools import resolve_tools
+        from ..tools import Toolset
 
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
@@ -77,7 +77,7 @@ class Configuration(Unpicklable):
         self._dialect = dialect or ""
         if self._dialect or not (late or read_launch().why_not_live):
             assert self.dialect
-        self.tools = resolve_tools(tools, namespace or {})
+        self.tools = Toolset.resolve(tools, namespace or {})
         self.system = system or ""
         self.approve = approve or "ask"
         self.limits, self.limited = limits_from(limits), find_chosen(limits)
@@ -196,13 +196,9 @@ class Configuration(Unpicklable):
         `status` receives what happens, in words. Raises UsageError and ToolError for a server that
         cannot be used.
         """
-        from ..tools import Toolset, load_installed_tools, open_references
-
-        own = self.tools
-        taken = {*own.names, *load_installed_tools()}
-        tools, lists = await open_references(own.late, taken, self.folder, status)
+        tools, lists = await self.tools.with_servers(self.folder, status)
         events = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
-        return self.equipped(Toolset([*own, *tools])), events
+        return self.equipped(tools), events
 
     def answering(self, output: OutputType) -> Self:
         """Return a copy with another type of answers."""

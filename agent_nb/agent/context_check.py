@@ -24,13 +24,11 @@ import msgspec
 from ..events import Event, User
 from ..models import collect_secrets
 from ..tools import (
-    ABSENT,
     Toolset,
     describe_variable,
-    find_entry,
     find_used_variables,
-    is_a,
     one_line,
+    text_entries,
 )
 from ..wire import redact_text
 from .code_names import CodeNames
@@ -55,7 +53,7 @@ class Changes(msgspec.Struct, frozen=True):
         looks = _recorded_looks(tape.events)
         if not looks:
             return cls()
-        names = find_used(tape, toolset, namespace)
+        names, variables = find_used(tape, toolset, namespace), dict(text_entries(namespace))
         secrets = collect_secrets()
 
         def clean(text: str) -> str:
@@ -63,9 +61,8 @@ class Changes(msgspec.Struct, frozen=True):
 
         differences: dict[bool, list[str]] = {True: [], False: []}
         for name, recorded in looks.items():
-            value = find_entry(namespace, name)
-            if value is not ABSENT:
-                change = recorded.change(Look.of(describe_variable(name, value, clean)))
+            if name in variables:
+                change = recorded.change(Look.of(describe_variable(name, variables[name], clean)))
             else:
                 change = "is gone" if name in names else ""
             if change:
@@ -95,14 +92,14 @@ def find_mentioned(prompt: str) -> list[str]:
 
 def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
     """Return the names of the variables that a recorded run used and had not made itself."""
-    names = CodeNames()
+    names, variables = CodeNames(), dict(text_entries(namespace))
     for call in tape.ran():
         args = tape.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)
             names.code(code)
             for name in [n for n in names.read if n not in before]:
-                names.uses(_function_reads(find_entry(namespace, name)))
+                names.uses(_function_reads(variables.get(name)))
         elif isinstance(wanted := args.get("name"), str) and call.name == "variables":
             names.uses([wanted])
         elif (tool := tape.tool_of(call, toolset)) is not None:
@@ -118,7 +115,7 @@ def _list_first(changes: Sequence[str]) -> str:
 
 
 def _function_reads(value: Any) -> Iterator[str]:
-    if is_a(value, types.FunctionType):
+    if type(value) is types.FunctionType:
         yield from find_used_variables(value)
 
 

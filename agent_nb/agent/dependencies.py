@@ -49,9 +49,9 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     def code(self, tool: Tool) -> dict[str, str]:
         """Return the digest of a tool's code under the name of its rules, if any is visible."""
-        from ..tools import code_of, digest_project_code
+        from ..tools import ProjectSearch
 
-        digest = (code_of if self.earlier else digest_project_code)(tool.invoke, self.folder)
+        digest = ProjectSearch.read(tool.invoke, self.folder, earlier=self.earlier)
         self.unseen.update(digest.unseen)
         return {"code" if self.earlier else "source": digest.digest} if digest.digest else {}
 

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..tools import make_picture
+from ..tools import Figures
 from ..wire import cut_middle, describe_picture
 
 ACTS_FOR_USER = True  # evaluates their expressions: ■ interrupts it (notebook/cell/interrupts.py)
@@ -93,7 +93,7 @@ class _Expression(msgspec.Struct, frozen=True):
         try:
             # Names bound with := go into a separate dict: a prompt changes nothing in the kernel.
             value = eval(self.code, namespace, {})  # noqa: S307  (the user's own code)
-            picture = None if type(value) is str else make_picture(value)
+            picture = None if type(value) is str else Figures.draw(value)
             if picture is None:
                 return str(value) if isinstance(value, as_str) else describe_value(value)
             name = cut_middle(" ".join(self.text.split()), NAME, "…")

@@ -25,7 +25,7 @@ import msgspec
 
 from ..events import End, Result, RunStart
 from ..record import compare_displays, list_uncompared_kinds, normalize_value
-from ..tools import Compare, Outcome, Policy, Tool, Toolset, content_hash
+from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
 from . import result_pictures
 from .dependencies import (
     Behind,
@@ -222,7 +222,7 @@ class ReplayCheck:
 
     def _files(self, files: Mapping[str, Any]) -> Iterator[Change]:
         for name, digest in files.items():
-            now = content_hash(self._folder, str(name))
+            now = ToolRunner.digest_file(self._folder, str(name))
             if not now:
                 self._unseen.add(f"the file {name}, which is not here")
             elif now != digest:

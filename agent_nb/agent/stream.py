@@ -34,7 +34,7 @@ from ..events import (
     complete_log,
     list_missing_events,
 )
-from ..tools import mark_shown
+from ..tools import OutputCapture
 from . import display
 from .drift import Played
 from .in_progress import InProgress
@@ -203,7 +203,7 @@ class Stream(InProgress):
         self._same_loop()
         screen = self._screen = self._find_screen(self._view)
         try:
-            with nullcontext() if screen is None else mark_shown():
+            with nullcontext() if screen is None else OutputCapture.mark_shown():
                 self.start()
             if self.recorder is not None and screen is not None and screen.shown:
                 self.recorder.leave_to_cards()

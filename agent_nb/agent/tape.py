@@ -35,8 +35,7 @@ from ..record import (
     names_signer,
 )
 from ..tools import (
-    LIVES,
-    QUIET,
+    KERNEL_PERMISSIONS,
     ApprovalSource,
     Approver,
     Decision,
@@ -47,8 +46,6 @@ from ..tools import (
     ToolContext,
     Toolset,
     find_used_variables,
-    mark_tool,
-    report_decision,
 )
 from ..wire import as_dict, as_list, encode_canonical
 from .clean_json import clean_value
@@ -131,7 +128,7 @@ class Tape(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         `earlier`: by the rules of records of earlier versions (`reads`).
         """
-        return tool.effect in LIVES or (
+        return tool.uses_kernel or (
             not tool.declared and bool(find_used_variables(tool.invoke, earlier=earlier))
         )
 
@@ -214,7 +211,7 @@ class TapeApprover(Approver):
             return Decision(False, reason=reason or "the policy denies it now")
         if not self._tape.trusted:
             return await self._foreign(tool, args, context, report)
-        if verdict == "allow" and tool.effect in QUIET:
+        if verdict == "allow" and tool.harmless:
             return Decision(True, reason=reason)
         recorded = self._tape.approval(context.call_id)
         if recorded is not None and recorded.decision == "allow" and _same(recorded.args, args):
@@ -228,7 +225,7 @@ class TapeApprover(Approver):
 
         A yes for the whole tool or run covers only further calls with the same arguments.
         """
-        call = (mark_tool(tool), _text(args))
+        call = (KERNEL_PERMISSIONS.mark(tool), _text(args))
         if call in self._allowed:
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{Tape.FOREIGN}."
@@ -247,7 +244,7 @@ class TapeApprover(Approver):
         )
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)
-        report_decision(report, context.call_id, args, decision)
+        self.report_decision(report, context.call_id, args, decision)
         return decision
 
 

@@ -194,11 +194,11 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     from ..host import OPTION, VARIABLE, trust_file
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
-    from ..tools import MODES
+    from ..tools import Policy
 
     if arguments.trust_folder:
         os.environ[VARIABLE] = OPTION
-    if arguments.approve not in MODES:
+    if arguments.approve not in Policy.MODES:
         trust_file(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None
     if store is not None:

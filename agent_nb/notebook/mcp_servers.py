@@ -12,20 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
-from ..host import SERVERS, is_trusted_everywhere, shorten_path
+from ..host import SERVERS, Offer, is_trusted_everywhere, shorten_path
 from ..models import collect_secrets
-from ..tools import (
-    ADVICE,
-    HUB,
-    MCP_FILE,
-    Server,
-    allow_server,
-    is_allowed,
-    mask_server,
-    quote_ascii,
-    read_servers,
-    revoke_permission,
-)
+from ..tools import HUB, Server, read_servers
 from ..wire import redact_text
 from .notices import format_table, make_printable
 from .yes_no import NO, ask_yes_no
@@ -58,11 +47,7 @@ def listing(folder: str = ".") -> str:
         for server, state in HUB.states()
         if server.digest not in file
     ]
-    where = (
-        f"Servers of {shorten_path(config.path)}"
-        if config.path
-        else f"There is no {MCP_FILE}. {ADVICE}"
-    )
+    where = config.title
     if is_trusted_everywhere(SERVERS):
         where += f"\n{SERVERS} is set: in this process every server may start"
     return "\n".join([where, *([format_table(rows)] if rows else [])])
@@ -71,11 +56,11 @@ def listing(folder: str = ".") -> str:
 def _shown(server: Server) -> str:
     """Return the entry of a server in a line without secrets, which the notebook may keep."""
     secrets = {**collect_secrets(), **server.secrets}
-    return "; ".join(mask_server(server, lambda text: redact_text(text, secrets)).described())
+    return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
 
 
 def _permission(server: Server) -> str:
-    return "allowed" if is_allowed(server) else "not allowed"
+    return "allowed" if server.allowed else "not allowed"
 
 
 def _server(name: str, folder: str) -> Server:
@@ -85,11 +70,9 @@ def _server(name: str, folder: str) -> Server:
 
 
 def _allow(server: Server) -> str:
-    if is_allowed(server):
+    if server.allowed:
         return f"The MCP server {server.name} may start already."
-    lines = [
-        f"{shorten_path(Path(server.file))} would start the MCP server {quote_ascii(server.name)}:"
-    ]
+    lines = [f'{shorten_path(Path(server.file))} would start the MCP server "{server.name}":']
     lines += [f"  {line}" for line in server.described()]
     lines += [
         "A yes counts as long as this entry stays as it is; the program itself may change.",
@@ -97,14 +80,14 @@ def _allow(server: Server) -> str:
     ]
     if not ask_yes_no(make_printable("\n".join(lines)), (*NO, "")):
         return f"Not allowed. Where there is no keyboard: jupyter agent-nb mcp allow {server.name} in a terminal."
-    permission = allow_server(server)
+    permission = Offer.allow_all([server.offer])
     return f"allowed: the MCP server {server.name}" + (
         "" if permission else "\nIt could not be saved and holds until this process ends."
     )
 
 
 def _revoke(server: Server) -> str:
-    had = revoke_permission(server)
+    had = server.offer.withdraw()
     HUB.stop(server)
     return f"{server.name}: {'may not start any more' if had else 'was not allowed'}"
 

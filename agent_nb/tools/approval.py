@@ -3,8 +3,8 @@
 Rules
 - One question at a time, in call order.
 - An answer for a tool or for the run is kept until the run ends; each run has its own Approver. A
-  yes for the notebook is kept in `standing` until its kernel restarts; events record it with the
-  scope `tool`, since a record must not carry a permission.
+  yes for the notebook is kept in `kernel_permissions` until its kernel restarts; events record it
+  with the scope `tool`, since a record must not carry a permission.
 - A yes for the run does not cover a tool that asks for `each` of its own.
 - The policy's allow and deny precede remembered answers, which only replace questions.
 - Edited arguments are judged again; then only a denial counts, and nobody is asked twice.
@@ -22,8 +22,8 @@ import msgspec
 
 from ..errors import ToolError
 from .base import ApprovalSource, Decision, Question, Report, Tool, ToolContext
+from .kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from .policy import Policy
-from .standing import STANDING, Standing, mark_tool
 from .threads import Worker
 from .values import convert_to_json, message_of
 
@@ -33,19 +33,19 @@ _EVERYTHING = ""
 class Approver:
     """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `standing`: what is allowed for this notebook (None: this run neither uses nor extends
-    it).
+    `kept`: the tools that are allowed until the kernel restarts (None: this run neither uses nor
+    extends them).
     """
 
     def __init__(
         self,
         policy: Policy | None = None,
         ask: ApprovalSource | None = None,
-        standing: Standing | None = STANDING,
+        kept: KernelPermissions | None = KERNEL_PERMISSIONS,
     ) -> None:
         self.policy = policy or Policy()
         self.ask = ask
-        self._standing = standing
+        self._kept = kept
         self._turn = asyncio.Lock()
         self._remembered: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
 
@@ -61,22 +61,39 @@ class Approver:
         if verdict != "ask":
             decision = Decision(verdict == "allow", reason=reason)
             if reason:
-                report_decision(report, context.call_id, args, decision)
+                self.report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
             whole = self._remembered.get(_EVERYTHING)
             counts = whole is not None and not (whole.allow and tool.each)
-            earlier = self._remembered.get(mark_tool(tool)) if self._remembered else None
+            earlier = (
+                self._remembered.get(KernelPermissions.mark(tool)) if self._remembered else None
+            )
             remembered = earlier or (whole if counts else self._lasting(tool))
             decision = remembered or self.again(
                 tool, await self._put(tool, args, context, report, reason)
             )
-        report_decision(report, context.call_id, args, decision)
+        self.report_decision(report, context.call_id, args, decision)
         return decision
+
+    @staticmethod
+    def report_decision(
+        report: Report, call_id: str, args: dict[str, Any], decision: Decision
+    ) -> None:
+        """Report the decision on a call that would run with `args`."""
+        report.approval(
+            call_id,
+            stage="decided",
+            args=args if decision.args is None else decision.args,
+            decision="allow" if decision.allow else "deny",
+            scope="tool" if decision.scope == "kernel" else decision.scope,
+            by=decision.by,
+            reason=decision.reason,
+        )
 
     def _lasting(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
-        allowed = self._standing is not None and self._standing.allows(tool)
+        allowed = self._kept is not None and self._kept.allows(tool)
         return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
 
     def again(self, tool: Tool, decision: Decision) -> Decision:
@@ -111,29 +128,18 @@ class Approver:
             return Decision(
                 False, reason=_nobody(tool.name, why if self.policy.offer is not None else "")
             )
-        if answer.scope == "kernel" and self._standing is not None:
+        if answer.scope == "kernel" and self._kept is not None:
             if answer.allow:
-                self._standing.allow(tool)
+                self._kept.allow(tool)
         elif answer.scope != "once":
             about = "run" if answer.scope == "run" else "tool"
             remembered = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._remembered[_EVERYTHING if about == "run" else mark_tool(tool)] = remembered
+            self._remembered[_EVERYTHING if about == "run" else KernelPermissions.mark(tool)] = (
+                remembered
+            )
         return answer
-
-
-def report_decision(report: Report, call_id: str, args: dict[str, Any], decision: Decision) -> None:
-    """Report the decision on a call that would run with `args`."""
-    report.approval(
-        call_id,
-        stage="decided",
-        args=args if decision.args is None else decision.args,
-        decision="allow" if decision.allow else "deny",
-        scope="tool" if decision.scope == "kernel" else decision.scope,
-        by=decision.by,
-        reason=decision.reason,
-    )
 
 
 def _nobody(name: str, why: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, aclosing, suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..host import mark_foreign
 from ..wire import Redaction
 from . import results
 from .base import Outcome, Tool, ToolContext, Update
-from .capture import capture_output, is_shown
+from .capture import OutputCapture
 from .decorator import is_async
 from .threads import Caught, Worker, catch_outcome
 from .values import LIMIT
@@ -53,7 +53,7 @@ async def call_tool(
     own = {tool.context_parameter: context} if tool.context_parameter else {}
     call = partial(tool.invoke, **values, **own)
     finish = partial(results.convert_result, limit=limit, render=tool.render)
-    prints = _Prints(context, redaction or Redaction(), through=not is_shown())
+    prints = _Prints(context, redaction or Redaction(), through=not OutputCapture.is_shown())
     try:
         if tool.thread == "loop" or is_async(tool.invoke):
             with prints.heard():
@@ -99,11 +99,11 @@ class _Prints:
         self._through = through
         self._room = SHOWN
 
-    def heard(self) -> AbstractContextManager[None]:
+    def heard(self) -> OutputCapture:
         """Capture what this context prints; entered where the tool runs, so that an abandoned
         tool prints nothing below the cell.
         """
-        return capture_output(
+        return OutputCapture(
             partial(self._take, True),
             partial(self._take, False),
             through=self._through,

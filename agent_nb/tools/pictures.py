@@ -21,7 +21,8 @@ from ..models import FittedPicture
 from ..record import FigureData
 from ..wire import clean_attachment, describe_figure, make_attachment
 from . import display
-from .figure_artists import figure_data
+from .chart_words import display_words
+from .figure_artists import figure_data, is_figure
 
 Picture = dict[str, Any]
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -44,6 +45,7 @@ class Figures:
     ) -> None:
         """`on_change` is called with the index of each new picture, and with None after `clear`."""
         self._pictures: dict[Any, Picture] = {}
+        self._formatted: dict[str, Picture] = {}  # of figures, by their base64
         self._on_change = on_change
 
     @property
@@ -72,6 +74,46 @@ class Figures:
         self._on_change(number - 1, small)
         return text
 
+    @staticmethod
+    def draw(source: Any) -> Picture | None:
+        """Return bytes, a figure or an image as an attachment; None if it is neither."""
+        if isinstance(source, bytes | bytearray | memoryview):
+            return make_attachment(bytes(source))
+        kind = type(source)
+        if hasattr(kind, "savefig"):
+            return _with_figure_data(_of(display.draw_figure(source)), source)
+        if _is_axes(kind):
+            return Figures.draw(display.call_method(source, "get_figure"))
+        candidates = (
+            _of(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
+        )
+        return next(filter(None, candidates), None)
+
+    @staticmethod
+    def read_display(
+        bundle: Mapping[str, Any], clean: Callable[[Any], Any]
+    ) -> tuple[dict[str, Any], str]:
+        """Return a displayed mime bundle without hidden content and secrets, which `clean` removes;
+        and the text that a tool gets for it if it stays in the cell.
+        """
+        data = clean(display.without_hidden(bundle))
+        lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
+        return data, "".join(f"{text}\n" for text in lines if text)
+
+    def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
+        """Keep the data of a figure that was formatted as `bundle`, for `find_picture`.
+
+        What is displayed afterwards is only a picture, and the figure may be closed.
+        """
+        picture = _with_figure_data(of_bundle(bundle), figure) if is_figure(figure) else None
+        if picture is not None:
+            self._formatted[picture["data"]] = picture
+
+    def find_picture(self, bundle: Mapping[str, Any]) -> Picture | None:
+        """Return the picture of a mime bundle with the data of its figure, None if it has none."""
+        picture = of_bundle(bundle)
+        return None if picture is None else self._formatted.get(picture["data"], picture)
+
     def has(self, key: str) -> bool:
         """Return whether a picture has this key."""
         return key in self._pictures
@@ -98,25 +140,10 @@ def picture(source: Any) -> Picture | None:
     """
     if isinstance(source, Mapping):
         return clean_attachment(source)
-    return make_picture(source) or of_bundle(display.read_rich_bundle(source) or {})
+    return Figures.draw(source) or of_bundle(display.read_rich_bundle(source) or {})
 
 
-def make_picture(source: Any) -> Picture | None:
-    """Return bytes, a figure or an image as an attachment; None if it is neither."""
-    if isinstance(source, bytes | bytearray | memoryview):
-        return make_attachment(bytes(source))
-    kind = type(source)
-    if hasattr(kind, "savefig"):
-        return with_figure_data(_of(display.draw_figure(source)), source)
-    if _is_axes(kind):
-        return make_picture(display.call_method(source, "get_figure"))
-    candidates = (
-        _of(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
-    )
-    return next(filter(None, candidates), None)
-
-
-def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
+def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, which was drawn, with the data of what it shows."""
     drawing = None if picture is None else figure_data(source)
     return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
@@ -184,7 +211,7 @@ def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
     if type(value) in (list, tuple) and len(value) <= _WIDEST and depth:
         items = [taken_out(v, figures, depth - 1) for v in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    image = make_picture(value)
+    image = Figures.draw(value)
     if image is None:
         return value
     _put_away(value)

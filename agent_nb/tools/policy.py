@@ -31,20 +31,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from ..host import Offer
 from ..wire import dumps
-from .base import QUIET, Tool
+from .base import Tool
 from .command_line import OPERATORS, CommandLine, squeeze_spaces
 from .decorator import clean_name
 
 Verdict = Literal["allow", "ask", "deny"]
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 STRICT: tuple[Verdict, ...] = ("deny", "ask", "allow")
-MODES: dict[str, Verdict] = {"ask": "ask", "auto": "allow", "deny": "deny"}
 _GLOB = frozenset("*?[")
 
 
@@ -109,6 +108,9 @@ class Policy(msgspec.Struct, frozen=True):
     allowed yet. `remarks`: notes for the user.
     """
 
+    #: the words of `--approve` that stand for a policy without rules, and its default
+    MODES: ClassVar[dict[str, Verdict]] = {"ask": "ask", "auto": "allow", "deny": "deny"}
+
     default: Verdict = "ask"
     rules: tuple[Rule, ...] = ()
     name: str = "--approve ask"
@@ -124,7 +126,7 @@ class Policy(msgspec.Struct, frozen=True):
             if isinstance(prop, dict) and "default" in prop
         }
         verdict, reason = self._strictest(tool, {**defaults, **args})
-        if verdict == "allow" and self.offer is not None and tool.effect not in QUIET:
+        if verdict == "allow" and self.offer is not None and not tool.harmless:
             return "ask", f"{reason} would allow it, but {self.offer.refusal}"
         return verdict, reason
 
@@ -147,7 +149,7 @@ class Policy(msgspec.Struct, frozen=True):
                 decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:
-            decisions.append(("allow", "") if tool.effect in QUIET else (self.default, self.name))
+            decisions.append(("allow", "") if tool.harmless else (self.default, self.name))
         return min(decisions, key=lambda decision: STRICT.index(decision[0]))
 
 

@@ -26,7 +26,7 @@ from .base import Tool
 from .decorator import as_tool, clean_name
 from .policy import Policy, Rule, fold_name, is_glob
 from .policy_file import load_policy
-from .toolset import Toolset, find_tool_values, load_installed_tools
+from .toolset import Toolset, find_tool_values
 
 
 def load_checked_policy(
@@ -80,7 +80,7 @@ class _Known:
 
     @cached_property
     def installed(self) -> dict[str, Tool]:
-        return load_installed_tools()
+        return Toolset.installed()
 
     @cached_property
     def own(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..host import Offer, found_in
-from .policy import MODES, VERDICTS, Policy, Rule, Verdict
+from .policy import VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
 
@@ -29,8 +29,8 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     `mode`: ask, auto, deny, or the path of a YAML file, relative to `folder`. Raises UsageError if
     the file is missing or faulty.
     """
-    if mode in MODES:
-        return Policy(MODES[mode], name=f"--approve {mode}")
+    if mode in Policy.MODES:
+        return Policy(Policy.MODES[mode], name=f"--approve {mode}")
     path = Path(folder, Path(mode).expanduser())
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise UsageError(

@@ -25,19 +25,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from .reads import MAIN, is_a
-from .source import Code, Search
+from .reads import MAIN
+from .safe_types import is_a
+from .source import Code, Search, code_of
 from .source_text import normalize_source, parse_source
 
 _MARKS = ("pyproject.toml", ".git")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-
-
-def digest_project_code(function: Any, folder: str | Path) -> Code:
-    """Return the code of a function, as far as it is in `__main__` or the project of `folder`."""
-    search = ProjectSearch(folder)
-    search.add(function, "")
-    return search.code
 
 
 @lru_cache(64)
@@ -56,11 +50,26 @@ def _library() -> Path:
 class ProjectSearch(Search):
     """Walks from one function or piece of code to all of the project that it names."""
 
+    #: how the search reads a text; one that cannot be parsed is an empty module
+    parse = staticmethod(parse_source)
+
     def __init__(self, folder: str | Path) -> None:
         super().__init__(Path(folder).resolve())
         self._root = find_project(folder)
         self._library = _library()
         self._bound: set[tuple[str, str]] = set()  # (module, name) that were looked up
+
+    @classmethod
+    def read(cls, function: Any, folder: str | Path, *, earlier: bool = False) -> Code:
+        """Return the code of a function, as far as it is in `__main__` or the project of `folder`.
+
+        earlier: by the rules of `source`.
+        """
+        if earlier:
+            return code_of(function, folder)
+        search = cls(folder)
+        search.add(function, "")
+        return search.code
 
     def add_code(self, text: str, namespace: dict[str, Any]) -> None:
         """Add a piece of code that runs in `namespace`, and what it names."""

@@ -25,6 +25,8 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .safe_types import is_a
+
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
@@ -161,14 +163,6 @@ class _Search:
         for value in values:
             if not _constant(value):
                 yield from self._value(name, value)
-
-
-def is_a(value: Any, kinds: Any) -> bool:
-    """Return whether the type of `value` is one of `kinds`.
-
-    Unlike `isinstance`, this reads no attribute of the object.
-    """
-    return issubclass(type(value), kinds)
 
 
 @functools.lru_cache(512)  # a replay asks for each tool, and equal code has the same names

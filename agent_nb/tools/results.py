@@ -15,7 +15,7 @@ import math
 import os
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from .base import Outcome, Pictured, Update, update
 from .chart_words import chart_words
 from .values import LIMIT, clip_text, convert_to_json, message_of, short_repr
 
-NOTHING = "(no value)"
 # the file name that ipykernel invents for a cell
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000
@@ -96,6 +95,19 @@ def convert_result(
     return Outcome("ok", content, bundle, attachments=figures.all)
 
 
+def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: pictures.Figures) -> Outcome:
+    """Convert the value of an expression, which the shell has formatted as a mime bundle, to the
+    outcome of its cell; all `figures` are its pictures.
+    """
+    shown: dict[str, Any] = {}
+    if (picture := figures.find_picture(bundle)) is not None:
+        outcome = Outcome("ok", figures.add(picture))
+    else:
+        outcome, shown = convert_result(value, figures=figures), display.clean_bundle(bundle)
+    rich = shown if shown.keys() - {"text/plain"} else outcome.display
+    return msgspec.structs.replace(outcome, display=rich, attachments=figures.all)
+
+
 def _pictured(
     value: Pictured, limit: int, render: Callable[[Any], dict[str, Any]] | None
 ) -> Outcome:
@@ -125,7 +137,7 @@ def _described(
 ) -> tuple[Any, dict[str, Any] | None]:
     """Return the text or JSON and the mime bundle of a value; its pictures go to `figures`."""
     if value is None:
-        return NOTHING, None
+        return Outcome.NOTHING, None
     if pictures.is_bundle(value) and (picture := pictures.of_bundle(value)) is not None:
         plain = value.get("text/plain")
         lines = [figures.add(picture), *([plain] if isinstance(plain, str) and plain else [])]

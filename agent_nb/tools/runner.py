@@ -24,9 +24,9 @@ import msgspec
 
 from ..errors import ToolError, did_you_mean, unknown_name
 from ..wire import Redaction, dumps
-from . import read_files, results
+from . import read_files
 from .approval import Approver
-from .base import LIVES, Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
+from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_call
 from .execution import call_tool
 from .running_call import Job, RunningCall
 from .toolset import Toolset
@@ -72,6 +72,9 @@ class ToolRunner:
     def files(self) -> dict[str, str]:
         """Return the digests, by name, of the files that calls read and that have not changed."""
         return read_files.find_unchanged(self._state, self.folder)
+
+    #: `files` has digests of this kind; "" for a file that cannot be read or is too large
+    digest_file = staticmethod(read_files.digest_file)
 
     async def run(
         self,
@@ -129,7 +132,7 @@ class ToolRunner:
                 remaining=remaining,
             )
             tool = self.toolset.get(job.name)
-            in_order = tool is not None and tool.effect in LIVES
+            in_order = tool is not None and tool.uses_kernel
             call = RunningCall(job, tool, report, context, before if in_order else None)
             before = call.over if in_order else before
             batch.append(call)
@@ -219,7 +222,7 @@ def _stopped(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
 ) -> Outcome:
     """Return the outcome of a stopped call: what the tool still returned, if anything, and why."""
-    empty = (results.NOTHING, _STOPPED.content)
+    empty = (Outcome.NOTHING, _STOPPED.content)
     if returned is None or returned.status not in ("ok", "cancelled") or returned.content in empty:
         return Outcome(status, why or _STOPPED.content)
     text = returned.content if isinstance(returned.content, str) else dumps(returned.content)

@@ -181,9 +181,13 @@ def is_exactly(value: Any, kinds: Iterable[type]) -> bool:
     return any(type(value) is kind for kind in kinds)
 
 
-def is_a(value: Any, kind: type) -> bool:
-    """Return whether the real type of `value` is `kind` or derives from it, by its bases alone."""
-    return any(base is kind for base in _MRO.__get__(type(value)))
+def is_a(value: Any, kinds: Any) -> bool:
+    """Return whether the real type of `value` is one of `kinds` or derives from one.
+
+    `kinds`: a plain class, a union or tuple of them. `isinstance` would also read `__class__`,
+    which an object may compute.
+    """
+    return issubclass(type(value), kinds)
 
 
 def find_by_type(table: Mapping[type, Held], value: Any) -> Held | None:

@@ -29,7 +29,8 @@ from typing import Any
 import msgspec
 
 from ..record import digest_value
-from .reads import MAIN, find_global_names, is_a, list_closure
+from .reads import MAIN, find_global_names, list_closure
+from .safe_types import is_a
 from .source_text import find_attributes, normalize_source, parse_source, read_source
 
 _SITES = ("site-packages", "dist-packages")

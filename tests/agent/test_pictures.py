@@ -20,7 +20,7 @@ from agent_nb.record.pictures import PictureComparison
 from agent_nb.record.record import events_of, run_record
 from agent_nb.tools.base import Outcome, Pictured, Update
 from agent_nb.tools.runner import ToolRunner
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 from agent_nb.view.cards.base import Context, draw
 from agent_nb.view.state.fold import RunView
 
@@ -101,7 +101,7 @@ def played(first, again, compare="full"):
 
     record = run_record(run(draw))
     shows.append(again)
-    runner = ToolRunner(resolve_tools([draw]))
+    runner = ToolRunner(Toolset.resolve([draw]))
     runner.approver = TapeApprover(Tape.of(record, trust=True))
     return wait(lambda: replay(record, runner, trust=True)).drift
 
@@ -227,7 +227,7 @@ def test_what_an_older_record_left_to_the_cell_is_shown_there_again(content, dis
         for e in run(draw)
     ]
     record = run_record(older)
-    runner = ToolRunner(resolve_tools([draw]))
+    runner = ToolRunner(Toolset.resolve([draw]))
     runner.approver = TapeApprover(Tape.of(record, trust=True))
     done = wait(lambda: replay(record, runner, trust=True))
     assert done.drift is None

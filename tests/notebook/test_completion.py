@@ -19,8 +19,8 @@ from agent_nb.notebook.completion import fitting
 from agent_nb.notebook.completion.line import parse_typed
 from agent_nb.notebook.completion.registration import make_matcher
 from agent_nb.notebook.option_table import OPTIONS
-from agent_nb.tools.standing import STANDING
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS
+from agent_nb.tools.toolset import Toolset, available
 
 
 @pytest.fixture(params=["jedi", "plain"])
@@ -121,7 +121,7 @@ def test_tools_after_the_last_comma_are_the_notebooks_then_ours(offered, loaded)
     loaded.user_ns["visitors"] = visitors
     loaded.user_ns["helper"] = Agent(Scripted([]), name="helper")
     loaded.user_ns["Agent"] = Agent
-    loaded.user_ns["resolve"] = resolve_tools
+    loaded.user_ns["resolve"] = available
     found = offered("%%agent -t list,")
     assert list(found)[:2] == ["visitors", "helper"]
     assert found["python"] == "%%agent -t list,python"
@@ -199,12 +199,12 @@ def test_the_arguments_of_commands_are_offered(offered, loaded, agent):
 
 
 def test_tools_that_are_allowed_for_this_notebook_can_be_revoked(offered):
-    STANDING.allow(resolve_tools(["write"])["write"])
+    KERNEL_PERMISSIONS.allow(Toolset.resolve(["write"])["write"])
     try:
         assert set(offered("%agent revoke ")) == {"write"}
         assert offered("%agent revoke write ") == {}
     finally:
-        STANDING.revoke("write")
+        KERNEL_PERMISSIONS.revoke("write")
 
 
 def test_the_tables_name_only_what_there_is():

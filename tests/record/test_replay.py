@@ -23,7 +23,7 @@ from agent_nb.record.record import events_of, run_record
 from agent_nb.record.signing import sign_record
 from agent_nb.record.verify import check_record
 from agent_nb.tools.base import Decision
-from agent_nb.tools.standing import STANDING, Standing
+from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from agent_nb.view.state.fold import RunView
 
 KEY = b"this user's secret"
@@ -557,10 +557,10 @@ class TestTrust:
 
         played = play(self.forged(), ask=ask, live=True).played
         assert all(e.scope != "kernel" for e in played.log.of("approval"))
-        assert STANDING.names == []
+        assert KERNEL_PERMISSIONS.names == []
 
     def test_a_permission_for_the_session_does_not_cover_foreign_calls(self, monkeypatch):
-        monkeypatch.setattr(Standing, "allows", lambda *_: True)
+        monkeypatch.setattr(KernelPermissions, "allows", lambda *_: True)
         asked = []
 
         async def ask(question):

@@ -9,7 +9,7 @@ import pytest
 from agent_nb.record.figure_data import LARGEST, FigureData
 from agent_nb.record.pictures import PictureComparison
 from agent_nb.tools.figure_artists import figure_data
-from agent_nb.tools.pictures import make_picture
+from agent_nb.tools.pictures import Figures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -179,7 +179,7 @@ def figure(code, **settings):
         names = dict(SAFE)
         exec(code, names)  # our own
         try:
-            return make_picture(names["fig"])
+            return Figures.draw(names["fig"])
         finally:
             plt.close("all")
 

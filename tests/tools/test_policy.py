@@ -15,9 +15,9 @@ from agent_nb.host import trust
 from agent_nb.tools.decorator import as_tool
 from agent_nb.tools.policy import Policy
 from agent_nb.tools.policy_file import load_policy, parse
-from agent_nb.tools.toolset import resolve_tools
+from agent_nb.tools.toolset import Toolset
 
-TOOLS = resolve_tools("files,shell,python")
+TOOLS = Toolset.resolve("files,shell,python")
 POLICY = """
 default: ask
 rules:

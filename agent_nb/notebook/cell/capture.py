@@ -28,21 +28,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
 from ...tools import (
     Figures,
     Outcome,
-    capture_output,
-    clean_bundle,
-    convert_result,
-    display_words,
-    is_figure,
-    of_bundle,
-    replace_attribute,
-    with_figure_data,
-    without_hidden,
-    write_to_capture,
+    OutputCapture,
+    convert_formatted,
 )
 from .publish import is_publishing
 
@@ -68,17 +58,6 @@ class Capture:
         self.figures = figures
         self.open = True
         self._shell = shell
-        self._drawings: dict[str, dict[str, Any]] = {}  # figures by their base64
-
-    def note_figure(self, figure: Any, data: Any) -> None:
-        """Keep the data of a figure that was formatted: what it displays is only a picture."""
-        picture = with_figure_data(of_bundle(data), figure) if is_figure(figure) else None
-        if picture is not None:
-            self._drawings[picture["data"]] = picture
-
-    def _picture(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        picture = of_bundle(data)
-        return None if picture is None else self._drawings.get(picture["data"], picture)
 
     def show(self, value: Any) -> None:
         """Keep the value of an expression; stands in for `sys.displayhook`."""
@@ -90,27 +69,19 @@ class Capture:
 
         A widget is also displayed in the cell.
         """
-        outcome, shown = convert_result(None), dict[str, Any]()
+        data: dict[str, Any] = {}
         if self.value is not None:
             data, metadata = self._shell.display_formatter.format(self.value)
             if WIDGET in data:
                 self._shell.display_pub.publish(data=data, metadata=metadata)
-            if (picture := self._picture(data)) is not None:
-                outcome = Outcome("ok", self.figures.add(picture))
-            else:
-                outcome, shown = (
-                    convert_result(self.value, figures=self.figures),
-                    clean_bundle(data),
-                )
-        rich = shown if shown.keys() - {"text/plain"} else outcome.display
-        return msgspec.structs.replace(outcome, display=rich, attachments=self.figures.all)
+        return convert_formatted(self.value, data, self.figures)
 
     def show_picture(self, data: dict[str, Any], key: str, *, update: bool) -> bool:
         """Keep the picture of a mime bundle; return whether it belongs to the call.
 
         `key`: the id of its display. An update of a display that is not the call's is not kept.
         """
-        picture = self._picture(data)
+        picture = self.figures.find_picture(data)
         if picture is None or (update and not self.figures.has(key)):
             return False
         text = self.figures.add(picture, key)
@@ -152,19 +123,21 @@ def capture_job(
     formatter = shell.display_formatter
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
-    with capture_output(write), shell.display_trap:
+    with OutputCapture(write), shell.display_trap:
         undo = [
-            replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
-            replace_attribute(formatter, "format", _noting(formatter.format)),
+            OutputCapture.replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
+            OutputCapture.replace_attribute(formatter, "format", _noting(formatter.format)),
             # Both; the first saves IPython a tenth of a second of formatting what is not shown.
-            replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
-            replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
+            OutputCapture.replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
+            OutputCapture.replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
             shows = shell.display_pub
             undo += [
-                replace_attribute(shows, "publish", _reporting(shows.publish, clean)),
-                replace_attribute(shows, "clear_output", _clearing(shows.clear_output)),
+                OutputCapture.replace_attribute(shows, "publish", _reporting(shows.publish, clean)),
+                OutputCapture.replace_attribute(
+                    shows, "clear_output", _clearing(shows.clear_output)
+                ),
             ]
         try:
             yield capture
@@ -194,7 +167,10 @@ def _follow(box: Any, shell: Any) -> None:
     """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
-        return write_to_capture(f"\r{box!r}")
+        if (capture := OutputCapture.current()) is None:
+            return False
+        capture.err(f"\r{box!r}")
+        return True
 
     if report():
         # the figures right of the bar change with every update
@@ -216,7 +192,7 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
         formatted = original(value, *args, **options)
         capture = _active()
         if capture is not None and formatted:
-            capture.note_figure(value, formatted[0])
+            capture.figures.note_figure(value, formatted[0])
         return formatted
 
     return format_value
@@ -234,14 +210,13 @@ def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Cal
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict) and not is_publishing():
-            data, update = clean(without_hidden(data)), bool(options.get("update"))
+            (data, text), update = Figures.read_display(data, clean), bool(options.get("update"))
             key = str((options.get("transient") or {}).get("display_id") or "")
             if capture.show_picture(data, key, update=update):
                 if not data.keys() & INTERACTIVE and not any(map(_is_chart, data)):
                     return None
             elif not update:
-                lines = [data.get("text/plain", "[shown in the cell]"), display_words(data)]
-                capture.on_text("".join(f"{text}\n" for text in lines if text))
+                capture.on_text(text)
         return original(data, *args, **options)
 
     return publish

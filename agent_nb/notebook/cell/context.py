@@ -23,7 +23,6 @@ from typing import Any
 from ...agent import Context, Look, Mode, Tape, find_mentioned
 from ...models import collect_secrets
 from ...tools import (
-    TOKENS,
     Described,
     Tool,
     count_tokens,
@@ -41,6 +40,7 @@ from .ran_cells import RanCell
 DEFAULT: Mode = "auto"
 LOOKS = 200  # variables whose looks are kept
 ROWS = 3
+TOKENS = 2_000  # of variables and rows
 _FRAMES = ("pandas.DataFrame", "polars.DataFrame")
 _NOTEBOOK = "You answer below a cell of a Jupyter notebook, in Markdown. Be brief."
 _TERMINAL = "You answer in an IPython session. Be brief."

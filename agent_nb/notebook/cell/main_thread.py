@@ -30,16 +30,13 @@ import msgspec
 
 from ...errors import Cancelled, ToolError
 from ...tools import (
-    NOTHING,
     Collector,
     Figures,
     Outcome,
-    Picture,
     convert_error,
     current_call,
     enter_call,
 )
-from ...wire import dumps
 from .capture import capture_job
 from .interrupts import Interrupts
 
@@ -115,7 +112,7 @@ class MainThread:
         self,
         code: str,
         on_output: Callable[[str], None],
-        on_picture: Callable[[int, Picture | None], None] = lambda index, picture: None,
+        on_picture: Callable[[int, dict[str, Any] | None], None] = lambda index, picture: None,
     ) -> Outcome:
         """Run `code` as a cell of the user's namespace; top-level await works.
 
@@ -131,7 +128,7 @@ class MainThread:
             printed.add(text)
             on_output(text)
 
-        def show(index: int, picture: Picture | None) -> None:
+        def show(index: int, picture: dict[str, Any] | None) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(on_picture, index, picture)
 
@@ -142,13 +139,15 @@ class MainThread:
             return await self._interrupts.guard_async(job, cell)
 
         start = time.perf_counter()
+        outcome: Outcome
         outcome, fault = await self._submit(work)
         if fault is not None:
             failed = (
                 convert_error(fault) if _stops(fault) else Outcome("error", self._explain(fault))
             )
             outcome = msgspec.structs.replace(failed, attachments=figures.all)
-        return _joined(printed.text, outcome, round(time.perf_counter() - start, 3))
+        duration = round(time.perf_counter() - start, 3)
+        return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
     async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
         shell, after = self._shell, self._interrupts.checkpoint
@@ -303,15 +302,6 @@ def _outward(fault: BaseException) -> BaseException:
         if isinstance(fault, Exception)
         else ToolError(f"the tool tried to end the kernel: {fault!r}")
     )
-
-
-def _joined(printed: str, outcome: Outcome, duration: float) -> Outcome:
-    """Return the outcome with the printed text before its content."""
-    content = outcome.content
-    if printed:
-        text = content if isinstance(content, str) else dumps(content)
-        content = printed if content == NOTHING else f"{printed.rstrip(chr(10))}\n{text}"
-    return msgspec.structs.replace(outcome, content=content, duration=duration)
 
 
 def _hop(

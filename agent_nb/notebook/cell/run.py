@@ -33,7 +33,7 @@ from ...host import read_launch
 from ...models import collect_secrets
 from ...record import Journal
 from ...rows import Agent
-from ...tools import mark_shown
+from ...tools import OutputCapture
 from ...wire import redact_value
 from ..conversations import Conversation
 from ..identity import Cell
@@ -123,7 +123,7 @@ class CellRun:
 
     async def _run(self, interrupts: Interrupts) -> Run:
         """Run the cell, leave what stays of it and return the run. Raises AgentCellError."""
-        with self._held, mark_shown(), show_bars(self.session.shell):
+        with self._held, OutputCapture.mark_shown(), show_bars(self.session.shell):
             try:
                 log = await self._drive(interrupts)
                 known = self._agent.output if self._agent is not None else None

@@ -78,13 +78,14 @@ def _offered(session: Session, provider: str) -> None:
 def show_tools(session: Session, _: list[str]) -> None:
     """the tools that -t knows by name"""
     from ...host import list_plugins
-    from ...tools import of_plugin
+    from ...tools import Toolset
 
     rows: list[tuple[str, str, str]] = []
     for plugin in list_plugins("tools"):
         try:
             rows += [
-                (t.name, t.effect, t.spec.description.partition("\n")[0]) for t in of_plugin(plugin)
+                (t.name, t.effect, t.spec.description.partition("\n")[0])
+                for t in Toolset.of_plugin(plugin)
             ]
         except AgentError as fault:
             rows.append((plugin, "", str(fault)))

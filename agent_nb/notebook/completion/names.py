@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,12 @@ from ...errors import AgentError
 from ...host import list_builtin, list_plugins
 from ...models import Config, list_known_models
 from ...tools import (
-    PREFIX,
-    STANDING,
+    KERNEL_PERMISSIONS,
     Server,
     Tool,
+    Toolset,
     defines_name,
-    is_a,
-    is_exactly,
     module_name,
-    of_plugin,
     public_name,
     read_servers,
     text_entries,
@@ -83,24 +81,25 @@ def tool_names(session: Session, begun: str) -> Iterator[str]:
     """
     yield from (name for name, value in _named(session) if _usable(value))
     ours = list_builtin("tools")
-    yield from (tool.name for plugin in ours for tool in of_plugin(plugin))
+    yield from (tool.name for plugin in ours for tool in Toolset.of_plugin(plugin))
     yield from (name for name in list_plugins("tools") if name not in ours)
-    yield from (f"{PREFIX}{name}" for name in server_names(session, begun))
+    with suppress(AgentError):  # the file is faulty, which its use reports
+        yield from read_servers().references
 
 
 def server_names(session: Session, begun: str) -> list[str]:
     """Return the MCP servers that the folder's `.mcp.json` describes; nothing is started."""
     try:
         return list(read_servers().servers)
-    except AgentError:  # the file is faulty, which its use reports
+    except AgentError:  # as in `tool_names`
         return []
 
 
 def _usable(value: Any) -> bool:
     """Return whether a value can be a tool: a function that is not ours, an agent, a Tool."""
-    if is_exactly(value, (types.FunctionType,)):
+    if type(value) is types.FunctionType:
         return module_name(value).partition(".")[0] != _OURS
-    return is_exactly(value, (Tool, Server)) or defines_name(value, "as_tool")
+    return type(value) is Tool or type(value) is Server or defines_name(value, "as_tool")
 
 
 def _named(session: Session) -> Iterator[tuple[str, Any]]:
@@ -115,20 +114,22 @@ def variable_names(session: Session, begun: str) -> Iterable[str]:
     """Return the variables that hold data."""
     shell = session.shell
     names = user_variables(shell.user_ns, shell.user_ns_hidden)
-    return [n for n, v in names.items() if not is_exactly(v, (types.FunctionType, type))]
+    return [
+        n for n, v in names.items() if type(v) is not types.FunctionType and type(v) is not type
+    ]
 
 
 def table_names(session: Session, begun: str) -> Iterator[str]:
     """Yield the variables whose rows can be asked: frames first, then lists."""
     names = list(_named(session))
     yield from (n for n, v in names if public_name(v) in FRAMES)
-    yield from (n for n, v in names if is_exactly(v, (list, tuple)) and v)
+    yield from (n for n, v in names if (type(v) is list or type(v) is tuple) and v)
 
 
 def type_names(session: Session, begun: str) -> Iterator[str]:
     """Yield the user's classes, and plain types."""
     for name, value in _named(session):
-        if is_a(value, type) and module_name(value).partition(".")[0] != _OURS:
+        if issubclass(type(value), type) and module_name(value).partition(".")[0] != _OURS:
             yield name
     yield from ("str", "int", "float", "bool")
 
@@ -137,7 +138,7 @@ def image_names(session: Session, begun: str) -> Iterator[str]:
     """Yield variables that hold a picture, and files of pictures."""
     for name, value in _named(session):
         shows = ("savefig", "_repr_png_", "_repr_image_")
-        if is_exactly(value, (bytes,)) or any(defines_name(value, method) for method in shows):
+        if type(value) is bytes or any(defines_name(value, method) for method in shows):
             yield name
     yield from files_ending(*IMAGES)(session, begun)
 
@@ -175,7 +176,7 @@ def offered_cells(session: Session, begun: str) -> list[str]:
 
 def allowed_tools(session: Session, begun: str) -> list[str]:
     """Return the tools that are allowed for this notebook."""
-    return STANDING.names
+    return KERNEL_PERMISSIONS.names
 
 
 def files_ending(*endings: str) -> Source:

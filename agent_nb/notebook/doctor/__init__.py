@@ -24,14 +24,16 @@ import msgspec
 
 from ...errors import AgentError
 from ...host import ATTRIBUTE, HOW, find_faults, find_library, shorten_path
-from ...tools import of_plugin
+from ...tools import Toolset
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
 from .environment import EXTRAS, HOOK, PACKAGE
 
 FRONT_ENDS = ("jupyterlab", "notebook", "jupyter_server", "ipywidgets", "jupyterlab_widgets")
 MARKS: dict[str, str] = {"ok": "✓", "broken": "✗", "missing": "–", "info": " "}
-USES = {"tools": of_plugin}  # how the plug-ins of a room are tried, if not just by loading them
+USES = {
+    "tools": Toolset.of_plugin
+}  # how the plug-ins of a room are tried, if not just by loading them
 
 
 State = Literal["ok", "broken", "missing", "info"]

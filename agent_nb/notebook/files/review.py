@@ -46,7 +46,7 @@ from ...record import (
     user_key,
     with_ids,
 )
-from ...tools import QUIET, ROOM, of_plugin
+from ...tools import Toolset
 from ...wire import cut_end
 from ..notices import CLIPPED, LONGEST, make_printable, printable_value
 from .cell_titles import name_cell
@@ -171,8 +171,8 @@ def harmless(sources: Iterator[str]) -> frozenset[str]:
     if any(_UNREAD.search(source) for source in code):
         return frozenset()
     tools_made = tool_names(code)
-    plugin_tools = (tool for name in list_builtin(ROOM) for tool in of_plugin(name))
-    return frozenset(tool.name for tool in plugin_tools if tool.effect in QUIET) - tools_made
+    plugin_tools = (tool for name in list_builtin("tools") for tool in Toolset.of_plugin(name))
+    return frozenset(tool.name for tool in plugin_tools if tool.harmless) - tools_made
 
 
 def _item(number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]) -> Item:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from ...agent import OutputType
 from ...errors import UsageError, did_you_mean
 from ...record import digest_value
-from ...tools import code_of
+from ...tools import ProjectSearch
 from ...wire import cut_end, nearest_json
 from .scores import SCORE, UNSCORED, Candidate, Score, Scores
 
@@ -70,7 +70,7 @@ class FunctionScore:
 
     def inputs(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """Return the digest of the function's code."""
-        return {"code": code_of(self._function, self._folder).digest}
+        return {"code": ProjectSearch.read(self._function, self._folder, earlier=True).digest}
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
         """Return the scores; those that are awaited are awaited together."""

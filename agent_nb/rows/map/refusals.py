@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...errors import UsageError
-from ...tools import ADD_CELL, LIVES, STANDING, Policy, Tool
+from ...tools import ADD_CELL, KERNEL_PERMISSIONS, Policy, Tool
 
 
 def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
@@ -26,9 +26,7 @@ def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> 
             " Allow them with approve='auto' (--approve auto), or decide by a policy file"
             " (--approve POLICY.yaml). Nothing was sent."
         )
-    inside = [
-        t.name for t in known if t.effect in LIVES or t.thread == "main" or t.name == ADD_CELL
-    ]
+    inside = [t.name for t in known if t.uses_kernel or t.thread == "main" or t.name == ADD_CELL]
     if inside and concurrency > 1:
         verb = "lives" if len(inside) == 1 else "live"
         raise UsageError(
@@ -46,7 +44,7 @@ def _all(tools: Iterable[Tool]) -> Iterator[Tool]:
 
 def _asks(tool: Tool, policy: Policy) -> bool:
     """Return whether every call of a tool would be asked about."""
-    if policy.judge(tool, {})[0] != "ask" or STANDING.allows(tool):
+    if policy.judge(tool, {})[0] != "ask" or KERNEL_PERMISSIONS.allows(tool):
         return False
     allowing = (rule for rule in policy.rules if rule.verdict == "allow")
     return not any(rule.names(tool.name, name) for rule in allowing for name in rule.tools)

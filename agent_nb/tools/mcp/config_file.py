@@ -27,7 +27,8 @@ from ...wire import replace_surrogates
 from .server import Server, check_server, quote_ascii
 
 MCP_FILE = ".mcp.json"
-ADVICE = (
+PREFIX = "mcp:"  # of a reference to a server (`references`)
+_ADVICE = (
     'Write one, such as {"mcpServers": {"NAME": {"command": "npx", "args": [...]}}}, '
     "or make the server in Python with mcp_server(...) and name its variable after -t."
 )
@@ -48,6 +49,18 @@ class ConfigFile(msgspec.Struct, frozen=True):
     servers: dict[str, Server] = {}
     faults: dict[str, str] = {}
 
+    @property
+    def title(self) -> str:
+        """Where the servers come from; without a file, how to write one."""
+        if self.path is None:
+            return f"There is no {MCP_FILE}. {_ADVICE}"
+        return f"Servers of {shorten_path(self.path)}"
+
+    @property
+    def references(self) -> list[str]:
+        """The names by which a run asks for the servers: `mcp:NAME`."""
+        return [f"{PREFIX}{name}" for name in self.servers]
+
     def server(self, name: str) -> Server:
         """Return the server `name`. Raises UsageError."""
         if name in self.faults:
@@ -56,7 +69,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
             return self.servers[name]
         if self.path is None:
             raise UsageError(
-                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {MCP_FILE}. {ADVICE}"
+                f"There is no MCP server {quote_ascii(name)}: neither this folder nor one above it has a file {MCP_FILE}. {_ADVICE}"
             )
         hint = did_you_mean(name, self.servers)
         known = ", ".join(self.servers) or "none"

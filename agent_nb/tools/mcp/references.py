@@ -11,10 +11,8 @@ import os
 import msgspec
 
 from ...errors import UsageError
-from . import config_file
+from .config_file import PREFIX, read_servers
 from .server import Server, quote_ascii
-
-PREFIX = "mcp:"
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -36,7 +34,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     def find_server(self, folder: str | os.PathLike[str]) -> Server:
         """Return the server, from the `.mcp.json` of the folder. Raises UsageError."""
-        return self.defined or config_file.read_servers(folder).server(self.server)
+        return self.defined or read_servers(folder).server(self.server)
 
 
 def is_reference(text: str) -> bool:

@@ -26,7 +26,6 @@ from ...wire import Redaction, cut_end, dumps, strip_hidden
 from ..base import Pictured
 from .content import value_of
 from .elicitation import Asking, answer_elicitation
-from .masking import mask_server
 from .sdk import import_sdk
 from .server import Server, quote_ascii
 from .stderr_tail import StderrTail
@@ -241,7 +240,7 @@ def _reason(fault: BaseException, server: Server, status: int) -> str:
     if status in (401, 403):
         return f"It answered with the status {status}: it wants a sign-in. Put a token into the headers of its entry, such as Authorization: Bearer ${{TOKEN}}"
     if status >= 400:
-        return f"It answered with the status {status}; is {quote_ascii(mask_server(server).url)} its address?"
+        return f"It answered with the status {status}; is {quote_ascii(server.masked().url)} its address?"
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     if isinstance(fault, FileNotFoundError):

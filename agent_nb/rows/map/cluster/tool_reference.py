@@ -24,7 +24,7 @@ import msgspec
 from ....errors import AgentError, UsageError
 from ....host import mark_foreign
 from ....record import digest_value
-from ....tools import LIVES, Tool, Toolset, as_tool, load_installed_tools
+from ....tools import Tool, Toolset, as_tool
 
 INSTALLED = "tool"  # in place of a module: the name of a built-in or installed tool
 _FIELDS = ("effect", "timeout", "thread", "command", "each", "context_parameter")
@@ -46,7 +46,7 @@ def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
         raise UsageError(
             f"Tools of MCP servers do not travel to workers ({names}). Leave them out, or map without client=."
         )
-    known = load_installed_tools()
+    known = Toolset.installed()
     return tuple(_reference(tool, known.get(tool.name)) for tool in tools)
 
 
@@ -55,7 +55,7 @@ def find_tool(reference: ToolReference) -> Tool:
     module, _, name = reference.where.partition(":")
     try:
         imported = (
-            load_installed_tools()[name]
+            Toolset.installed()[name]
             if module == INSTALLED
             else as_tool(import_attribute(module, name))
         )
@@ -80,7 +80,7 @@ def find_tool(reference: ToolReference) -> Tool:
 def _reference(tool: Tool, known: Tool | None) -> ToolReference:
     if tool.agent is not None:
         raise _stays(tool, "is an agent, which may hold keys")
-    if tool.name in _KERNEL or (tool.declared and tool.effect in LIVES):
+    if tool.name in _KERNEL or (tool.declared and tool.uses_kernel):
         raise _stays(tool, "lives in the kernel")
     if known is not None and _same(tool, known):
         return ToolReference(tool.name, f"{INSTALLED}:{tool.name}", _digest(tool))
