@@ -240,7 +240,9 @@ class TapeApprover(Approver):
         )
         answer = await self.ask(question) if self.ask is not None else None
         decision = (
-            Decision(False, reason=Tape.NOT_TRUSTED) if answer is None else self.again(tool, answer)
+            Decision(False, reason=Tape.NOT_TRUSTED)
+            if answer is None
+            else self.check_edited(tool, answer)
         )
         if decision.allow and decision.scope != "once" and decision.args is None and call[1]:
             self._allowed.add(call)

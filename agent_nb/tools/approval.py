@@ -27,7 +27,7 @@ from .policy import Policy
 from .threads import Worker
 from .values import convert_to_json, message_of
 
-_EVERYTHING = ""
+_WHOLE_RUN = ""  # the key of an answer for the whole run
 
 
 class Approver:
@@ -64,14 +64,14 @@ class Approver:
                 self.report_decision(report, context.call_id, args, decision)
             return decision
         async with self._turn:
-            whole = self._remembered.get(_EVERYTHING)
-            counts = whole is not None and not (whole.allow and tool.each)
+            for_run = self._remembered.get(_WHOLE_RUN)
+            counts = for_run is not None and not (for_run.allow and tool.each)
             earlier = (
                 self._remembered.get(KernelPermissions.mark(tool)) if self._remembered else None
             )
-            remembered = earlier or (whole if counts else self._lasting(tool))
-            decision = remembered or self.again(
-                tool, await self._put(tool, args, context, report, reason)
+            remembered = earlier or (for_run if counts else self._kernel_permission(tool))
+            decision = remembered or self.check_edited(
+                tool, await self._ask_user(tool, args, context, report, reason)
             )
         self.report_decision(report, context.call_id, args, decision)
         return decision
@@ -91,12 +91,12 @@ class Approver:
             reason=decision.reason,
         )
 
-    def _lasting(self, tool: Tool) -> Decision | None:
+    def _kernel_permission(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
         allowed = self._kept is not None and self._kept.allows(tool)
         return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
 
-    def again(self, tool: Tool, decision: Decision) -> Decision:
+    def check_edited(self, tool: Tool, decision: Decision) -> Decision:
         """Return the decision, or a denial if the policy denies its edited arguments."""
         if not decision.allow or decision.args is None:
             return decision
@@ -113,9 +113,13 @@ class Approver:
             reason=f"the policy denies it with the edited arguments ({reason})",
         )
 
-    async def _put(
+    async def _ask_user(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report, why: str
     ) -> Decision:
+        """Ask the user, or deny if nobody can be asked; an answer for more calls is remembered.
+
+        `why`: the reason for which the policy asks.
+        """
         preview = await _preview(tool, args, context)
         extra = {"extra": {"preview": preview}} if preview else {}
         report.approval(context.call_id, stage="requested", args=args, **extra)
@@ -126,7 +130,8 @@ class Approver:
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             return Decision(
-                False, reason=_nobody(tool.name, why if self.policy.offer is not None else "")
+                False,
+                reason=_denied_unasked(tool.name, why if self.policy.offer is not None else ""),
             )
         if answer.scope == "kernel" and self._kept is not None:
             if answer.allow:
@@ -136,13 +141,13 @@ class Approver:
             remembered = msgspec.structs.replace(
                 answer, args=None, reason=f"decided earlier for this {about}"
             )
-            self._remembered[_EVERYTHING if about == "run" else KernelPermissions.mark(tool)] = (
+            self._remembered[_WHOLE_RUN if about == "run" else KernelPermissions.mark(tool)] = (
                 remembered
             )
         return answer
 
 
-def _nobody(name: str, why: str) -> str:
+def _denied_unasked(name: str, why: str) -> str:
     how = (
         why or "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml)"
     )

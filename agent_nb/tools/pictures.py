@@ -29,7 +29,7 @@ KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 NO_PICTURE = "[a value that is no PNG, JPEG, GIF or WebP was left out]"
 MOST = 30
 LARGEST = 3_000_000  # bytes
-_DEEPEST, _WIDEST = 3, 50  # levels and items in which pictures are looked for
+_DEEPEST, _WIDEST = 3, 50  # levels, and items of each, in which pictures are looked for
 _METHODS = ("_repr_png_", "_repr_jpeg_")
 
 
@@ -67,7 +67,7 @@ class Figures:
         text = describe_figure(number, picture)
         if number > MOST:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
-        small = bounded(picture)
+        small = fit_size(picture)
         if small is None:
             return f"{text[:-1]}; not kept, it is too large]"
         self._pictures[key or object()] = small
@@ -81,11 +81,13 @@ class Figures:
             return make_attachment(bytes(source))
         kind = type(source)
         if hasattr(kind, "savefig"):
-            return _with_figure_data(_of(display.draw_figure(source)), source)
+            return _with_figure_data(_attachment_of(display.draw_figure(source)), source)
         if _is_axes(kind):
             return Figures.draw(display.call_method(source, "get_figure"))
         candidates = (
-            _of(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
+            _attachment_of(display.call_method(source, name))
+            for name in _METHODS
+            if hasattr(kind, name)
         )
         return next(filter(None, candidates), None)
 
@@ -105,13 +107,15 @@ class Figures:
 
         What is displayed afterwards is only a picture, and the figure may be closed.
         """
-        picture = _with_figure_data(of_bundle(bundle), figure) if is_figure(figure) else None
+        picture = (
+            _with_figure_data(picture_of_bundle(bundle), figure) if is_figure(figure) else None
+        )
         if picture is not None:
             self._formatted[picture["data"]] = picture
 
     def find_picture(self, bundle: Mapping[str, Any]) -> Picture | None:
         """Return the picture of a mime bundle with the data of its figure, None if it has none."""
-        picture = of_bundle(bundle)
+        picture = picture_of_bundle(bundle)
         return None if picture is None else self._formatted.get(picture["data"], picture)
 
     def has(self, key: str) -> bool:
@@ -124,7 +128,7 @@ class Figures:
         self._on_change(0, None)
 
 
-def bounded(picture: Picture) -> Picture | None:
+def fit_size(picture: Picture) -> Picture | None:
     """Return a picture of at most `LARGEST` bytes, None if it cannot be made smaller."""
     if len(picture["data"]) * 3 // 4 <= LARGEST:
         return picture
@@ -133,14 +137,14 @@ def bounded(picture: Picture) -> Picture | None:
     return {**picture, **content} if small.data else None
 
 
-def picture(source: Any) -> Picture | None:
+def picture_of(source: Any) -> Picture | None:
     """Return bytes, an attachment, a figure or an image as an attachment; None if it is neither.
 
     Never raises.
     """
     if isinstance(source, Mapping):
         return clean_attachment(source)
-    return Figures.draw(source) or of_bundle(display.read_rich_bundle(source) or {})
+    return Figures.draw(source) or picture_of_bundle(display.read_rich_bundle(source) or {})
 
 
 def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
@@ -149,7 +153,8 @@ def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 
-def _of(image: Any) -> Picture | None:
+def _attachment_of(image: Any) -> Picture | None:
+    """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
     if isinstance(image, str):
@@ -163,7 +168,7 @@ def _is_axes(kind: type) -> bool:
     )
 
 
-def _put_away(source: Any) -> None:
+def _close_figure(source: Any) -> None:
     """Close a returned figure where Matplotlib would show it again below the cell."""
     kind, pyplot = type(source), sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not (hasattr(kind, "savefig") or _is_axes(kind)):
@@ -173,17 +178,20 @@ def _put_away(source: Any) -> None:
         display.call_method(pyplot, "close", figure)
 
 
-def returned(source: Any) -> Picture | None:
-    """Return what `picture` returns, for a value that a tool returned: it is shown nowhere else."""
-    image = picture(source)
+def picture_of_result(source: Any) -> Picture | None:
+    """Return the picture in a value that a tool returned, None if it is none.
+
+    A figure is closed, so that Matplotlib does not show it again below the cell.
+    """
+    image = picture_of(source)
     if image is not None:
-        _put_away(source)
+        _close_figure(source)
     return image
 
 
-def of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
+def picture_of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
     """Return the picture of a mime bundle, None if it has none."""
-    candidates = (_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    candidates = (_attachment_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
     return next(filter(None, candidates), None)
 
 
@@ -198,21 +206,21 @@ def is_bundle(value: Any) -> bool:
 
 def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and how many are not."""
-    candidates = [returned(source) for source in sources]
-    attachments = tuple(filter(None, map(bounded, filter(None, candidates))))[:MOST]
+    candidates = [picture_of_result(source) for source in sources]
+    attachments = tuple(filter(None, map(fit_size, filter(None, candidates))))[:MOST]
     return attachments, len(candidates) - len(attachments)
 
 
-def taken_out(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
+def replace_pictures(value: Any, figures: Figures, depth: int = _DEEPEST) -> Any:
     """Return a value with the pictures in its lists and objects replaced by words for them."""
     if type(value) is dict and len(value) <= _WIDEST and depth:
-        fields = {k: taken_out(v, figures, depth - 1) for k, v in value.items()}
+        fields = {k: replace_pictures(v, figures, depth - 1) for k, v in value.items()}
         return fields if any(fields[k] is not value[k] for k in fields) else value
     if type(value) in (list, tuple) and len(value) <= _WIDEST and depth:
-        items = [taken_out(v, figures, depth - 1) for v in value]
+        items = [replace_pictures(v, figures, depth - 1) for v in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     image = Figures.draw(value)
     if image is None:
         return value
-    _put_away(value)
+    _close_figure(value)
     return figures.add(image)

@@ -37,7 +37,7 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
             f"--approve {mode}: choose ask, auto or deny, or give the path of a policy file that ends in .yaml."
         )
     content = _read(path, mode)
-    policy = _parsed(content, mode)
+    policy = _decode(content, mode)
     if (
         not found_in(path, folder, written=mode)
         or (offer := make_offer(policy, path, content)) is None
@@ -50,19 +50,20 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
 def read_policy_offer(path: Path) -> Offer | None:
     """Return what the policy file at `path` would allow, or None. Raises UsageError if faulty."""
     content = _read(path, path.name)
-    return make_offer(_parsed(content, path.name), path, content)
+    return make_offer(_decode(content, path.name), path, content)
 
 
 def make_offer(policy: Policy, path: Path, content: bytes) -> Offer | None:
     """Return what a policy would allow, as an offer of its file; None if it only restricts."""
-    allowances = [_said(rule) for rule in policy.rules if rule.verdict == "allow"]
+    allowances = [_describe_rule(rule) for rule in policy.rules if rule.verdict == "allow"]
     allowances += ["everything that no rule names"] if policy.default == "allow" else []
     return (
         Offer.of("policy", path, f"allows {', '.join(allowances)}", content) if allowances else None
     )
 
 
-def _said(rule: Rule) -> str:
+def _describe_rule(rule: Rule) -> str:
+    """Return the tools of an allowing rule and its globs, as the user reads them in an offer."""
     args = "; ".join(f"{name}: {', '.join(globs)}" for name, globs in rule.args.items())
     return f"{', '.join(rule.tools)}{f' ({args})' if args else ''}"
 
@@ -76,7 +77,7 @@ def _read(path: Path, name: str) -> bytes:
         raise UsageError(f"The policy file {name} cannot be read: {error.strerror}.") from None
 
 
-def _parsed(content: bytes, name: str) -> Policy:
+def _decode(content: bytes, name: str) -> Policy:
     try:
         return parse(content.decode("utf-8"), name)
     except UnicodeDecodeError:

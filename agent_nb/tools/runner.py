@@ -67,7 +67,8 @@ class ToolRunner:
         self.result_limit = result_limit
         self.redaction = redaction
         self._state: dict[str, Any] = {}
-        self._left: set[asyncio.Task[Outcome]] = set()  # strong references, until they end
+        # strong references to tasks of abandoned tools: asyncio keeps weak ones only
+        self._abandoned: set[asyncio.Task[Outcome]] = set()
 
     def files(self) -> dict[str, str]:
         """Return the digests, by name, of the files that calls read and that have not changed."""
@@ -117,6 +118,7 @@ class ToolRunner:
     def _calls(
         self, jobs: Sequence[Job], report: Report, remaining: Callable[[], Mapping[str, float]]
     ) -> list[RunningCall]:
+        """Return the calls of a batch; those that use the kernel wait for one another."""
         batch: list[RunningCall] = []
         before: asyncio.Event | None = None
         for job in jobs:
@@ -143,7 +145,7 @@ class ToolRunner:
         try:
             call.finish(await self._settle(call, slots))
         except asyncio.CancelledError:
-            call.finish(_stopped(call.last_words, "cancelled", ""))
+            call.finish(_stopped(call.returned_after_stop, "cancelled", ""))
         finally:
             # the next call in order must not wait for ever, even if the report raised
             call.over.set()
@@ -189,7 +191,7 @@ class ToolRunner:
         try:
             await asyncio.wait({work}, timeout=None if math.isinf(seconds) else seconds)
         except asyncio.CancelledError:
-            call.stopped(await self._stop(work, tool, call.context))
+            call.keep_returned(await self._stop(work, tool, call.context))
             raise
         if not work.done():
             late = f"{tool.name} was stopped: it took longer than {seconds:g} seconds."
@@ -200,8 +202,8 @@ class ToolRunner:
         self, work: asyncio.Task[Outcome], tool: Tool, context: ToolContext
     ) -> Outcome | None:
         """Ask the tool to stop, wait briefly, then abandon it; return its outcome, if any."""
-        self._left.add(work)
-        work.add_done_callback(self._left.discard)
+        self._abandoned.add(work)
+        work.add_done_callback(self._abandoned.discard)
         with suppress(Exception):  # callbacks of tools
             context.cancel()
         # a thread sees the flag; cancelling its task would lose what it returns
@@ -232,6 +234,7 @@ def _stopped(
 
 
 def _validated(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as the tool takes them. Raises ToolError, whatever `validate` raises."""
     try:
         return tool.validate(args)
     except ToolError:

@@ -24,6 +24,7 @@ from ..host import without_project
 from ..wire import cut_end
 from . import docstrings, signature
 
+# keywords of JSON Schema by what they hold: schemas by name, a list of schemas, one schema
 MAPS = ("properties", "$defs", "patternProperties")
 LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLES = ("items", "additionalProperties", "contains", "not", "propertyNames")
@@ -125,9 +126,9 @@ class Arguments:
         from pydantic import BaseModel, ConfigDict, create_model
 
         load_plugins()
-        rest = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+        kwargs = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
         config = ConfigDict(
-            extra="allow" if rest else "forbid",
+            extra="allow" if kwargs else "forbid",
             arbitrary_types_allowed=True,
             coerce_numbers_to_str=True,
             protected_namespaces=(),
@@ -137,23 +138,27 @@ class Arguments:
             "__annotations__": {},
             "model_config": config,
         }
-        if rest:
-            values: Any = self._hints.get(rest.name, Any)
+        if kwargs:
+            values: Any = self._hints.get(kwargs.name, Any)
             body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
+        # `create_model` takes no annotation of `__pydantic_extra__`, the type of `**kwargs`: a base
+        # made by pydantic's metaclass brings it
         metaclass: Any = type(BaseModel)
         fields: dict[str, Any] = {
-            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not rest
+            f"p{i}": self._field(p) for i, p in enumerate(parameters) if p is not kwargs
         }
         return create_model("Arguments", __base__=metaclass("Base", (BaseModel,), body), **fields)
 
     def _field(self, p: inspect.Parameter) -> tuple[Any, Any]:
         from pydantic import Field
 
+        """Return type and pydantic field of a parameter."""
         hint = self._hints.get(p.name, Any)
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             return list[hint], Field([], alias=p.name, description=self._describe(p))  # type: ignore[valid-type]
         if p.default is p.empty:
             return hint, Field(..., alias=p.name, description=self._describe(p))
+        # a factory: pydantic would copy the default, and fail to write one that is not JSON
         shown = {"default": p.default} if _is_json(p.default) else {}
         return hint, Field(
             default_factory=lambda: p.default,
@@ -184,7 +189,8 @@ class Arguments:
         """
         optional = {p.name for p in self._parameters if p.default is not p.empty}
         mended = {
-            k: _parsed(v) if k in wrong and isinstance(v, str) else v for k, v in arguments.items()
+            k: _parse_json(v) if k in wrong and isinstance(v, str) else v
+            for k, v in arguments.items()
         }
         return {k: v for k, v in mended.items() if not (k in wrong and v is None and k in optional)}
 
@@ -197,6 +203,7 @@ class Arguments:
         )
 
     def _listing(self) -> str:
+        """Return the parameters with their types, for an error message."""
         required = set(self.schema.get("required", ()))
         shown = [
             f"{name} ({_type_word(prop)}{'' if name in required else ', optional'})"
@@ -207,7 +214,10 @@ class Arguments:
 
 @cache
 def load_plugins() -> None:
-    """Have pydantic load its plug-ins, which it does once, with the first model."""
+    """Have pydantic load its plug-ins, which it does once, with the first model.
+
+    They are entry points of installed packages; a folder of the user's project is not searched.
+    """
     from pydantic import create_model
 
     with without_project():
@@ -215,6 +225,7 @@ def load_plugins() -> None:
 
 
 def _expressible(build: Callable[[], Any]) -> bool:
+    """Return whether the model that `build` makes has a JSON schema."""
     try:
         build().model_json_schema()
     except Exception:  # pydantic raises many kinds, and annotations raise their own
@@ -245,7 +256,7 @@ def remove_titles(schema: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -253,7 +264,7 @@ def _parsed(text: str) -> Any:
 
 
 def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
-    """Return one line: which argument, what was expected, what was given."""
+    """Return one line about a fault of pydantic: which argument, what it expects, what it got."""
     path, value = _reach(arguments, fault["loc"])
     if fault["type"] == "missing":
         return f"{_path(fault['loc'])}: is missing"
@@ -264,18 +275,22 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
 
 
 def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
-    """Follow `loc` as far as the input goes (pydantic adds steps for union members)."""
-    taken = []
+    """Follow `loc` as far as the input goes; return the path and the value there.
+
+    Steps that the input does not have are passed over: pydantic adds some for members of unions.
+    """
+    reached = []
     for step in loc:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
             continue
-        taken.append(step)
-    return _path(taken), value
+        reached.append(step)
+    return _path(reached), value
 
 
 def _path(steps: Iterable[Any]) -> str:
+    """Return a path such as `points[0].x`."""
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).removeprefix(".")
 
 
