@@ -33,19 +33,19 @@ _WHOLE_RUN = ""  # the key of an answer for the whole run
 class Approver:
     """Decides on the calls of one run; `ask` puts questions to the user (None: nobody is there).
 
-    `kept`: the tools that are allowed until the kernel restarts (None: this run neither uses nor
-    extends them).
+    `permissions`: the tools that are allowed until the kernel restarts (None: this run neither uses
+    nor extends them).
     """
 
     def __init__(
         self,
         policy: Policy | None = None,
         ask: ApprovalSource | None = None,
-        kept: KernelPermissions | None = KERNEL_PERMISSIONS,
+        permissions: KernelPermissions | None = KERNEL_PERMISSIONS,
     ) -> None:
         self.policy = policy or Policy()
         self.ask = ask
-        self._kept = kept
+        self._permissions = permissions
         self._turn = asyncio.Lock()
         self._remembered: dict[str, Decision] = {}  # by the mark of a tool; "" for the whole run
 
@@ -93,7 +93,7 @@ class Approver:
 
     def _kernel_permission(self, tool: Tool) -> Decision | None:
         """Return a yes that holds for this notebook, or None."""
-        allowed = self._kept is not None and self._kept.allows(tool)
+        allowed = self._permissions is not None and self._permissions.allows(tool)
         return Decision(True, by="click", reason="allowed for this notebook") if allowed else None
 
     def check_edited(self, tool: Tool, decision: Decision) -> Decision:
@@ -133,9 +133,9 @@ class Approver:
                 False,
                 reason=_denied_unasked(tool.name, why if self.policy.offer is not None else ""),
             )
-        if answer.scope == "kernel" and self._kept is not None:
+        if answer.scope == "kernel" and self._permissions is not None:
             if answer.allow:
-                self._kept.allow(tool)
+                self._permissions.allow(tool)
         elif answer.scope != "once":
             about = "run" if answer.scope == "run" else "tool"
             remembered = msgspec.structs.replace(
