@@ -531,7 +531,7 @@ def test_unknown_plugins_are_refused_with_the_known_names():
 #: may look at single calls of a record: for display, for digests, or one call by its id
 CALLS = {
     "record/recorded_calls": "lists them",
-    "record/diff": "one line for each event",
+    "notebook/files/run_diff": "one line for each event",
     "record/fingerprint": "what was said",
     "record/packed_events": "how an event is written",
     "agent/replay": "the call of a result",

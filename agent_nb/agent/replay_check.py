@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from ..events import End, Result, RunStart
-from ..record import compare_displays, list_uncompared_kinds, normalize_value
+from ..record import DisplayPair, normalize_value
 from ..tools import Compare, Outcome, Policy, Tool, ToolRunner, Toolset
 from . import result_pictures
 from .dependencies import (
@@ -189,9 +189,9 @@ class ReplayCheck:
     def _display(
         self, name: str, result: Result, outcome: Outcome, same: Callable[[str, str], bool]
     ) -> str | None:
-        old, new = result.display or {}, outcome.display or {}
-        self._unseen |= {f"what {name} shows as {kind}" for kind in list_uncompared_kinds(old, new)}
-        return compare_displays(old, new, same) or None
+        pair = DisplayPair(result.display or {}, outcome.display or {})
+        self._unseen |= {f"what {name} shows as {kind}" for kind in pair.uncompared_kinds()}
+        return pair.difference(same) or None
 
     def _changes(self, ran: set[str]) -> Iterator[Change]:
         yield from self._tools(ran)

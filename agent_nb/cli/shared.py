@@ -36,12 +36,12 @@ def list_notebooks(names: Sequence[str]) -> list[Path]:
 
     Raises UsageError if one does not exist.
     """
-    from ..record import find_notebooks as meant
+    from ..record import find_notebooks
 
     paths: list[Path] = []
     for name in names:
         listed = (
-            meant(name)
+            find_notebooks(name)
             if Path(name).is_dir() or any(c in name for c in "*?[")
             else existing_files([name])
         )

@@ -28,7 +28,7 @@ def sign(arguments: Arguments) -> int:
     """
     from ..notebook import review_records
     from ..record import METADATA_KEY as OURS
-    from ..record import lift_records, load_notebook, save_notebook
+    from ..record import NotebookRuns, load_notebook, save_notebook
 
     paths = existing_files(arguments.notebooks)
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -38,7 +38,7 @@ def sign(arguments: Arguments) -> int:
     worst = OK
     for path in paths:
         nb = load_notebook(path)
-        lift_records(nb)
+        NotebookRuns(nb).lift()
         review = review_records(nb)
         print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
         good = review.signable

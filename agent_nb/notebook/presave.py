@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..record import METADATA_KEY, find_cleared_cells, lift_records, remove_widgets
+from ..record import METADATA_KEY, NotebookRuns
 from .saved_views import bring_up_to_date, goes_on
 
 
@@ -54,9 +54,9 @@ def before_save(model: Any, path: str, manager: Any) -> bool:
         or not isinstance(model.get("content"), dict)
     ):
         return False
-    settled = remove_widgets(model["content"], goes_on)
+    settled = NotebookRuns(model["content"]).remove_widgets(goes_on)
     messages = bring_up_to_date(model["content"])
-    return lift_records(model["content"], on_disk(manager, path)) or settled + messages > 0
+    return NotebookRuns(model["content"]).lift(on_disk(manager, path)) or settled + messages > 0
 
 
 def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
@@ -64,7 +64,7 @@ def remaining(nb: dict[str, Any], path: str, counts: dict[str, int]) -> str:
 
     `counts` remembers the number of such cells by path.
     """
-    count, before = len(find_cleared_cells(nb)), counts.get(path, 0)
+    count, before = len(NotebookRuns(nb).cleared_cells()), counts.get(path, 0)
     counts[path] = count
     if count <= before:
         return ""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ..events import End, Event
-from ..record import LIVE_KEY, Journal, Notebook, RecoverableRun, all_outputs, numbers_of
+from ..record import Journal, Notebook, RecoverableRun, RunNumbers, all_outputs
 
 MOST = 16 << 20  # bytes of a journal that are read for a page
 
@@ -31,7 +31,7 @@ def bring_up_to_date(nb: Notebook) -> int:
     """Write into the static forms of runs in progress what holds now; return how many changed."""
     count = 0
     for _, output in all_outputs(nb):
-        run, data = numbers_of(output).get(LIVE_KEY), output.get("data")
+        run, data = RunNumbers.of(output).get(RunNumbers.LIVE), output.get("data")
         if not isinstance(run, str) or not isinstance(data, dict) or "text/html" not in data:
             continue
         with suppress(Exception):

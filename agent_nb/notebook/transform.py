@@ -24,7 +24,7 @@ import re
 from collections.abc import Coroutine
 from typing import Any
 
-from ..record import AGENT_CELL
+from ..record import agent_cell
 
 MAGIC = "agent"
 BARE = ("--from", "--fix")  # options of cells that need no body
@@ -34,10 +34,10 @@ _LINE = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'a
 def rewrite(lines: list[str]) -> list[str]:
     """Return an `%%agent` cell rewritten to one awaited call, other cells unchanged."""
     text = "".join(lines)
-    matched = AGENT_CELL.match(text)
-    if matched is None:
+    parts = agent_cell(text)
+    if parts is None:
         return lines
-    line, body = matched[1].strip(), text[matched.end() :]
+    line, body = parts
     body = body or ("\n" if any(option in line for option in BARE) else "")
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 

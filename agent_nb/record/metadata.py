@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from ..wire import as_dict, as_list
-from . import countersign
+from .countersign import Signatures
 from .packing import Payloads
 from .record import METADATA_VERSION, Record
 
@@ -80,7 +80,7 @@ def build_metadata(
     hashes = {str(r.get("hash", "")) for listed in bare.values() for r in listed}
     optional = {
         "payloads": dict(sorted(payloads.items())),
-        countersign.SIGNATURES: countersign.merge_signatures(previous, mine, hashes=hashes),
+        Signatures.KEY: Signatures.merge(previous, mine, hashes=hashes),
         "gone": gone,
         FORGOTTEN: forgotten,
     }

@@ -30,11 +30,8 @@ from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
 from .size_limit import CAP, Cut, shorten_events
 
 FORMAT = 1
-METADATA_VERSION = 1  # of nb.metadata[KEY]
-METADATA_KEY = "agent_nb"
-# keys under KEY in the metadata of an output
-LIVE_KEY = "live"  # the id of the run in progress that the output shows
-BUTTON_KEY = "button"  # the id of the run that the button is for; such outputs are never saved
+METADATA_KEY = "agent_nb"  # of our metadata of a notebook, a cell or an output
+METADATA_VERSION = 1  # of our metadata of a notebook
 RECORD_MIME = "application/vnd.agent-nb.run+json"
 OUTSIDE = ("hash", "signature", "payloads")  # fields that the hash does not cover
 SCHEME = "sha256:"

@@ -24,7 +24,7 @@ from nbclient.output_widget import OutputWidget
 
 from ..host import Launch
 from ..notebook import RunnerOptions, countersigned_records, write_options
-from ..record import RECORD_MIME, Signer, cell_id, group_records
+from ..record import RECORD_MIME, NotebookRuns, Signer, cell_id
 from ..wire import nearest_json
 from .cell_failure import Failure, of_cell
 from .kernels import Started, launched_by_us
@@ -73,7 +73,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._proof = ""
         self._starting: dict[str, Any] = {}
         self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
-        self._records = group_records(nb)
+        self._records = NotebookRuns(nb).by_cell()
         self._on_cell = on_cell
         self._cell: Any = None
 

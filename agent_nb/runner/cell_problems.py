@@ -206,7 +206,7 @@ def _agent_cell(
         yield Problem(
             text=f"{name}: the recorded run ended with status {run.get('status')}", kind="status"
         )
-    yield from _changed(name, run or {})
+    yield from _changed(name, run or RunNumbers())
 
 
 def _expected(run: RunNumbers) -> Sequence[Any]:

@@ -30,11 +30,9 @@ from nbclient.exceptions import (
 from ..notebook import RunnerOptions, make_printable
 from ..record import (
     Journal,
+    NotebookRuns,
     RunNumbers,
     cell_id,
-    drop_unbegun,
-    lift_records,
-    list_run_numbers,
     load_notebook,
     save_notebook,
     with_ids,
@@ -74,7 +72,7 @@ class Outcome(msgspec.Struct):
         source = _read(path)
         for run in restore_unchanged(self.notebook, source):
             Journal.remove(run)  # else the journal would offer a run that the file does not have
-        lift_records(source)
+        NotebookRuns(source).lift()
         if self.notebook != source:
             save_notebook(json.loads(nbformat.writes(self.notebook)), path.resolve())
 
@@ -142,11 +140,11 @@ def execute_notebook(
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
-    runs = [(numbers[cell], run) for cell, run in list_run_numbers(nb)]
+    runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
     if not options.strict:
-        lift_records(nb)
+        NotebookRuns(nb).lift()
     if options.rerun == "live":
-        drop_unbegun(nb, {cell_id(cell) for cell in nb.cells[: client.reached]}, began)
+        NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)
     return Outcome(nb, runs, client.failures, client.reached)
 
 

@@ -30,13 +30,13 @@ from ..errors import MissingExtra
 from ..events import RunStart
 from ..host import Launch, find_library
 from ..record import (
+    NotebookRuns,
     Record,
     RunNumbers,
     Signer,
     agent_cell,
     cell_id,
     events_of,
-    group_records,
     load_notebook,
     read_start_time,
     source_of,
@@ -91,7 +91,7 @@ def check_notebook(
     from .client import execute_notebook  # slow to import; meanwhile the kernel starts
 
     nb, began = with_ids(load_notebook(path)), time.monotonic()
-    recorded = group_records(nb)
+    recorded = NotebookRuns(nb).by_cell()
     signers = Signer.load_all() if options.signers is None else options.signers
     key = user_key()
     with ThreadPoolExecutor(1) as beside:  # while the kernel starts and works
@@ -151,7 +151,7 @@ def check_notebook(
 def choose_test_kernel(path: Path, options: Options = DEFAULTS) -> Wanted:
     """Return the kernel that a notebook under test needs. Raises UsageError."""
     nb = load_notebook(path)
-    return choose_kernel(path, nb, _execution(options, group_records(nb)))
+    return choose_kernel(path, nb, _execution(options, NotebookRuns(nb).by_cell()))
 
 
 def _execution(options: Options, recorded: Mapping[str, Sequence[Record]]) -> ExecutionOptions:

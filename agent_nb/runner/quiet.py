@@ -22,20 +22,17 @@ from ..record import (
     Cell,
     CellRecords,
     Notebook,
+    NotebookRuns,
     Output,
     RunNumbers,
     Runs,
     agent_cell,
     cell_id,
     content_hash,
-    group_records,
     is_own_record,
-    lift_records,
     list_cells,
     list_outputs,
     metadata_of,
-    numbers_of,
-    replace_runs,
     source_of,
     user_key,
 )
@@ -49,9 +46,9 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
     Return the ids of the live runs that were dropped.
     """
-    known = group_records(before)
+    known = NotebookRuns(before).by_cell()
     made = {str(r["id"]): str(r.get("source", "")) for listed in known.values() for r in listed}
-    repeated = _repeated(group_records(nb), known)
+    repeated = _repeated(NotebookRuns(nb).by_cell(), known)
     old = {cell_id(cell): copy.deepcopy(cell) for cell in _cells(before)}
     dropped: dict[str, str] = {}
     for cell in _cells(nb):
@@ -65,8 +62,8 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
             _keep(cell, old[cell_id(cell)], made)
     if again and all(again) and LANGUAGE in metadata_of(before):
         nb["metadata"][LANGUAGE] = before["metadata"][LANGUAGE]
-    replace_runs(nb, known, dropped)
-    lift_records(nb)  # a restored output may carry its record
+    NotebookRuns(nb).replace(known, dropped)
+    NotebookRuns(nb).lift()  # a restored output may carry its record
     return list(dropped)
 
 
@@ -137,8 +134,8 @@ def _runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, RunNumbers]]:
 
 def _run(output: Output) -> RunNumbers:
     """Return the numbers of the run that an output shows, {} if it shows none."""
-    numbers = numbers_of(output)
-    return numbers if isinstance(numbers.get("run"), str) else {}
+    numbers = RunNumbers.of(output)
+    return numbers if isinstance(numbers.get("run"), str) else RunNumbers()
 
 
 def _named(cell: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
@@ -151,5 +148,5 @@ def _again(numbers: RunNumbers) -> bool:
 
 def _replayed(output: Output) -> str:
     """Return the id of the run that an output only replays, else ""."""
-    numbers = numbers_of(output)
+    numbers = RunNumbers.of(output)
     return str(numbers.get("run", "")) if _again(numbers) else ""

@@ -19,14 +19,12 @@ from typing import Any
 
 from ..record import (
     METADATA_KEY,
+    DisplayPair,
     PictureComparison,
-    compare_displays,
-    kind_name,
+    RunNumbers,
     list_outputs,
-    list_uncompared_kinds,
     metadata_of,
     normalize_value,
-    numbers_of,
 )
 
 Cell = Mapping[str, Any]
@@ -43,7 +41,7 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
     whole = run.get("ran") == run.get("calls")
     for noun, kept, compared in (
         ("picture", _is_picture, _compare_pictures),
-        ("display", kind_name, _compare_displays),
+        ("display", DisplayPair.kind_name, _compare_displays),
     ):
         old, new = (
             [shown for shown in _shown(cell) if any(map(kept, shown))] for cell in (before, now)
@@ -54,7 +52,9 @@ def describe_differences(before: Cell, now: Cell, run: Mapping[str, Any]) -> Ite
 def uncompared_kinds(cell: Cell) -> list[str]:
     """Return the kinds of displays beside the cards of a cell that are not compared."""
     return list(
-        dict.fromkeys(k for shown in _shown(cell) for k in list_uncompared_kinds(shown, shown))
+        dict.fromkeys(
+            k for shown in _shown(cell) for k in DisplayPair(shown, shown).uncompared_kinds()
+        )
     )
 
 
@@ -88,8 +88,8 @@ def _compare_pictures(old: Bundle, new: Bundle) -> str:
 
 
 def _compare_displays(old: Bundle, new: Bundle) -> str:
-    return compare_displays(
-        old, new, lambda one, other: normalize_value(one) == normalize_value(other)
+    return DisplayPair(old, new).difference(
+        lambda one, other: normalize_value(one) == normalize_value(other)
     )
 
 
@@ -98,7 +98,9 @@ def _is_picture(kind: str) -> bool:
 
 
 def _runs(cell: Cell) -> list[Any]:
-    return [numbers.get("run") for output in list_outputs(cell) if (numbers := numbers_of(output))]
+    return [
+        numbers.get("run") for output in list_outputs(cell) if (numbers := RunNumbers.of(output))
+    ]
 
 
 def _shown(cell: Cell) -> Iterator[Bundle]:

@@ -6,7 +6,7 @@ widget, and when the kernel is gone, only the button is lost.
 Rules
 - It is pressed once; `unpress` lets it be pressed again. A press only calls `press`, which must
   return at once.
-- Its output is marked (`BUTTON_KEY`), so that a Jupyter server never saves it.
+- Its output is marked (`RunNumbers.BUTTON`), so that a Jupyter server never saves it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..record import BUTTON_KEY, METADATA_KEY
+from ..record import METADATA_KEY, RunNumbers
 from .display import Publish, new_display, widget
 from .nodes import Button, Buttons, Page, Section
 
@@ -30,7 +30,7 @@ class RunLiveButton:
         from .widgets import Board
 
         self._publish, self._press = publish, press
-        self._metadata = {METADATA_KEY: {BUTTON_KEY: run}}
+        self._metadata = {METADATA_KEY: {RunNumbers.BUTTON: run}}
         self._display = {"display_id": new_display()}
         self._pressed = self._closed = False
         self._board: Board = Board(self._take)

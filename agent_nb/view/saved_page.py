@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..events import Event, complete_log
-from ..record import LIVE_KEY, METADATA_KEY
+from ..record import METADATA_KEY, RunNumbers
 from .bundle import page_forms
 from .cards.base import Context
 from .layout import page
@@ -40,7 +40,7 @@ class Recovery:
     @property
     def metadata(self) -> dict[str, Any]:
         """The metadata of an output whose run has not ended: it names the run."""
-        return {METADATA_KEY: {LIVE_KEY: self.run}}
+        return {METADATA_KEY: {RunNumbers.LIVE: self.run}}
 
     def advice(self, when: str) -> tuple[T, ...]:
         """Return a sentence that begins with `when` and says how to get the run back."""

@@ -36,7 +36,7 @@ from agent_nb import events as e
 from agent_nb.events.chunks import pack_chunks
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
-from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, Provenance, events_of, run_record
 
 TOKENS = 20_000
@@ -171,7 +171,7 @@ def size() -> None:
                 "display_data", data=data, metadata={METADATA_KEY: {"run": log.run}}
             )
         ]
-        lift_records(nb)
+        NotebookRuns(nb).lift()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "n.ipynb"
             nbformat.write(nb, path)

@@ -17,7 +17,7 @@ from agent_nb.host import launch
 from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal, journal_recovery
-from agent_nb.record.notebook_file import lift_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, record_hash
 from agent_nb.record.signing import sign_record, signed_by, user_key
 
@@ -540,7 +540,7 @@ class TestFile:
                 }
             )
         notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
-        lift_records(notebook)
+        NotebookRuns(notebook).lift()
         path.write_text(json.dumps(notebook))
         return notebook
 
@@ -681,7 +681,7 @@ class TestFile:
                 "outputs": [mark],
             }
         )
-        lift_records(notebook, json.loads(path.read_text())["metadata"][METADATA_KEY])
+        NotebookRuns(notebook).lift(json.loads(path.read_text())["metadata"][METADATA_KEY])
         assert list(notebook["metadata"][METADATA_KEY]["runs"]) == ["c2"]
         assert ids[0] not in json.dumps(
             [o["data"] for c in notebook["cells"] for o in c["outputs"]]

@@ -17,9 +17,9 @@ from agent_nb.cli.main import main
 from agent_nb.notebook.cell.rerun import trusted_records
 from agent_nb.notebook.files import git
 from agent_nb.record.agent_cells import source_hash
-from agent_nb.record.countersign import SIGNATURES, merge_signatures, signed_message
+from agent_nb.record.countersign import Signatures, signed_message
 from agent_nb.record.ipynb import load_notebook, save_notebook, source_of
-from agent_nb.record.notebook_file import lift_records, strip_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.record import record_hash
@@ -212,7 +212,7 @@ def signed_text(record, cell):
 
 def another_record(nb, mine, cell, record):
     other = mine["runs"]["cell4"][0]["hash"]
-    mine[SIGNATURES][record["hash"]] = mine[SIGNATURES][other]
+    mine[Signatures.KEY][record["hash"]] = mine[Signatures.KEY][other]
 
 
 def another_source(nb, mine, cell, record):
@@ -223,24 +223,24 @@ def another_source(nb, mine, cell, record):
 
 def another_namespace(nb, mine, cell, record):
     said = signed_text(record, cell)
-    mine[SIGNATURES][record["hash"]] = armor_signature(ANN.sign(said, "git"))
+    mine[Signatures.KEY][record["hash"]] = armor_signature(ANN.sign(said, "git"))
 
 
 def a_namespace_written_over(nb, mine, cell, record):
     made = ANN.sign(signed_text(record, cell), "git")
-    mine[SIGNATURES][record["hash"]] = armor_signature(
+    mine[Signatures.KEY][record["hash"]] = armor_signature(
         Signature(made.key, NAMESPACE, made.algorithm, made.value)
     )
 
 
 def cut_off(nb, mine, cell, record):
-    lines = mine[SIGNATURES][record["hash"]].splitlines()
-    mine[SIGNATURES][record["hash"]] = "\n".join([*lines[:-2], lines[-1]])
+    lines = mine[Signatures.KEY][record["hash"]].splitlines()
+    mine[Signatures.KEY][record["hash"]] = "\n".join([*lines[:-2], lines[-1]])
 
 
 def somebody_elses_in_her_name(nb, mine, cell, record):
     made = BOB.sign(signed_text(record, cell), NAMESPACE)
-    mine[SIGNATURES][record["hash"]] = armor_signature(
+    mine[Signatures.KEY][record["hash"]] = armor_signature(
         Signature(ANN.public, NAMESPACE, made.algorithm, made.value)
     )
 
@@ -250,18 +250,18 @@ def another_content(nb, mine, cell, record):
 
 
 def another_content_and_hash(nb, mine, cell, record):
-    signature = mine[SIGNATURES][record["hash"]]
+    signature = mine[Signatures.KEY][record["hash"]]
     another_content(nb, mine, cell, record)
     record["hash"] = record_hash(record)
-    mine[SIGNATURES][record["hash"]] = signature
+    mine[Signatures.KEY][record["hash"]] = signature
 
 
 def no_text(nb, mine, cell, record):
-    mine[SIGNATURES] = {record["hash"]: {"ann": True}, "x": None}
+    mine[Signatures.KEY] = {record["hash"]: {"ann": True}, "x": None}
 
 
 def no_object(nb, mine, cell, record):
-    mine[SIGNATURES] = [mine[SIGNATURES][record["hash"]]]
+    mine[Signatures.KEY] = [mine[Signatures.KEY][record["hash"]]]
 
 
 HOSTILE = [
@@ -342,7 +342,7 @@ class TestSigning:
         assert main(["sign", "--yes", "--key", private(tmp_path), str(notebook)]) == 0
         assert notebook.read_bytes() == before
         assert main(["sign", "--yes", "--key", private(tmp_path, 2), str(notebook)]) == 0
-        for text in ours(notebook)[SIGNATURES].values():
+        for text in ours(notebook)[Signatures.KEY].values():
             assert text.count("BEGIN SSH SIGNATURE") == 2
         for name, one in (("ann", ANN), ("bob", BOB)):
             main(["trust", "add", name, public(one)])
@@ -353,7 +353,7 @@ class TestSigning:
         change(unsigned, another_content)
         assert main(["sign", "--yes", "--key", private(tmp_path), str(unsigned)]) == 1
         assert "it was changed after it was made and is not signed" in capsys.readouterr().out
-        assert list(ours(unsigned)[SIGNATURES]) == [ours(unsigned)["runs"]["cell4"][0]["hash"]]
+        assert list(ours(unsigned)[Signatures.KEY]) == [ours(unsigned)["runs"]["cell4"][0]["hash"]]
 
     def test_hostile_arguments_are_shown_as_plain_bounded_text(
         self, unsigned, tmp_path, terminal, capsys
@@ -425,7 +425,7 @@ class TestSigning:
         metadata, cell = ours(notebook), load_notebook(notebook)["cells"][2]
         record = metadata["runs"]["cell3"][0]
         named, shown = record["hash"], RecordedCall.digest_all(record)[0]
-        (tmp_path / "signature").write_text(metadata[SIGNATURES][named])
+        (tmp_path / "signature").write_text(metadata[Signatures.KEY][named])
         command = [
             "ssh-keygen",
             "-Y",
@@ -461,41 +461,41 @@ class TestKeeping:
             load_notebook(made.with_name("unsigned.ipynb")),
             load_notebook(made)["metadata"][OURS],
         )
-        assert lift_records(loaded, signed)
-        assert loaded["metadata"][OURS][SIGNATURES] == signed[SIGNATURES]
+        assert NotebookRuns(loaded).lift(signed)
+        assert loaded["metadata"][OURS][Signatures.KEY] == signed[Signatures.KEY]
 
     def test_a_front_end_that_has_them_keeps_them_where_the_file_is_new(self, made):
         loaded = load_notebook(made)
-        before = loaded["metadata"][OURS][SIGNATURES]
-        assert lift_records(loaded, None)
-        assert loaded["metadata"][OURS][SIGNATURES] == before
+        before = loaded["metadata"][OURS][Signatures.KEY]
+        assert NotebookRuns(loaded).lift(None)
+        assert loaded["metadata"][OURS][Signatures.KEY] == before
 
     def test_signatures_of_missing_records_and_invalid_ones_are_dropped(self, made):
         nb = load_notebook(made)
         mine = nb["metadata"][OURS]
         kept, gone = (mine["runs"][cell][0]["hash"] for cell in ("cell3", "cell4"))
         del mine["runs"]["cell4"]
-        mine[SIGNATURES] |= {
-            "sha256:2:unknown": mine[SIGNATURES][gone],
-            kept: "junk" + mine[SIGNATURES][kept] + "junk",
+        mine[Signatures.KEY] |= {
+            "sha256:2:unknown": mine[Signatures.KEY][gone],
+            kept: "junk" + mine[Signatures.KEY][kept] + "junk",
         }
-        before = load_notebook(made)["metadata"][OURS][SIGNATURES][kept]
-        lift_records(nb, None)
-        assert nb["metadata"][OURS][SIGNATURES] == {kept: before}
+        before = load_notebook(made)["metadata"][OURS][Signatures.KEY][kept]
+        NotebookRuns(nb).lift(None)
+        assert nb["metadata"][OURS][Signatures.KEY] == {kept: before}
 
     def test_the_last_one_leaves_no_empty_place(self, made):
         nb = load_notebook(made)
         nb["metadata"][OURS]["runs"] = {}
-        lift_records(nb, None)
-        assert SIGNATURES not in nb["metadata"][OURS]
+        NotebookRuns(nb).lift(None)
+        assert Signatures.KEY not in nb["metadata"][OURS]
 
     def test_clearing_outputs_keeps_them_and_strip_removes_them(self, made):
         nb = load_notebook(made)
         for cell in nb["cells"]:
             cell["outputs"] = []
-        lift_records(nb, load_notebook(made)["metadata"][OURS])
-        assert len(nb["metadata"][OURS][SIGNATURES]) == 2
-        strip_records(nb)
+        NotebookRuns(nb).lift(load_notebook(made)["metadata"][OURS])
+        assert len(nb["metadata"][OURS][Signatures.KEY]) == 2
+        NotebookRuns(nb).strip()
         assert OURS not in nb["metadata"]
 
     def test_a_merge_keeps_those_of_both_sides(self, made, tmp_path):
@@ -515,21 +515,21 @@ class TestKeeping:
                 == 0
             )
         assert git.merge_files(*(tmp_path / f"{name}.ipynb" for name in ("base", "ours", "theirs")))
-        texts = ours(tmp_path / "ours.ipynb")[SIGNATURES].values()
+        texts = ours(tmp_path / "ours.ipynb")[Signatures.KEY].values()
         assert [text.count("BEGIN") for text in texts] == [2, 2]
 
     def test_a_replay_in_place_keeps_them(self, notebook, made, monkeypatch):
         monkeypatch.setenv("JUPYTER_DATA_DIR", str(made.parent / "jupyter"))
-        before = ours(notebook)[SIGNATURES]
+        before = ours(notebook)[Signatures.KEY]
         assert main(["run", "--inplace", "--rerun", "replay", str(notebook)]) == 0
-        assert ours(notebook)[SIGNATURES] == before
+        assert ours(notebook)[Signatures.KEY] == before
 
     def test_a_flood_of_signatures_is_bounded(self):
         many = "".join(
             armor_signature(Signature(ANN.public, NAMESPACE, "sha512", bytes([n]) * 64))
             for n in range(99)
         )
-        found = merge_signatures({SIGNATURES: {"sha256:2:x": many}})["sha256:2:x"]
+        found = Signatures.merge({Signatures.KEY: {"sha256:2:x": many}})["sha256:2:x"]
         assert found.count("BEGIN") == 16
 
 

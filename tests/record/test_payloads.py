@@ -4,7 +4,7 @@ import json
 
 from agent_nb import events as e
 from agent_nb.record import packing
-from agent_nb.record.find import find_records
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import METADATA_KEY, events_of, run_record
 from agent_nb.record.signing import is_intact, is_own_record, sign_record
@@ -31,7 +31,7 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
         return plain(packed, like)
 
     monkeypatch.setattr(packing, "payload_key", counted)
-    ((_, found),) = find_records(notebook)
+    ((_, found),) = NotebookRuns(notebook).list_all()
     assert is_own_record(found, b"key")
     assert is_intact(found)
     assert events_of(found)[0].payload == "x" * (LARGE + 1)

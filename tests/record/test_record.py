@@ -19,13 +19,14 @@ from agent_nb import events as e
 from agent_nb.events.completion import complete_log
 from agent_nb.events.event_json import decode_event, event_from, to_builtins
 from agent_nb.events.log import EventLog
-from agent_nb.record.find import find_records
+from agent_nb.notebook.files.verdicts import find_secrets
 from agent_nb.record.fingerprint import Digests
 from agent_nb.record.match import Match
+from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import Provenance, events_of, log_of, record_hash, run_record
 from agent_nb.record.signing import is_intact, sign_record, signed_by
-from agent_nb.record.verify import check_metadata, check_record, secrets_in
+from agent_nb.record.verify import check_metadata, check_record
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.json_text import encode_canonical
 
@@ -260,7 +261,7 @@ def test_the_id_of_a_run_is_text_that_every_format_can_write(log):
 
 def test_secrets_are_looked_for_beside_half_a_character():
     record = {"events": [{"type": "user", "content": "\ud800 hunter2"}]}
-    found = secrets_in(record, None, lambda text: ["a word"] * ("hunter2" in text))
+    found = find_secrets(record, lambda text: ["a word"] * ("hunter2" in text))
     assert found == ["event 1 (user): a word"]
 
 
@@ -273,8 +274,8 @@ def test_check_says_when_a_payload_is_missing_or_changed(new_log):
 
 
 def test_secrets_are_found_by_place_and_not_repeated(log):
-    found = secrets_in(
-        run_record(log), None, lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
+    found = find_secrets(
+        run_record(log), lambda text: ["OPENAI_API_KEY"] if "What is the sum" in text else []
     )
     assert found == ["event 2 (user): OPENAI_API_KEY"]
 
@@ -543,7 +544,7 @@ def test_the_records_of_the_examples_verify_as_they_were_made():
     found = [
         item.record
         for path in EXAMPLES.glob("*.ipynb")
-        for item in find_records(json.loads(path.read_text(encoding="utf-8")))
+        for item in NotebookRuns(json.loads(path.read_text(encoding="utf-8"))).list_all()
     ]
     assert found
     assert all(is_intact(record) for record in found)

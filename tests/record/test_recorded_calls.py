@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from agent_nb import events as e
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
+from agent_nb.notebook.files.run_diff import list_comparable_parts
 from agent_nb.record import recorded_calls
-from agent_nb.record.countersign import add_signature, describe_signatures
-from agent_nb.record.diff import list_comparable_parts
+from agent_nb.record.countersign import Signatures
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of, run_record
 from agent_nb.record.recorded_calls import RecordedCall
@@ -92,8 +92,8 @@ def test_what_cannot_be_listed_is_not_signed(monkeypatch):
     with pytest.raises(UsageError, match="more records inside"):
         RecordedCall.digest_all(whole)
     with pytest.raises(UsageError, match="more records inside"):
-        add_signature({}, whole, "", object())
-    assert describe_signatures({}, whole, "", []) == []
+        Signatures({}).add(whole, "", object())
+    assert Signatures({}).describe(whole, "", []) == []
 
 
 def test_records_inside_records_have_a_bottom():

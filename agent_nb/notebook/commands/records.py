@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...events import AT, limit_in
-from ...record import FORGET, METADATA_KEY, RECORD_MIME
+from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
 from ...view import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
 from .output import Rows, agent_of, print_text, show_parts
@@ -186,7 +186,10 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     leave = "It leaves" if len(ids) == 1 else "They leave"
     text = f"{count}. {leave} the file with its next save; what the outputs show stays until you clear it."
     publish_display(
-        {"text/plain": "\n".join([text, *faults])}, {METADATA_KEY: {FORGET: ids}}, {}, False
+        {"text/plain": "\n".join([text, *faults])},
+        {METADATA_KEY: {RunNumbers.FORGET: ids}},
+        {},
+        False,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from ...record import NOTEBOOK_SUFFIX, list_cells, list_run_numbers, source_hash, source_of
+from ...record import NOTEBOOK_SUFFIX, RunNumbers, list_cells, source_hash, source_of
 
 COPY = ".run.ipynb"
 MOST = 300  # notebooks
@@ -105,5 +105,5 @@ def _copied(notebook: dict[str, Any]) -> bool:
         and not papermill.get("end_time")
     ):
         return True
-    shown = [numbers for _, numbers in list_run_numbers(notebook)]
+    shown = [numbers for _, numbers in RunNumbers.list_all(notebook)]
     return bool(shown) and all(numbers.get("replayed") for numbers in shown)

@@ -31,26 +31,20 @@ from typing import Any
 from ...errors import UsageError
 from ...events import Call, Event, Result
 from ...record import (
-    METADATA_KEY,
     CellRecords,
     Notebook,
+    NotebookRuns,
     Record,
     cell_id,
-    encode_json,
     events_of,
-    find_records,
-    has_newer_format,
-    lift_records,
     list_cells,
-    list_comparable_parts,
     load_notebook,
-    metadata_of,
-    reassign_runs,
     source_of,
     with_ids,
 )
 from ..notices import make_printable
 from .cell_merge import merge_notebooks, name_cells, unname_cells
+from .run_diff import list_comparable_parts
 from .three_way_merge import merge_results
 
 DRIVER = "agent-nb"
@@ -70,10 +64,7 @@ def diff_text(nb: Notebook) -> str:
 def _lines(nb: Notebook) -> Iterator[str]:
     nb = with_ids(nb)
     found_cells = list_cells(nb)
-    listed: dict[str, list[Record]] = {}
-    for item in find_records(nb):
-        listed.setdefault(item.cell, []).append(item.record)
-    lines = reassign_runs(found_cells, listed)
+    lines = NotebookRuns(nb).all_by_cell()
     for number, cell in enumerate(found_cells, 1):
         name = cell_id(cell)
         yield f"=== {cell.get('cell_type', '?')} cell {name or number}"
@@ -134,7 +125,7 @@ def merge_files(
     merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
     unname_cells(merged)
-    lift_records(merged)
+    NotebookRuns(merged).lift()
     ours.write_bytes(_dump(merged))
     for conflict in conflicts:
         report(conflict)
@@ -241,9 +232,10 @@ def _read(path: Path) -> dict[str, Any] | None:
         nb = load_notebook(path)
     except UsageError:
         return None
-    return None if has_newer_format(metadata_of(nb).get(METADATA_KEY)) else nb
+    return None if NotebookRuns(nb).has_newer_format() else nb
 
 
 def _dump(nb: Notebook) -> bytes:
     text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    return encode_json(text)
+    # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
+    return text.encode("utf-8", "backslashreplace")

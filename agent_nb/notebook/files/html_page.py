@@ -24,12 +24,12 @@ from ...record import (
     NOTEBOOK_SUFFIX,
     RECORD_MIME,
     Output,
+    RunNumbers,
     cell_id,
     list_cells,
     list_outputs,
     load_notebook,
     metadata_of,
-    numbers_of,
     with_ids,
 )
 from ...view import (
@@ -87,7 +87,7 @@ def _below(run: Run) -> Iterator[Mapping[str, Any]]:
         data = as_dict(output.get("data"))
         if RECORD_MIME in data or METADATA_KEY in metadata_of(output):
             record = as_dict(data.get(RECORD_MIME))
-            card = str(numbers_of(output).get("run") or record.get("id") or card)
+            card = str(RunNumbers.of(output).get("run") or record.get("id") or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
             yield {
                 mime: "".join(value) if isinstance(value, list) else value

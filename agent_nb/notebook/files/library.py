@@ -31,24 +31,23 @@ from ...agent import Run
 from ...events import is_map
 from ...record import (
     CellRecords,
+    NotebookRuns,
     Payloads,
     Record,
     cell_id,
     content_hash,
     events_of,
-    find_cleared_cells,
-    find_records,
     is_intact,
     is_own_record,
     list_cells,
-    read_file_json,
-    reassign_runs,
+    metadata_of,
+    read_notebook,
     source_hash,
     source_of,
-    tags_of,
     user_key,
     with_ids,
 )
+from ...wire import as_list
 from ..conversations import Turn
 from ..identity import Cell
 from ..runner_options import NO_OPTIONS, RunnerOptions
@@ -278,28 +277,26 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 def file_of(path: Path) -> File:
     """Return what a notebook file holds; nothing if it cannot be read."""
     try:
-        return _parsed(read_file_json(path), path.stat().st_mtime)
+        return _parsed(read_notebook(path), path.stat().st_mtime)
     except (OSError, ValueError, RecursionError):
         return NOTHING
 
 
-def _parsed(notebook: Any, saved: float) -> File:
-    if not isinstance(notebook, dict):
-        return NOTHING
+def _parsed(notebook: Mapping[str, Any], saved: float) -> File:
     nameless = not any(cell.get("id") for cell in list_cells(notebook))
     notebook = with_ids(notebook)
-    runs: dict[str, list[Record]] = {}
-    for entry in find_records(notebook):
-        runs.setdefault(entry.cell, []).append(entry.record)
+    recorded = NotebookRuns(notebook)
     listed = list_cells(notebook)
     code = [(cell_id(c), source_of(c)) for c in listed if c.get("cell_type") == "code"]
     return File(
-        runs=reassign_runs(listed, runs),
+        runs=recorded.all_by_cell(),
         order=[cell_id(c) for c in listed],
         sources=dict(code),
-        cleared=find_cleared_cells(notebook),
+        cleared=recorded.cleared_cells(),
         tools=tool_names(source for _, source in code),
-        excluded=frozenset(cell_id(c) for c in listed if EXCLUDE in tags_of(c)),
+        excluded=frozenset(
+            cell_id(c) for c in listed if EXCLUDE in as_list(metadata_of(c).get("tags"))
+        ),
         saved=saved,
         nameless=nameless,
     )

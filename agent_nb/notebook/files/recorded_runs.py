@@ -18,15 +18,14 @@ from ...events import EventLog
 from ...record import (
     NOTEBOOK_SUFFIX,
     CellRecords,
-    Diff,
     LogCalls,
-    compare_runs,
-    find_records,
+    NotebookRuns,
     load_notebook,
     log_of,
     user_key,
 )
 from ...rows import Runs
+from .run_diff import Diff, compare_runs
 
 
 def read_runs(
@@ -46,7 +45,9 @@ def _of(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    for cell, items in groupby(find_records(load_notebook(path)), key=lambda item: item.cell):
+    for cell, items in groupby(
+        NotebookRuns(load_notebook(path)).list_all(), key=lambda item: item.cell
+    ):
         listed = [item.record for item in items]
         for record in listed if every else CellRecords(listed).rank(user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))

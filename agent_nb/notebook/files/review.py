@@ -26,21 +26,19 @@ from ...events import content_text
 from ...host import list_builtin
 from ...record import (
     METADATA_KEY,
+    NotebookRuns,
     PrivateKey,
     Record,
     RecordedCall,
+    Signatures,
     Signer,
-    add_signature,
     agent_cell,
     cell_id,
-    describe_signatures,
     events_of,
-    group_records,
     is_intact,
     is_own_record,
     metadata_of,
     read_start_time,
-    signers_of,
     source_hash,
     source_of,
     user_key,
@@ -107,8 +105,9 @@ class Review(tuple[Item, ...]):
 
     def sign(self, metadata: dict[str, Any], key: PrivateKey) -> int:
         """Sign the records without a problem, in our metadata; return how many."""
+        signatures = Signatures(metadata)
         for item in self.signable:
-            add_signature(metadata, item.record, item.source, key)
+            signatures.add(item.record, item.source, key)
         return len(self.signable)
 
 
@@ -117,7 +116,7 @@ def review_records(nb: Mapping[str, Any]) -> Review:
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
     quiet = harmless(source_of(cell) for _, cell in numbered if cell.get("cell_type") == "code")
-    recorded = group_records(dict(nb))
+    recorded = NotebookRuns(dict(nb)).by_cell()
     return Review(
         _item(number, cell, record, quiet)
         for number, cell in numbered
@@ -137,11 +136,12 @@ def countersigned_records(
     """
     if not signers:
         return []
-    metadata, source = metadata_of(nb).get(METADATA_KEY), source_hash(source_of(cell))
+    signatures = Signatures(metadata_of(nb).get(METADATA_KEY))
+    source = source_hash(source_of(cell))
     return [
         str(record.get("hash", ""))
         for record in listed
-        if signers_of(metadata, record, source, signers)
+        if signatures.signers_of(record, source, signers)
     ]
 
 
@@ -149,8 +149,8 @@ def signature_remarks(
     nb: Mapping[str, Any], cell: Mapping[str, Any], record: Record, signers: Sequence[Signer]
 ) -> list[str]:
     """Describe the signatures of a record of a cell. Raises MissingExtra."""
-    metadata = metadata_of(nb).get(METADATA_KEY)
-    return describe_signatures(metadata, record, source_hash(source_of(cell)), signers)
+    signatures = Signatures(metadata_of(nb).get(METADATA_KEY))
+    return signatures.describe(record, source_hash(source_of(cell)), signers)
 
 
 def call_lines(record: Record) -> list[str]:

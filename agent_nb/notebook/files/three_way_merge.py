@@ -22,25 +22,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...record import (
-    FORGOTTEN,
     METADATA_KEY,
-    METADATA_VERSION,
-    RECORD_MIME,
-    SIGNATURES,
     Cell,
     CellRecords,
+    NotebookRuns,
     Record,
     Runs,
-    all_outputs,
     cell_id,
-    group_records,
-    merge_signatures,
-    read_published_record,
     read_start_time,
     source_of,
 )
 from ...record import list_cells as all_cells
-from ...wire import as_dict, as_list
 
 TIMES = "execution"  # in the metadata of a cell
 ABOUT = ("language_info", "widgets")  # in the metadata of a notebook
@@ -50,12 +42,14 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     """Write into the three notebooks the runs, outputs and other results of the merged one."""
     sides = (base, ours, theirs)
     about = [_object(nb, "metadata") for nb in sides]
-    runs = [group_records(nb) for nb in sides]
-    _set(about, METADATA_KEY, _written(about, _three_way(*runs)))
+    runs = [NotebookRuns(nb).by_cell() for nb in sides]
+    _, ours_before, theirs_before = (side.get(METADATA_KEY) for side in about)
+    merged = NotebookRuns.merge_metadata(ours_before, theirs_before, _three_way(*runs))
+    _set(about, METADATA_KEY, merged)
     for key in ABOUT:
         _set(about, key, _either(*(m.get(key) for m in about)))
     for nb in sides:
-        _refer(nb)
+        NotebookRuns(nb).refer_to_metadata()
     _agree_on_outputs([_by_id(nb) for nb in sides], runs)
 
 
@@ -83,22 +77,6 @@ def _newest(listed: Sequence[Record]) -> Record:
     return next((r for r in record if r.get("conversation")), record[0] if record else {})
 
 
-def _written(about: list[dict[str, Any]], runs: Runs) -> dict[str, Any] | None:
-    values = [as_dict(m.get(METADATA_KEY)) for m in about[1:]]
-    marks = (mark for value in values for mark in as_list(value.get(FORGOTTEN)))
-    forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
-    # the runs carry their payloads
-    rest = {k: v for k, v in values[0].items() if k not in ("payloads", SIGNATURES)}
-    optional = {SIGNATURES: merge_signatures(*values), FORGOTTEN: forgotten}
-    value = {
-        **rest,
-        "version": METADATA_VERSION,
-        "runs": runs,
-        **{name: found for name, found in optional.items() if found},
-    }
-    return value if runs or forgotten else None
-
-
 def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
     """Return the runs of both sides except those that one side has removed."""
     before, mine, yours = (
@@ -110,13 +88,6 @@ def _three_way(base: Runs, ours: Runs, theirs: Runs) -> Runs:
         cell: {r["id"]: r for r in listed if r["id"] not in gone} for cell, listed in cells.items()
     }
     return {cell: list(by_id.values()) for cell, by_id in versions.items() if by_id}
-
-
-def _refer(nb: dict[str, Any]) -> None:
-    """Replace records in outputs by references; the records stand in the metadata."""
-    for _, output in all_outputs(nb):
-        if (record := read_published_record(output)) is not None:
-            output["data"][RECORD_MIME] = {"version": METADATA_VERSION, "ref": record["id"]}
 
 
 def _by_id(nb: dict[str, Any]) -> dict[str, Cell]:

@@ -4,18 +4,19 @@ can run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ...events import encode_event
 from ...models import collect_secrets
 from ...record import (
+    NotebookRuns,
     Record,
     Signer,
     cell_id,
     check_record,
-    find_records,
+    events_of,
     load_notebook,
-    secrets_in,
     signed_by,
     user_key,
     with_ids,
@@ -36,13 +37,13 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     key, hidden, signers = user_key(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
-    for item in find_records(nb):
+    for item in NotebookRuns(nb).list_all():
         where = f"{path}: cell {item.cell or '?'}, run {item.record.get('id', '?')}"
         verdicts = [
             *check_record(item.record),
             *(
                 f"a secret in {s}"
-                for s in secrets_in(item.record, None, lambda text: _secrets(text, hidden))
+                for s in find_secrets(item.record, lambda text: _secrets(text, hidden))
             ),
         ]
         problems += [f"{where}: {problem}" for problem in verdicts]
@@ -56,6 +57,18 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
             )
         ]
     return list(map(escape_line, problems)), list(map(escape_line, remarks))
+
+
+def find_secrets(record: Record, find: Callable[[str], list[str]]) -> list[str]:
+    """Return where `find` recognises secrets in a record, as `event 7 (result): name`.
+
+    `find` returns the names of the secrets in a text; their values are never shown.
+    """
+    places = []
+    for event in events_of(record):
+        text = encode_event(event).decode("utf-8", "replace")
+        places += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+    return places
 
 
 def _signer(record: Record, key: bytes) -> str:

@@ -22,13 +22,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from .. import events as e
-from ..errors import UsageError
-from ..events import Event, content_text
-from ..wire import fit_text
-from .normalize import normalize_value
-from .pictures import PictureComparison
-from .recorded_calls import RecordedCall
+from ... import events as e
+from ...errors import UsageError
+from ...events import Event, content_text
+from ...record import PictureComparison, RecordedCall, normalize_value
+from ...wire import fit_text
 
 Calls = dict[str, e.Call]  # by id
 What = Literal["changed", "added", "removed"]
