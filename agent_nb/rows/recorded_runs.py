@@ -3,8 +3,8 @@
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
 Rules
-- Order as in `NotebookRuns.list_all`. A run found in several places counts once; since ids of imported runs
-  are not ours, its record's hash must be the same too.
+- Order as in `NotebookRuns.list_all`. A run found in several places counts once; since ids of
+  imported runs are not ours, its record's hash must be the same too.
 - The runs of a map's rows are read when they are wanted (`map.row_runs`).
 - An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
 """
