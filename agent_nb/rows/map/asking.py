@@ -64,7 +64,7 @@ class LocalRows:
         rpm: int | None = None,
         notes: Sequence[events.State] = (),
     ) -> None:
-        """`rpm`: requests per minute at the endpoints while this is open; None: as configured.
+        """`rpm`: see `limit`.
 
         `notes`: what each run logs at its start. The tools of the `basis` may be more than those of
         the `agent`, which are inputs of the runs.
@@ -73,9 +73,16 @@ class LocalRows:
         self._basis = basis
         self._notes = notes
         self._limits = ExitStack()
-        self._limits.enter_context(
-            Limiter.limit_endpoints([model for model, _ in basis.models], rpm=rpm)
+        self.limit(rpm)
+
+    def limit(self, rpm: int | None) -> None:
+        """Hold the endpoints to these requests per minute while this is open (None: no change)."""
+        limits = ExitStack()
+        limits.enter_context(
+            Limiter.limit_endpoints([model for model, _ in self._basis.models], rpm=rpm)
         )
+        self._limits.close()  # the new limit holds already, so that no request slips through
+        self._limits = limits
 
     async def ask(self, row: Row) -> Answered:
         """Ask one row; see `RowAsker`."""
@@ -105,7 +112,7 @@ class LocalRows:
             scope = anyio.CancelScope()
             clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
         except Exception as fault:  # whatever it is, the other rows are asked
-            return Answered(failed_result(fault, position=row.position, key=row.key)), log
+            return Answered(failed_result(row, fault)), log
         try:
             with watch_waits(clock):
                 await loop.run()
@@ -115,7 +122,7 @@ class LocalRows:
         for event in list_missing_events(log, STOPPED):
             log.append(event)
         beside = msgspec.structs.replace(beside, waited=round(clock.waited, 6))
-        result = result_of(log, position=row.position, key=row.key, beside=beside)
+        result = result_of(log, row, beside=beside)
         return Answered(result, run_record(log, beside=msgspec.to_builtins(beside))), log
 
     async def aclose(self) -> None:

@@ -169,7 +169,7 @@ class MapDriver:
         record = self._job.known.get(row.key)
         if record is None:
             return False
-        result = recorded_result(record, position=row.position, key=row.key, origin="record")
+        result = recorded_result(record, row, origin="record")
         if result.status == "ok":
             self._deliver(row, result, record)
         return result.status == "ok"
@@ -259,10 +259,10 @@ class MapDriver:
             try:
                 answered = await asker.ask(self._job.whole(row))
             except asyncio.CancelledError:
-                self._over(queue, row, Answered(_unfinished(row)))
+                self._over(queue, row, Answered(row.result("interrupted", kind="user")))
                 raise
             except Exception as fault:  # of this row: the others are asked
-                answered = Answered(failed_result(fault, position=row.position, key=row.key))
+                answered = Answered(failed_result(row, fault))
             self._over(queue, row, answered)
 
     async def _next(self, queue: RowQueue) -> Row | None:
@@ -318,7 +318,3 @@ class MapDriver:
             self._left -= result.origin != "live"
             if self._job.play is not None and record is not None and result.origin != "live":
                 self._to_play[index] = record
-
-
-def _unfinished(row: Row) -> RowResult:
-    return RowResult(position=row.position, key=row.key, status="interrupted", kind="user")

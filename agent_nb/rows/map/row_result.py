@@ -16,7 +16,7 @@ from ...agent import InvalidOutput, OutputType, find_answer
 from ...errors import UsageError
 from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
 from ...record import Record, events_of, status_of
-from .row import Origin, RowResult, Status
+from .row import Origin, Row, RowResult, Status
 
 MOST = 1e12  # of any figure of a record
 _STATUSES: dict[str, Status] = {"ok": "ok", "error": "error", "limit": "limit"}
@@ -51,25 +51,23 @@ def beside_of(record: Record) -> Beside:
 
 
 def recorded_result(
-    record: Record, *, position: int, key: str, origin: Origin, attempts: int | None = None
+    record: Record, row: Row, *, origin: Origin, attempts: int | None = None
 ) -> RowResult:
-    """Return the result of the row at `position` from its record; see `result_of`."""
-    log, beside = events_of(record), beside_of(record)
+    """Return the result of a row from the record of its run; see `result_of`."""
     return result_of(
-        log, position=position, key=key, origin=origin, attempts=attempts, beside=beside
+        events_of(record), row, origin=origin, attempts=attempts, beside=beside_of(record)
     )
 
 
 def result_of(
     log: Sequence[Event],
+    row: Row,
     *,
-    position: int,
-    key: str,
     attempts: int | None = None,
     origin: Origin = "live",
     beside: Beside | None = None,
 ) -> RowResult:
-    """Return the result of the row at `position` from the events of its run, which has ended.
+    """Return the result of a row from the events of its run, which has ended.
 
     `attempts`: how often it was asked by all kernels, if that is known.
     """
@@ -79,10 +77,8 @@ def result_of(
     used = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
     kind, error = ("", "") if status == "ok" else _reason(log, status)
     costs = [cost for cost in (used.cost, beside.cost) if cost is not None]
-    return RowResult(
-        position=position,
-        key=key,
-        status=status,
+    return row.result(
+        status,
         answer=answer_text(log),
         output=None if typed is None else typed[1],
         kind=kind,
@@ -124,17 +120,12 @@ def typed_output(result: RowResult, kind: OutputType | None) -> Any:
         return result.output
 
 
-def failed_result(fault: Exception, *, position: int, key: str, attempts: int = 1) -> RowResult:
+def failed_result(row: Row, fault: Exception) -> RowResult:
     """Return the result of a row whose run could not begin."""
-    own = isinstance(fault, UsageError)
-    return RowResult(
-        position=position,
-        key=key,
-        status="error",
-        kind="usage" if own else "internal",
-        error=str(fault) if own else f"{type(fault).__name__}: {fault}",
-        attempts=attempts,
-    )
+    kind, error = "internal", f"{type(fault).__name__}: {fault}"
+    if isinstance(fault, UsageError):
+        kind, error = "usage", str(fault)
+    return row.result("error", kind=kind, error=error, attempts=1)
 
 
 def _reason(log: Sequence[Event], status: Status) -> tuple[str, str]:

@@ -91,7 +91,7 @@ class MapStream(Stream):
         finish: Finish | None = None,
     ) -> None:
         rows = plan.job.rows
-        self.results = Results(RowResult(position=row.position, key=row.key) for row in rows)
+        self.results = Results(row.result() for row in rows)
         super().__init__(
             log,
             lambda _: MapDriver(self._job, log, self.results, finish=self._finish),

@@ -119,10 +119,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     assert [r.seconds for r in again.results] == seconds
     known = InnerRecords.of_log(live.log)
     assert all(is_intact(record) for record in known.values())
-    recorded = [
-        recorded_result(known[r.key], position=r.position, key=r.key, origin="record")
-        for r in live.results
-    ]
+    recorded = [recorded_result(known[row.key], row, origin="record") for row in live.rows]
     assert [r.seconds for r in recorded] == seconds
     assert all(beside_of(known[r.key]).waited >= 0.05 for r in live.results)
     store = RowStore.open(path, "m", user_key(), owner="reader", read_only=True)

@@ -8,7 +8,7 @@ import pytest
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.errors import UsageError
-from agent_nb.rows.map.cluster.spec import Spec, agent_of, spec_of
+from agent_nb.rows.map.cluster.spec import AgentSpec, agent_of, spec_of
 from agent_nb.rows.map.cluster.tool_reference import find_tool, make_references
 from agent_nb.tools.toolset import Toolset
 
@@ -68,7 +68,7 @@ def test_the_values_of_an_agent_come_back_from_their_json():
         name="judge",
         thought_tags=["musing"],
     )
-    again = msgspec.json.decode(msgspec.json.encode(said), type=Spec)
+    again = msgspec.json.decode(msgspec.json.encode(said), type=AgentSpec)
     assert again == said
     made = agent_of(again)
     assert [model.name for model in made.choice.models] == ["openai/m", "openai/n"]

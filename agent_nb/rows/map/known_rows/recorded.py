@@ -48,5 +48,5 @@ def read_recorded_results(
         if (record := known.get(row.key)) is not None:
             yield (
                 index,
-                recorded_result(record, position=row.position, key=row.key, origin="record"),
+                recorded_result(record, row, origin="record"),
             )

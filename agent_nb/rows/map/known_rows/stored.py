@@ -130,8 +130,6 @@ def find_stored_rows(
 
 def _found(row: Row, stored: Stored, trust: bool | Collection[str], live: bool) -> FoundRow:
     record = stored.record
-    result = recorded_result(
-        record, position=row.position, key=row.key, attempts=stored.attempts, origin="store"
-    )
+    result = recorded_result(record, row, attempts=stored.attempts, origin="store")
     ours = stored.mine or (stored.intact and (not live or covers_record(trust, record)))
     return FoundRow(row, result, record, ours and stored.final and result.status == "ok")
