@@ -45,6 +45,7 @@ class Launch:
     STRICT = "AGENT_NB_STRICT"
     RERUN = "AGENT_NB_RERUN"  # the default mode of cells, for plain nbclient, papermill, nbmake
     REPLAY = "replay"
+    NOTEBOOK = "AGENT_NB_NOTEBOOK"  # the notebook file, for kernels that cannot know it
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         secret = environment.pop(self.PROOF, "").encode("utf-8", "replace")

@@ -1,8 +1,8 @@
 """The MCP servers of a folder: listed, allowed and revoked, in a cell (`%agent mcp`) or a terminal.
 
 Rules
-- A permission needs a clear yes at a keyboard, after what would start was shown exactly. So no cell
-  of a notebook that runs by itself can grant it.
+- A permission needs a clear yes at a keyboard, after the command that would start was shown
+  exactly. So no cell of a notebook that runs by itself can grant it.
 - Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 
@@ -23,27 +23,29 @@ USAGE = "Write mcp, mcp allow NAME, mcp revoke NAME or mcp stop NAME."
 
 
 def run_mcp_command(arguments: Sequence[str], folder: str = ".") -> str:
-    """Do `mcp` with these words and return its message. Raises UsageError."""
+    """Do the command `mcp` with these words and return its message. Raises UsageError."""
     if not arguments:
-        return listing(folder)
+        return list_servers(folder)
     verb, *names = arguments
     if verb not in VERBS or not names:
         raise UsageError(f"{USAGE} It got: {' '.join(arguments)}.")
-    return "\n".join(VERBS[verb](_server(name, folder)) for name in names)
+    return "\n".join(VERBS[verb](_find_server(name, folder)) for name in names)
 
 
-def listing(folder: str = ".") -> str:
-    """Return the servers of the folder's `.mcp.json` and of this kernel, and how they are."""
+def list_servers(folder: str = ".") -> str:
+    """Return a table of the servers of the folder's `.mcp.json` and of this kernel: name and
+    state.
+    """
     config = read_servers(folder)
     states = {server.digest: state for server, state in HUB.states()}
     rows = [
-        (name, states.get(server.digest) or _permission(server), _shown(server))
+        (name, states.get(server.digest) or _permission(server), _entry_line(server))
         for name, server in config.servers.items()
     ]
     rows += [(name, "faulty", fault) for name, fault in config.faults.items()]
     file = [server.digest for server in config.servers.values()]
     rows += [
-        (server.name, state, _shown(server))
+        (server.name, state, _entry_line(server))
         for server, state in HUB.states()
         if server.digest not in file
     ]
@@ -53,8 +55,8 @@ def listing(folder: str = ".") -> str:
     return "\n".join([where, *([format_table(rows)] if rows else [])])
 
 
-def _shown(server: Server) -> str:
-    """Return the entry of a server in a line without secrets, which the notebook may keep."""
+def _entry_line(server: Server) -> str:
+    """Return the entry of a server as one line without secrets: a saved notebook keeps it."""
     secrets = {**collect_secrets(), **server.secrets}
     return "; ".join(server.masked(lambda text: redact_text(text, secrets)).described())
 
@@ -63,8 +65,11 @@ def _permission(server: Server) -> str:
     return "allowed" if server.allowed else "not allowed"
 
 
-def _server(name: str, folder: str) -> Server:
-    """Return the server of a name: made in code and running, else of the folder's file."""
+def _find_server(name: str, folder: str) -> Server:
+    """Return the server of a name: one that code made and that runs, else one of the folder's file.
+
+    Raises UsageError if there is none.
+    """
     started = {server.name: server for server, _ in HUB.states() if not server.file}
     return started.get(name) or read_servers(folder).server(name)
 

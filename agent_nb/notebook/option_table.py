@@ -1,6 +1,10 @@
-"""The table of the options of `%%agent`, for the parser and its help.
+"""The table of the options of `%%agent`: each with its names and argparse's keywords.
 
-Rule: an option is written in full; `%%agent?` shows the help texts.
+Why a table: the parser, completion and the message for an unknown option read it.
+
+Rules
+- An option is written in full, not abbreviated.
+- The help texts are for users: `%%agent?` shows them.
 """
 
 from __future__ import annotations
@@ -28,15 +32,20 @@ EFFORTS = "none|minimal|low|medium|high|xhigh, or a number of tokens"
 
 
 def _flag(*names: str, help: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: A002  (argparse's word)
+    """Return the entry of an option without a value: None unless it is on the line."""
     return names, {"action": "store_true", "default": None, "help": help}
 
 
 def _value(*names: str, **keywords: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the entry of an option with a value."""
     return names, keywords
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return the JSON object in an option. Raises ValueError or TypeError for argparse."""
+    """Return the JSON object that an option holds.
+
+    Raises ValueError or TypeError, which argparse turns into its own message.
+    """
     value = msgspec.json.decode(text)
     if not isinstance(value, dict):
         raise TypeError(f"{text} is not a JSON object")

@@ -30,7 +30,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 from ..errors import UsageError
 from ..host import OPTION, SERVERS, VARIABLE, Launch
-from ..notebook import print_warning
+from ..notebook import make_printable
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
 
@@ -215,6 +215,5 @@ def warn_other_kernel(path: Path, nb: Mapping[str, Any], kernel: str) -> None:
     """Warn on stderr if a notebook runs on another kernel than its own."""
     name, missing = kernel_of(nb, kernel)
     if missing:
-        print_warning(
-            f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
-        )
+        warning = f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
+        sys.stderr.write(f"agent_nb: {make_printable(warning)}\n")

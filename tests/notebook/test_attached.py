@@ -165,7 +165,7 @@ def test_several_servers_of_one_user_are_named(monkeypatch):
     notes = [tokens.Note("http://127.0.0.1:1", "t"), tokens.Note("http://127.0.0.1:2", "t")]
     monkeypatch.setattr(attach, "list_servers", lambda: notes)
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:1, http://127\.0\.0\.1:2"):
-        attach.read([], {})
+        attach.parse_arguments([], {})
 
 
 # In a kernel.

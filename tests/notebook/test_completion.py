@@ -275,7 +275,7 @@ def test_a_source_that_fails_offers_nothing_and_prints_nothing(offered, monkeypa
     def fails(session, begun):
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(fitting.VALUES, "model", fitting.Words("model", fails))
+    monkeypatch.setitem(fitting.VALUES, "model", fitting.Names("model", fails))
     assert offered("%%agent -m ") == {}
     assert capsys.readouterr() == ("", "")
 
@@ -292,7 +292,7 @@ def test_loading_twice_adds_one_matcher_and_unloading_removes_it(loaded):
 def test_any_text_can_be_typed(text, line, column):
     found = parse_typed(text, line, column)
     if found is not None:
-        assert text.split("\n")[line][:column].endswith(found.begun)
+        assert text.split("\n")[line][:column].endswith(found.prefix)
 
 
 def test_a_server_made_in_code_is_offered_as_a_tool(offered, loaded):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 
 import pytest
 from helpers.agent_cells import SECRET
@@ -18,7 +19,14 @@ from agent_nb.notebook.cell.controls import Controls
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record import journal, journal_recovery
 from agent_nb.record.notebook_file import NotebookRuns
-from agent_nb.record.record import METADATA_KEY, RECORD_MIME, events_of, record_hash
+from agent_nb.record.record import (
+    METADATA_KEY,
+    RECORD_MIME,
+    Provenance,
+    events_of,
+    record_hash,
+    run_record,
+)
 from agent_nb.record.signing import sign_record, signed_by, user_key
 
 CALL = calling("python", code="base + 2")
@@ -661,6 +669,52 @@ class TestFile:
         nb.cell("other", cell="c0", model=Once(["zero", "seven"]))
         nb.cell("and?", line="-m model --live", cell="c2")
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
+
+    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, path):
+        other = nb.cell("zero", cell="c7")
+        begun = run_record(other.log, Provenance(cell="c1", conversation=""))
+        begun = sign_record(begun, user_key())
+        notebook = json.loads(path.read_text())
+        notebook["cells"][0]["outputs"].append(
+            {
+                "output_type": "display_data",
+                "data": {RECORD_MIME: begun},
+                "metadata": {METADATA_KEY: {"run": begun["id"]}},
+            }
+        )
+        path.write_text(json.dumps(notebook))
+        nb.restart()
+        assert self.status(nb)["c2"] == ("recorded", "and?", "")
+
+    @pytest.fixture
+    def unanswered(self, nb, tmp_path, monkeypatch):
+        """Return a function that saves a cell without an answer and one below it, and restarts."""
+
+        def save(line, turn):
+            with suppress(AgentCellError):
+                nb.cell("first", line, cell="c1", model=Once([turn, "two", "three"]))
+            self.records = {"c1": nb.record}
+            assert nb.cell("and?", cell="c2").answer == "two"
+            self.records["c2"] = nb.record
+            path = tmp_path / "unanswered.ipynb"
+            self.save(nb, path, ("c1", line, "first"), ("c2", "-m model", "and?"))
+            nb.restart()
+            monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
+
+        return save
+
+    @pytest.mark.parametrize(
+        ("line", "turn"),
+        [
+            ("-m model", {"error": {"status": 400, "message": "no"}}),
+            ("-m model -t python --approve auto --max-turns 1", calling("python", code="1")),
+        ],
+        ids=["failed", "limit"],
+    )
+    def test_a_run_without_an_answer_counts_alike_after_a_restart(self, nb, unanswered, line, turn):
+        unanswered(line, turn)
+        assert self.status(nb)["c2"] == ("recorded", "and?", "")
+        assert nb.cell("and?", cell="c2").answer == "two"
 
     def test_a_forgotten_run_leaves_the_file_with_the_next_save(self, nb, path):
         nb.command("forget c1")

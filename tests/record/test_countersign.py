@@ -382,13 +382,13 @@ class TestSigning:
     def test_calls_of_built_in_tools_that_look_are_left_out_unless_redefined(
         self,
     ):
-        from agent_nb.notebook.files.review import harmless
+        from agent_nb.notebook.files.review import list_quiet_tools
 
-        assert harmless(iter(["x = 1"])) >= {"read", "list"}
-        assert not {"python", "shell", "write"} & harmless(iter([]))
-        assert "read" not in harmless(iter(["def read(path):\n    return eval(path)"]))
+        assert list_quiet_tools(iter(["x = 1"])) >= {"read", "list"}
+        assert not {"python", "shell", "write"} & list_quiet_tools(iter([]))
+        assert "read" not in list_quiet_tools(iter(["def read(path):\n    return eval(path)"]))
         for source in ("from helpers import *", "%run helpers.py", "exec(text)"):
-            assert not harmless(iter([source]))
+            assert not list_quiet_tools(iter([source]))
 
     def test_they_are_counted(self):
         from agent_nb.notebook.files.review import Item
@@ -538,8 +538,12 @@ def test_a_request_without_proof_names_no_signed_records():
     from agent_nb.notebook.runner_options import read_options
 
     assert (
-        trusted_records(Cell(key="c", sent=read_options({"agent_nb": {"signed": ["sha256:2:x"]}})))
+        trusted_records(
+            Cell(key="c", runner_options=read_options({"agent_nb": {"signed": ["sha256:2:x"]}}))
+        )
         == frozenset()
     )
-    assert trusted_records(Cell(key="c", sent={"signed": ["sha256:2:x"]})) == {"sha256:2:x"}
-    assert trusted_records(Cell(key="c", sent={"signed": "sha256:2:x"})) == frozenset()
+    assert trusted_records(Cell(key="c", runner_options={"signed": ["sha256:2:x"]})) == {
+        "sha256:2:x"
+    }
+    assert trusted_records(Cell(key="c", runner_options={"signed": "sha256:2:x"})) == frozenset()

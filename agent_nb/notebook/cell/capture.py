@@ -1,12 +1,12 @@
-"""Capture the output of main-thread jobs, and of tqdm bars in any tool.
+"""Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
 Why: code that a model runs in the user's namespace must not scatter its output below the card, and
 its traceback must not turn the cell red. Printed text becomes the tool's progress; the value of the
 last expression and errors become its result.
 
 Rules
-- Only output of the job's own context is captured (a context variable marks it); other tasks and
-  threads write as before.
+- Only output of the context of the job (the run of the tool's code) is captured: a context variable
+  marks it. Other tasks and threads write as before.
 - Pictures (figures, images, displays with a PNG or JPEG) belong to the call: they stand in its
   card, not below it. Other explicit displays stay in the cell's output, redacted; the tool receives
   their plain text. In a terminal a display is printed, and so captured as text.
@@ -39,17 +39,17 @@ from .publish import is_publishing
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # displays that are more than their picture
 INTERACTIVE = frozenset({WIDGET, "text/html", "application/javascript"})
-TQDM = ("tqdm.notebook", "TqdmHBox")
-_users = 0
+TQDM = ("tqdm.notebook", "TqdmHBox")  # module and class of the widget of a bar
+_users = 0  # runs that show the progress of bars now
 _current: contextvars.ContextVar[Capture | None] = contextvars.ContextVar(
     "agent_nb_capture", default=None
 )
 
 
 class Capture:
-    """The output of one job.
+    """The output of one job, while it is `open`.
 
-    `on_text` receives text at once, `figures` the pictures; `value` is the last expression's.
+    `on_text` receives text at once, `figures` the pictures; `value` is that of the last expression.
     """
 
     def __init__(self, shell: Any, on_text: Callable[[str], None], figures: Figures) -> None:
@@ -111,8 +111,8 @@ def capture_job(
 ) -> Iterator[Capture]:
     """Capture the output of the current context's code on this thread.
 
-    `after` is called after each write; `clean` removes secrets from displayed mime bundles.
-    `figures` receives the pictures.
+    `on_text` receives printed text, `figures` the pictures. `after` is called after each write;
+    `clean` removes secrets from displayed mime bundles.
     """
 
     def write(text: str) -> None:
@@ -124,20 +124,19 @@ def capture_job(
     token = _current.set(capture)
     # IPython sets its own display hook on the first entry only: ours goes above it.
     with OutputCapture(write), shell.display_trap:
+        replace = OutputCapture.replace_attribute
         undo = [
-            OutputCapture.replace_attribute(sys, "displayhook", _displayhook(sys.displayhook)),
-            OutputCapture.replace_attribute(formatter, "format", _noting(formatter.format)),
+            replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
+            replace(formatter, "format", _wrap_format(formatter.format)),
             # Both; the first saves IPython a tenth of a second of formatting what is not shown.
-            OutputCapture.replace_attribute(shell, "showtraceback", _silent(shell.showtraceback)),
-            OutputCapture.replace_attribute(shell, "_showtraceback", _silent(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
+            replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
+            replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
         ]
         if hasattr(shell, "kernel"):
-            shows = shell.display_pub
+            publisher = shell.display_pub
             undo += [
-                OutputCapture.replace_attribute(shows, "publish", _reporting(shows.publish, clean)),
-                OutputCapture.replace_attribute(
-                    shows, "clear_output", _clearing(shows.clear_output)
-                ),
+                replace(publisher, "publish", _wrap_publish(publisher.publish, clean)),
+                replace(publisher, "clear_output", _wrap_clear_output(publisher.clear_output)),
             ]
         try:
             yield capture
@@ -149,12 +148,12 @@ def capture_job(
 
 
 @contextmanager
-def show_bars(shell: Any) -> Iterator[None]:
-    """Show the progress of tqdm bars inside tools on their cards."""
-    global _users  # noqa: PLW0603  (runs overlap, the formatter is one)
+def show_progress_bars(shell: Any) -> Iterator[None]:
+    """Show the progress of tqdm bars inside tools on the cards of these, within the context."""
+    global _users  # noqa: PLW0603  (runs overlap: the last one to end removes the formatter)
     formatter = shell.display_formatter.ipython_display_formatter
     _users += 1
-    formatter.for_type_by_name(*TQDM, lambda box: _follow(box, shell))
+    formatter.for_type_by_name(*TQDM, lambda box: _show_bar(box, shell))
     try:
         yield
     finally:
@@ -163,7 +162,7 @@ def show_bars(shell: Any) -> Iterator[None]:
             formatter.pop(".".join(TQDM), None)
 
 
-def _follow(box: Any, shell: Any) -> None:
+def _show_bar(box: Any, shell: Any) -> None:
     """Report updates of the bar in `box` to the tool of this context; without a tool display it."""
 
     def report(*_: Any) -> bool:
@@ -179,7 +178,7 @@ def _follow(box: Any, shell: Any) -> None:
         shell.display_pub.publish(data=box._repr_mimebundle_())
 
 
-def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
+def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
     def show(value: Any) -> None:
         capture = _active()
         (original if capture is None else capture.show)(value)
@@ -187,7 +186,7 @@ def _displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return show
 
 
-def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
         capture = _active()
@@ -198,7 +197,7 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
     return format_value
 
 
-def _silent(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_showtraceback(original: Callable[..., None]) -> Callable[..., None]:
     def show(*args: Any, **options: Any) -> None:
         if _active() is None:
             original(*args, **options)
@@ -206,7 +205,12 @@ def _silent(original: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _reporting(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+def _wrap_publish(original: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a `publish` that gives the open capture what is displayed, cleaned.
+
+    A picture that is not interactive is displayed on the card only.
+    """
+
     def publish(data: Any, *args: Any, **options: Any) -> Any:
         capture = _active()
         if capture is not None and isinstance(data, dict) and not is_publishing():
@@ -226,7 +230,7 @@ def _is_chart(mime: str) -> bool:
     return str(mime).startswith("application/vnd.")
 
 
-def _clearing(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
     def clear(*args: Any, **options: Any) -> None:
         capture = _active()
         if capture is None:

@@ -28,7 +28,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 NUDGE = getattr(signal, "SIGURG", None)  # ignored by default and rarely used; missing on Windows
-# s between nudges; on a busy machine the first may come before the system call too
+# s from a signal to its nudges; on a busy machine the first may come before the system call, too
 AFTER = (0.1, 0.4)
 
 
@@ -107,7 +107,7 @@ class Nudger:
 class _Round(NamedTuple):
     """From the first job's entry to the last one's leave."""
 
-    former: int  # the wakeup descriptor that was set before, or -1
+    former: int  # the wakeup descriptor that was set before, -1: none
     ended: threading.Event
 
 

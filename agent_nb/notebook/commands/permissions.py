@@ -1,6 +1,8 @@
-"""The tools allowed for this notebook: `%agent revoke`, and a line of `%agent status`.
+"""The tools allowed for this notebook: the command `%agent revoke`, and a line of `%agent status`.
 
-Rule: until its kernel restarts; the line says so.
+Rules
+- An allowance holds until the kernel restarts; the line says so.
+- The docstring of the command is the help of users.
 """
 
 from __future__ import annotations

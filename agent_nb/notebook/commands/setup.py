@@ -1,6 +1,9 @@
-"""The environment: `%agent models`, `tools`, `config`, `key`, `trust-folder` and `doctor`.
+"""The commands of the setup: `%agent models`, `tools`, `config`, `context`, `key`, `trust-folder`
+and `doctor`.
 
-Rule: keys are never shown.
+Rules
+- Keys are never shown.
+- The docstrings of commands are the help of users.
 """
 
 from __future__ import annotations
@@ -18,14 +21,14 @@ from ...tools import count_tokens
 from ...view import count_noun
 from ..notices import format_table, make_printable
 from ..options import LIMITS
-from .output import agent_of, print_text, show_parts
+from .output import make_agent, print_text, show_parts
 
 if TYPE_CHECKING:
     from ...agent import Context
     from ..session import Session
 
 MOST = 1_000  # models that are listed
-UNSET = {  # the effect of an option that is not set
+UNSET = {  # the effect of an option that is not set, in words
     "approve": "'ask'",
     "rerun": "'auto'",
     "dialect": "as the model's provider suggests",
@@ -42,7 +45,7 @@ def show_models(session: Session, arguments: list[str]) -> None:
     from ...models import choose_model, list_providers
 
     if arguments:
-        _offered(session, arguments[0].rstrip("/"))
+        _list_models(session, arguments[0].rstrip("/"))
         return
     try:
         used = "{} ({})".format(*choose_model("", session.defaults()["model"]))
@@ -57,7 +60,7 @@ def show_models(session: Session, arguments: list[str]) -> None:
     )
 
 
-def _offered(session: Session, provider: str) -> None:
+def _list_models(session: Session, provider: str) -> None:
     """List the models of a provider; completion knows them from now on.
 
     Where nothing runs live, no server is asked: such a look-up does not decide a test.
@@ -98,7 +101,7 @@ def show_config(session: Session, _: list[str]) -> None:
     from ..cell.trusting import list_permissions
 
     rows = [
-        (f"AgentMagics.{name}", _value(name, value))
+        (f"AgentMagics.{name}", _describe_default(name, value))
         for name, value in sorted(session.defaults().items())
     ]
     exists = "" if Config.path().exists() else " (there is none)"
@@ -108,7 +111,7 @@ def show_config(session: Session, _: list[str]) -> None:
     )
 
 
-def _value(name: str, value: Any) -> str:
+def _describe_default(name: str, value: Any) -> str:
     """Return the default of an option in words: its `%config` value, or the effect without one."""
     if value not in (None, "", []):
         return repr(value)
@@ -121,10 +124,11 @@ def _value(name: str, value: Any) -> str:
             if isinstance(limit, float)
             else str(limit)
         )
-    return _model() if name == "model" else UNSET.get(name, "none")
+    return _describe_model() if name == "model" else UNSET.get(name, "none")
 
 
-def _model() -> str:
+def _describe_model() -> str:
+    """Return the model that a cell without `-m` would use, and where its name comes from."""
     from ...models import choose_model
 
     try:
@@ -140,17 +144,17 @@ def show_context(session: Session, arguments: list[str]) -> None:
     from ..cell.prepare import gather_context
 
     options = session.read_options(" ".join(map(shlex.quote, arguments)))
-    agent = agent_of(session, options)
+    agent = make_agent(session, options)
     cell = session.cells.current(session.shell, "context", "")
     try:
         size = agent.model.context
     except UsageError:  # no model is configured yet
         size = 0
     fitted = gather_context(session, cell, options, agent, "").fitted(size)
-    print_text("\n\n".join(_parts(fitted)))
+    print_text("\n\n".join(_context_parts(fitted)))
 
 
-def _parts(context: Context) -> list[str]:
+def _context_parts(context: Context) -> list[str]:
     """Return a context as paragraphs."""
     if not (context.system or context.text):
         return ["Nothing about the notebook is sent (--context none)."]

@@ -1,8 +1,7 @@
-"""Recorded runs of notebooks and event files, and their differences.
+"""The recorded runs of notebooks and event files, and their differences, for the command line.
 
-Rules
-- Nothing here runs a cell or writes a file.
-- Of each cell the run counts that a replay would try first (`ranking`), unless all are asked for.
+Rule: of each cell the run counts that a replay would try first (`CellRecords.rank`), unless all are
+asked for. Nothing is executed or written.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ from .run_diff import Diff, compare_runs
 def read_runs(
     paths: Sequence[Path], *, every: bool = False, id_: str = "", row_calls: bool = False
 ) -> Runs:
-    """Return runs of notebooks and event files: the one that counts per cell, or `every` one.
+    """Return the runs of notebooks and event files whose id begins with `id_`.
 
-    Only those whose id begins with `id_`. With `row_calls` each run of a map is followed by the
-    runs of its rows that hold calls which can run again: nothing else shows them. Raises UsageError
-    for a file that is neither, or a record that holds too many.
+    Of each cell the run that counts, or `every` one. With `row_calls` the run of a map is followed
+    by those of its rows that hold calls which can run again: nothing else shows these calls. Raises
+    UsageError for a file that is neither, or a record with too many calls.
     """
-    runs = [run for path in paths for run in _of(path, every) if run.id.startswith(id_)]
+    runs = [run for path in paths for run in _runs_of(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
 
 
-def _of(path: Path, every: bool) -> Iterator[Run]:
+def _runs_of(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
     for cell, items in groupby(
         NotebookRuns(load_notebook(path)).list_all(), key=lambda item: item.cell
     ):
-        listed = [item.record for item in items]
-        for record in listed if every else CellRecords(listed).rank(user_key())[:1]:
+        records = [item.record for item in items]
+        for record in records if every else CellRecords(records).rank(user_key())[:1]:
             yield Run(log_of(record), cell=cell, notebook=str(path))
 
 
