@@ -188,18 +188,18 @@ def _started(model: Model) -> Model:
 def make_player(
     agent: Configuration,
     tape: Tape,
-    wish: ReplayStrictness | None,
+    strictness: ReplayStrictness | None,
     *,
     log: EventLog,
     redaction: Redaction,
 ) -> Callable[[CancelScope], Player]:
-    """Return what makes the player of a tape; `wish`: how strictly a test compares."""
+    """Return what makes the player of a tape; `strictness`: how strictly a test compares."""
     if agent.tools.late:
         agent = agent.equipped(agent.tools.with_recorded(tape.events))
     policy = agent.policy()
     runner = _runner(agent, TapeApprover(tape, policy, agent.ask), log, redaction)
 
-    def below(child: Configuration) -> ToolRunner:
+    def make_agent_runner(child: Configuration) -> ToolRunner:
         approver = TapeApprover(tape, child.policy(), agent.ask)
         return _runner(child, approver, log, redaction, host=child.host or runner.host)
 
@@ -207,9 +207,13 @@ def make_player(
         if tape.setting(SHARED) is True:
             runner.host = runner.host or display.entered_host()
         strict = (
-            ReplayCheck(tape, wish, agent.tools, policy, agent.folder) if wish is not None else None
+            ReplayCheck(tape, strictness, agent.tools, policy, agent.folder)
+            if strictness is not None
+            else None
         )
-        return Player(tape, log, runner, redaction, scope, strict=strict, below=below)
+        return Player(
+            tape, log, runner, redaction, scope, strict=strict, make_agent_runner=make_agent_runner
+        )
 
     return make
 

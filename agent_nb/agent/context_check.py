@@ -9,7 +9,7 @@ Rules
   So Run All may follow Run All.
 - Type, shape and dtypes are compared (`Look`), no values. A used variable that is gone is a change;
   an unused one that is gone is not, for its cell may stand below.
-- Records are hostile: what is not of the form of a look is not compared.
+- A record may say anything: what does not have the form of a look is not compared.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .context import Look, find_context
 from .tape import Tape
 
 LONGEST = 100  # characters of a change in words
-FEW = 3  # changes that are listed
+MOST_LISTED = 3  # changes that are listed
 _WORD = re.compile(r"`[^`\n]+`|\w+")
-_SMALL = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
+_SHORT_WORDS = frozenset({"a", "A", "I"})  # words that name a variable only between backticks
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -79,21 +79,21 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def find_mentioned(prompt: str) -> list[str]:
-    """Return the words of a prompt that may be names of variables, in order."""
+    """Return the words of a prompt that may name variables, in order; in backticks any name."""
     names: dict[str, None] = {}
     for word in _WORD.findall(prompt):
         quoted = word.strip("`")
         if quoted != word:
             names |= dict.fromkeys(re.findall(r"\w+", quoted))
-        elif word not in _SMALL:
+        elif word not in _SHORT_WORDS:
             names[word] = None
     return list(names)
 
 
 def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[str]:
-    """Return the names of the variables that a recorded run used and had not made itself."""
+    """Return the names of the variables that a recorded run used before it assigned them."""
     names, variables = CodeNames(), dict(text_entries(namespace))
-    for call in tape.ran():
+    for call in tape.finished_calls():
         args = tape.arguments(call)
         if isinstance(code := args.get("code"), str) and call.name == "python":
             before = set(names.read)
@@ -110,8 +110,8 @@ def find_used(tape: Tape, toolset: Toolset, namespace: dict[str, Any]) -> set[st
 
 
 def _list_first(changes: Sequence[str]) -> str:
-    more = len(changes) - FEW
-    return ", ".join([*changes[:FEW], *([f"{more} more"] if more > 0 else [])])
+    more = len(changes) - MOST_LISTED
+    return ", ".join([*changes[:MOST_LISTED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _function_reads(value: Any) -> Iterator[str]:
@@ -124,11 +124,11 @@ def _recorded_looks(run: Sequence[Event]) -> dict[str, Look]:
     event = find_context(run)
     payload = event.payload if event is not None else None
     named = payload.get("variables") if isinstance(payload, Mapping) else None
-    pairs = ((n, _look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
+    pairs = ((n, _convert_look(v)) for n, v in named.items()) if isinstance(named, Mapping) else ()
     return {name: look for name, look in pairs if look is not None}
 
 
-def _look(value: Any) -> Look | None:
+def _convert_look(value: Any) -> Look | None:
     try:
         return msgspec.convert(value, Look)
     except (msgspec.ValidationError, RecursionError):

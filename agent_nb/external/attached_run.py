@@ -92,8 +92,8 @@ class Attached(Followed):
         Raises as iterating does.
         """
         self.detached = False
-        task = self._begin(f"agent_nb {self.name}")
-        await self._wait_for(task, screen, self._leave, ends=True)
+        task = self._start_task(f"agent_nb {self.name}")
+        await self._wait_for_task(task, screen, self._leave, ends=True)
         if not task.done():  # it does not stop
             return
         if not task.cancelled():
@@ -116,7 +116,7 @@ class Attached(Followed):
         """Detach, from any thread: the remote run goes on, and what has come is kept."""
         self.detached = True
         if self._task is not None:
-            self._call_soon(self._task.cancel)
+            self._call_on_loop(self._task.cancel)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield each event once, in order, until the run has ended; after that, what the log holds.
@@ -171,7 +171,7 @@ class Attached(Followed):
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
         """Answer as a button does, from any thread; a refusal is printed on stderr."""
-        self._call_soon(self._control.answer, payload, allow)
+        self._call_on_loop(self._control.answer, payload, allow)
 
 
 def attach(

@@ -49,7 +49,7 @@ class Followed(InProgress):
         """Raise what kept the run from being read."""
 
     async def _wait(self) -> Run:
-        self._same_loop()
+        self._require_same_loop()
         screen = self._screen()
         try:
             await self.follow(screen)

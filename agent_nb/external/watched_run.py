@@ -107,22 +107,22 @@ class Watch(Followed):
 
         Raises UsageError if it is read in another event loop.
         """
-        self._same_loop()
+        self._require_same_loop()
         if self._task is None:
-            self._begin(f"agent_nb watch {self.name}")
+            self._start_task(f"agent_nb watch {self.name}")
         return self
 
     def stop(self) -> None:
         """Stop reading, from any thread; the run is closed as interrupted."""
         self._stopped = True
         if self._task is not None:
-            self._call_soon(self._task.cancel)
+            self._call_on_loop(self._task.cancel)
 
     async def follow(self, screen: Screen | None = None) -> None:
         """Wait until the source ends, or until `stop`, here or of the cell that shows it."""
         self.start()
         assert self._task is not None
-        await self._wait_for(self._task, screen, lambda _: self.stop(), ends=True)
+        await self._wait_for_task(self._task, screen, lambda _: self.stop(), ends=True)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the events so far, then each as it comes, until the source ends.

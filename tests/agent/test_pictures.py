@@ -179,15 +179,15 @@ OLD = [
 def test_an_older_record_named_its_pictures_otherwise(before, now):
     result = Result(content=before)
     outcome = Outcome("ok", now, attachments=(attached(png()),))
-    assert result_pictures.is_older(result, outcome)
-    unnamed = result_pictures.remove_names
+    assert result_pictures.is_before_pictures(result, outcome)
+    unnamed = result_pictures.unify_names
     assert unnamed(before).strip() == unnamed(now).strip()
     assert not result_pictures.compare_result_pictures(result, outcome).difference
 
 
 def test_a_record_without_a_picture_in_its_text_is_not_older():
     outcome = Outcome("ok", "3", attachments=(attached(png()),))
-    assert not result_pictures.is_older(Result(content="3"), outcome)
+    assert not result_pictures.is_before_pictures(Result(content="3"), outcome)
     assert result_pictures.compare_result_pictures(Result(content="3"), outcome).difference
 
 

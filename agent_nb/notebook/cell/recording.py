@@ -154,7 +154,7 @@ class Recorder:
                 if changes.used:
                     raise changed_variables_error(changes)
                 self._stream.play(tape, replay_strictness(self.cell) or ReplayStrictness())
-            elif request.scripted():
+            elif request.is_scripted():
                 self._scripted = True
             else:
                 raise self._unreplayable([], request.inputs)
@@ -189,7 +189,7 @@ class Recorder:
         """
         tape = Tape.of(record, key=user_key(), trust=trusted_records(self.cell))
         assert self._stream.request is not None
-        if not self.cell.stdin and tape.foreign(self._stream.request.tools):
+        if not self.cell.stdin and tape.foreign_calls(self._stream.request.tools):
             raise UsageError(Tape.NOT_TRUSTED)
         return tape
 

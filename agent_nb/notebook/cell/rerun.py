@@ -152,7 +152,7 @@ def decide_replay(
         raise changed_variables_error(changes)
     if changes.used:
         return ReplayChoice(Match(status="stale", changed=("variables",)), changes=changes)
-    if not can_ask and tape.foreign(agent.tools):
+    if not can_ask and tape.foreign_calls(agent.tools):
         raise UsageError(Tape.NOT_TRUSTED)
     return ReplayChoice(matched, tape, matched.record, changes)
 

@@ -188,7 +188,7 @@ class CellRun:
         if choice.tape is None:
             self._context = msgspec.structs.replace(self._context, changed=choice.why_live)
             return self._start(driver, None)
-        if choice.tape.all_again(agent.tools):
+        if choice.tape.all_calls_to_rerun(agent.tools):
             self._permit(agent, live=False)
         replay = self._inputs.replay(agent, choice.tape, replay_strictness(cell, options.compare))
         return self._open(driver, replay, agent, choice.badge)

@@ -126,20 +126,20 @@ class MapStream(Stream):
         self._plan.check()
         return self
 
-    def play(self, tape: Tape, wish: ReplayStrictness | None) -> None:
+    def play(self, tape: Tape, strictness: ReplayStrictness | None) -> None:
         """Play a recorded map instead of this one, which has not begun."""
         self.log.run = tape.run
-        make = self._play(tape, wish)
-        finish, log = self._finish, tape.events if wish is not None else None
+        make = self._play(tape, strictness)
+        finish, log = self._finish, tape.events if strictness is not None else None
         if finish is None:
-            self._make = make
+            self._make_driver = make
             return
 
         async def finish_recorded() -> Finished:
             self._put_recorded(tape.events)
             return await finish()
 
-        self._make = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
+        self._make_driver = lambda scope: FinishedPlayer(make(scope), finish_recorded, log)
 
     def know(self, logs: Iterable[Sequence[Event]], trust: bool | frozenset[str] = False) -> None:
         """Take rows from the logs of earlier maps, the most relevant first, instead of asking them.
@@ -266,8 +266,8 @@ class MapStream(Stream):
             yield finish_row(result, self._output, self._plan.data.values(result.position))
         assert self._task is not None
         await asyncio.wait([self._task])
-        if self._stopped:
-            raise AgentStopped(self._stopped, self.run)
+        if self._stopped_elsewhere:
+            raise AgentStopped(self._stopped_elsewhere, self.run)
         if self._check:
             self.run.raise_for_status()
 
@@ -280,20 +280,20 @@ class MapStream(Stream):
         screen = self._find_screen(None)
         coming = asyncio.ensure_future(self._next(finished))
         try:
-            await self._wait_for(coming, screen, self._cancelled, ends=True)
+            await self._wait_for_task(coming, screen, self._stop_by_cell, ends=True)
         finally:
             coming.cancel()
             if screen is not None:
                 screen.close()
         if screen is not None and screen.stopped:
-            self._cancelled(screen.stopped)
-            raise self._stopped_by(screen.stopped)
+            self._stop_by_cell(screen.stopped)
+            raise self._make_agent_stopped(screen.stopped)
         return coming.result()
 
     async def _next(self, finished: AsyncIterator[tuple[int, RowResult]]) -> RowResult | None:
         """Return the next result, None after the last; of a map that is stopped, after its end."""
         result = await anext(finished, None)
-        if self._stop is not None and self._task is not None:
+        if self._stop_cause is not None and self._task is not None:
             await asyncio.wait([self._task])
         return None if result is None else result[1]
 

@@ -78,14 +78,14 @@ def prepare_map_player(
     """Return what makes the player of a record of the map of `rows`."""
 
     def play(
-        tape: Tape, wish: ReplayStrictness | None
+        tape: Tape, strictness: ReplayStrictness | None
     ) -> Callable[[CancelScope], Player | MapPlayer]:
-        whole = make_player(agent, tape, wish, log=log, redaction=redaction)
+        whole = make_player(agent, tape, strictness, log=log, redaction=redaction)
         known = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
         tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
-        again = [each for each in tapes if each.again(agent.tools)]
+        again = [each for each in tapes if each.calls_to_rerun(agent.tools)]
         make = [
-            make_player(agent, each, wish, log=EventLog(each.run), redaction=redaction)
+            make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
             for each in again
         ]
         return lambda scope: (
@@ -107,7 +107,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
 
     async def play(record: Record, trust: bool | frozenset[str]) -> str:
         tape = Tape.of(record, key=user_key(), trust=trust)
-        if not tape.again(agent.tools):
+        if not tape.calls_to_rerun(agent.tools):
             return ""
         log = EventLog(tape.run)
         row = make_player(agent, tape, None, log=log, redaction=redaction)(CancelScope())
