@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError, unknown_name
-from ..events import AT, Counts, Event, Execute, Metric, Node, Result
+from ..events import Counts, Event, Execute, Interrupt, Metric, Node, Result
 from ..models import format_dollars
 from ..wire import plain_value
 
@@ -128,7 +128,14 @@ class Meter:
             (limits.tokens, total.input + total.output + tokens, f"{limits.tokens:,} tokens"),
             (limits.cost, (total.cost or 0.0) + cost, format_dollars(limits.cost or 0)),
         )
-        return next((f"{AT}{words}" for limit, used, words in table if limit and used >= limit), "")
+        return next(
+            (
+                f"{Interrupt.AT_LIMIT}{words}"
+                for limit, used, words in table
+                if limit and used >= limit
+            ),
+            "",
+        )
 
     def calls_left(self) -> int | None:
         """Return how many tool calls may still run (None: unlimited)."""

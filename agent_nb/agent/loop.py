@@ -26,7 +26,7 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled, ModelError, ToolError, UsageError
-from ..events import AT, Event, EventLog
+from ..events import Event, EventLog, Interrupt
 from ..models import Failures, Request
 from ..wire import replace_surrogates
 from .bill import Bill
@@ -159,7 +159,9 @@ class Loop:
         """Return why the scope was cancelled: its deadline, or the reason given to `cancel`."""
         given = self._stop_cause.reason != "user" or self._stop_cause.detail
         if anyio.current_time() >= deadline and not given:
-            return Cancelled("timeout", f"{AT}{self._plan.limits.seconds:g} seconds")
+            return Cancelled(
+                "timeout", f"{Interrupt.AT_LIMIT}{self._plan.limits.seconds:g} seconds"
+            )
         return self._stop_cause
 
     def _log_stop(self, cause: Cancelled) -> tuple[events.EndStatus, str]:

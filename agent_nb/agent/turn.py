@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import APART, RESEND, TYPED, Event
+from ..events import RESEND, Answer, Event
 from ..models import parts
 from ..wire import replace_surrogates
 from .call_ids import CallIds
@@ -146,7 +146,7 @@ class Turn:
         self._on_text(parts.Text(part.text, part.block), "respond", fresh)
         for event in fresh:
             delta = isinstance(event, events.Delta)
-            out.append(msgspec.structs.replace(event, name=APART) if delta else event)
+            out.append(msgspec.structs.replace(event, name=Answer.APART) if delta else event)
         if self._block is not None:
             self._block.by_final_tool = True
 
@@ -169,7 +169,9 @@ class Turn:
             out.append(events.Think(attributes=block.attributes, opaque=block.opaque, **common))
         else:
             self._text_begun = True
-            out.append(events.Respond(extra={TYPED: ""} if block.by_final_tool else None, **common))
+            out.append(
+                events.Respond(extra={Answer.TYPED: ""} if block.by_final_tool else None, **common)
+            )
 
     def _feed_waiting(self, out: list[Event]) -> None:
         """Feed the parts of the block that has waited longest, if no block is open."""

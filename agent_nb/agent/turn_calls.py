@@ -14,7 +14,7 @@ import msgspec
 
 from .. import events
 from ..errors import Cancelled
-from ..events import AT, EventLog
+from ..events import EventLog, Interrupt
 from ..tools import Job, Outcome
 from .batch import RATE, Batch
 from .drift import Resume
@@ -43,7 +43,9 @@ class TurnCalls:
         if left is not None and len(turn.calls) > left:
             batch.end_all(Outcome("cancelled", "Not run: the limit of tool calls was reached."))
             most = self._plan.limits.tool_calls
-            raise Cancelled("limit", f"{AT}{most} tool call{'' if most == 1 else 's'}")
+            raise Cancelled(
+                "limit", f"{Interrupt.AT_LIMIT}{most} tool call{'' if most == 1 else 's'}"
+            )
         self._meter.called(len(turn.calls))
         faults = {call.call_id: why for call, why in turn.rejected}
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..events import Delta, End, Error, Event, decode_event, parse_id
+from ..events import Delta, End, Error, Event, Position, decode_event
 from ..wire import Frame
 
 WAITING = 4096
@@ -87,7 +87,7 @@ class Follower:
         )
 
     def _delta(self, event: Delta, number: str) -> list[Event]:
-        found = parse_id(number)
+        found = Position.parse(number)
         if found is None:
             return []  # it might be a repeat; its block comes complete
         seq, epoch, n = found

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..events import START, Delta, End, Event, EventLog, Position, RunStart, User, parse_id
+from ..events import Delta, End, Event, EventLog, Position, RunStart, User
 
 
 class Entry:
@@ -44,7 +44,7 @@ class Entry:
     @property
     def position(self) -> Position:
         """The position as numbers."""
-        return (self.seq, self.epoch, self.n) if self.n else (self.seq, 0, 0)
+        return Position(self.seq, self.epoch, self.n) if self.n else Position(self.seq)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class Channel:
     @property
     def newest(self) -> Position:
         """The position of the newest entry."""
-        return (self.seq, self.epoch if self._n else 0, self._n)
+        return Position(self.seq, self.epoch if self._n else 0, self._n)
 
     def stored(self) -> Sequence[Event]:
         """Return the stored events that are at hand, in order."""
@@ -206,10 +206,10 @@ class Channel:
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of an id; for an unknown id the start, and a Gap."""
         if not after:
-            return START, None
-        place = parse_id(after)
+            return Position(), None
+        place = Position.parse(after)
         if place is None or place > (self.seq, self.epoch, self._n):
-            return START, Gap(self.run, "unknown", after[:100])
+            return Position(), Gap(self.run, "unknown", after[:100])
         return place, None
 
     def read(self, position: Position, limit: int) -> tuple[list[Entry], Gap | None]:

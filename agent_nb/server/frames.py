@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..codecs import RAW, Codec, Encoder, Framing, Item, frame_sse, is_sse_safe
-from ..events import START, Extension, Position, encode_event
+from ..events import Extension, Position, encode_event
 from ..wire import dumps
 from .channel import Entry, Gap
 
@@ -39,7 +39,7 @@ class Frames:
         *,
         conversation: str = "",
         earlier: int = 0,
-        skip: Position = START,
+        skip: Position = Position(),  # noqa: B008  (it is immutable)
         rest: int = 0,
         internal: bool = True,
     ) -> None:

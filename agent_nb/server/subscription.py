@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from ..events import START, End, Position
+from ..events import End, Position
 from .channel import Channel, Entry, Gap, Shared
 from .filters import Filter
 
@@ -40,7 +40,7 @@ class Subscription:
         channel: Channel,
         wanted: Filter,
         *,
-        position: Position = START,
+        position: Position = Position(),  # noqa: B008  (it is immutable)
         gap: Gap | None = None,
         overflow: Overflow = "gap",
         lag: int = 0,

@@ -21,7 +21,7 @@ from agent_nb.agent.typed.output_type import OutputType
 from agent_nb.errors import UsageError
 from agent_nb.events import Delta
 from agent_nb.events.log import EventLog
-from agent_nb.events.text import TYPED
+from agent_nb.events.text import Answer
 from agent_nb.record.fingerprint import INPUTS, Digests
 from agent_nb.record.match import Match
 from agent_nb.record.packing import digest_value
@@ -70,7 +70,7 @@ def test_the_final_tool_is_the_answer_and_no_call():
     assert [e.name for e in done.log.of("call")] == ["add"]
     assert done.output == [Row(**TEA)]
     assert done.log.of("respond")[0].content == done.answer == '[{"name":"tea","price":3.5}]'
-    assert done.log.of("respond")[0].extra == {TYPED: "list[Row]"}
+    assert done.log.of("respond")[0].extra == {Answer.TYPED: "list[Row]"}
 
 
 def test_the_final_tool_is_never_approved():

@@ -13,7 +13,7 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted
 from agent_nb import events as e
 from agent_nb.events.event_json import decode_event, encode_event
-from agent_nb.events.text import TYPED
+from agent_nb.events.text import Answer
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.respond import card as respond
 from agent_nb.view.draw import html, terminal, text
@@ -115,7 +115,9 @@ def log(value, name="list[Row]", **settings):
     return [
         e.RunStart(seq=1, settings={"output": {"name": name, "schema": {}}, **settings}),
         e.User(seq=2, content="go"),
-        e.Respond(seq=3, block="1.1", turn=1, content=json.dumps(value), extra={TYPED: name}),
+        e.Respond(
+            seq=3, block="1.1", turn=1, content=json.dumps(value), extra={Answer.TYPED: name}
+        ),
         e.End(seq=4),
     ]
 

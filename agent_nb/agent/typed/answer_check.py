@@ -4,7 +4,7 @@ Why here: a text becomes the answer only at the end of its turn, when no call fo
 blocks of text wait until then; their deltas are shown at once.
 
 Rules
-- A valid answer is one `respond` of canonical JSON, marked with the name of its type (`TYPED`).
+- A valid answer is one `respond` of canonical JSON, marked with its type's name (`Answer.TYPED`).
 - An invalid answer stays as the model wrote it. Its fault goes back to the model, at most
   `CORRECTIONS` times in a run.
 - Text of a turn that calls tools, and of a turn that broke off, is not the answer. A call of the
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ... import events
-from ...events import APART, TYPED, Event
+from ...events import Answer, Event
 from ..turn import Turn
 from .final_tool import FinalTool
 from .output_type import InvalidOutput, NotJson, OutputType
@@ -91,7 +91,7 @@ class TurnCheck:
         for event in fresh:
             # a delta of plain text waits only behind a text that waits already (second branch)
             if isinstance(event, events.Delta) and (event.of != "respond" or event.name):
-                if event.of == "call" or event.name == APART:
+                if event.of == "call" or event.name == Answer.APART:
                     out += self._take_waiting()
                 out.append(event)
             elif self._waiting or isinstance(event, events.Respond):
@@ -132,7 +132,7 @@ class TurnCheck:
         """
         by_tool = [e for e in responses if e.extra]
         first, *rest = by_tool or responses
-        mark = {TYPED: self._output.name}
+        mark = {Answer.TYPED: self._output.name}
         for event in self._take_waiting():
             if event is first:
                 yield msgspec.structs.replace(event, content=text, incomplete=False, extra=mark)

@@ -14,7 +14,7 @@ import msgspec
 
 from ... import events as ev
 from ...agent import Played, Run
-from ...events import is_map, limit_in
+from ...events import Interrupt, is_map
 from ...models import collect_secrets
 from ...wire import redact_value
 from ..notices import print_warning
@@ -49,7 +49,7 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         **({"error": run.error} if run.error else {}),
         **(
             {"limit": limit[:100]}
-            if run.status == "limit" and (limit := limit_in(run.reason))
+            if run.status == "limit" and (limit := Interrupt.limit_in(run.reason))
             else {}
         ),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
-from ...events import AT, limit_in
+from ...events import Interrupt
 from ...record import METADATA_KEY, RECORD_MIME, RunNumbers
 from ...view import clip_text, count_noun
 from ..yes_no import NO, ask_yes_no
@@ -68,8 +68,8 @@ def _turn_table(session: Session) -> Rows:
         for number, turn in enumerate(conversation.turns, 1):
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
-            limit = limit_in(run.reason) if run.status == "limit" else ""
-            status = f"{AT}{limit}" if limit else run.status
+            limit = Interrupt.limit_in(run.reason) if run.status == "limit" else ""
+            status = f"{Interrupt.AT_LIMIT}{limit}" if limit else run.status
             rows.append((conversation.name, str(number), id_, status, clip_text(run.prompt, 60)))
     return rows if len(rows) > 1 else []
 

@@ -14,7 +14,7 @@ asks them. Turns, tool calls and seconds hold for each row.
 
 from __future__ import annotations
 
-from ...events import AT
+from ...events import Interrupt
 from ...models import format_dollars
 from .row import RowResult
 
@@ -57,9 +57,9 @@ class Budget:
         self.used += tokens
         self.spent += cost
         if self.tokens and self.used >= self.tokens:
-            return f"{AT}{self.tokens:,} tokens for all rows"
+            return f"{Interrupt.AT_LIMIT}{self.tokens:,} tokens for all rows"
         if self.cost and self.spent >= self.cost:
-            return f"{AT}{format_dollars(self.cost)} for all rows"
+            return f"{Interrupt.AT_LIMIT}{format_dollars(self.cost)} for all rows"
         return ""
 
 

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ...codecs import MEDIA, Framing, named
 from ...errors import UsageError
-from ...events import START, split_part
+from ...events import Position
 from ..channel import Channel, Gap
 from ..filters import Filter
 from ..frames import CANONICAL, Frames
@@ -49,12 +49,12 @@ class Streams:
             "disconnect" if request.query_params.get("overflow") == "disconnect" else "gap"
         )
         stateful = codec.name != CANONICAL
-        whole, rest = split_part(after) if stateful else (after, 0)
+        whole, rest = Position.split_part(after) if stateful else (after, 0)
         place, gap = channel.locate(whole)
         subscription = self._hub.subscribe(
             channel.run, wanted, after="" if stateful else after, overflow=overflow
         )
-        skip = place if stateful and gap is None else START
+        skip = place if stateful and gap is None else Position()
         where: Any = {
             "conversation": channel.conversation or channel.run,
             "earlier": channel.earlier,

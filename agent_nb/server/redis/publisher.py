@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ...errors import HubAway
-from ...events import START
+from ...events import Position
 from ..channel import Channel, Entry, Shared
 from .entries import LARGEST, encode_entry, split_id, stream_id
 from .index import Index
@@ -53,7 +53,7 @@ class Outgoing:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.position = START
+        self.position = Position()
         self.listed = False
         self.fault = ""
         self.deltas: deque[str] = deque()
@@ -62,7 +62,8 @@ class Outgoing:
     def back_to(self, top: tuple[int, int]) -> None:
         """Go on after the newest entry that Redis has, if it lost some."""
         seq, n = top
-        self.position = min(self.position, (seq, self.channel.epoch if n else 0, n))
+        newest = Position(seq, self.channel.epoch if n else 0, n)
+        self.position = min(self.position, newest)
 
 
 class Publisher:
@@ -152,7 +153,7 @@ class Publisher:
                     *self._index.alive(run, self._limits.lifetime),
                 ]
             )
-            if renewed == 0 and out.position > START:
+            if renewed == 0 and out.position > Position():
                 out.back_to((0, 0))
                 out.listed = False
                 self.notify(run)
@@ -201,7 +202,7 @@ class Publisher:
             return False
         entries, commands = self._batch(out, found)
         there, *replies = await self._link.pipe(commands, whole=True)
-        if out.position > START and there == []:  # it restarted with older data, or none
+        if out.position > Position() and there == []:  # it restarted with older data, or none
             await self._link.ask("DEL", self._key(out.channel.run))
             out.back_to((0, 0))
             out.listed = False
@@ -232,7 +233,7 @@ class Publisher:
         them. A stream that is gone is not begun in its middle: then nothing is added.
         """
         key, (seq, _, n) = self._key(out.channel.run), out.position
-        more = ("NOMKSTREAM",) if out.position > START else ()
+        more = ("NOMKSTREAM",) if out.position > Position() else ()
         most = ("MAXLEN", "~", self._limits.entries)
         commands: list[Command] = []
         size = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...events import AT
+from ...events import Interrupt
 from ..format import (
     clip_text,
     clock,
@@ -45,7 +45,7 @@ def card(state: RunView, context: Context) -> Node:
             alive = WAITING if tone == "wait" else GOING_ON
             mark, tone, word = alive if context.alive else UNFINISHED
     elif state.limit:
-        word = f"{AT}{state.limit}"
+        word = f"{Interrupt.AT_LIMIT}{state.limit}"
     left = (T(f"{mark} {word}", tone=tone, bold=True), T("  "), *_who(state))
     return Row(
         left,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...events import AT, limit_in
+from ...events import Interrupt
 from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context
@@ -36,11 +36,14 @@ def card(state: InterruptCard, context: Context) -> Node:
     """Return why the run was stopped and what to do next."""
     why = "map" if state.mapped and state.reason == "user" else state.reason
     title, after = REASONS.get(why, ("Stopped", ""))
-    limit, by = limit_in(state.detail), BY.get(state.detail)
+    limit, by = Interrupt.limit_in(state.detail), BY.get(state.detail)
     if by and state.reason == "user":
         title, detail = f"{title} {by}", ""
     elif limit and state.reason != "user":
-        title, detail = f"{AT.capitalize()}{limit}", state.detail.partition(" (")[2].rstrip(")")
+        title, detail = (
+            f"{Interrupt.AT_LIMIT.capitalize()}{limit}",
+            state.detail.partition(" (")[2].rstrip(")"),
+        )
     else:
         detail = state.detail
     option = next((OPTIONS[words] for words in OPTIONS if words in limit), "")

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from ... import events as e
-from ...events import Event, limit_in
+from ...events import Event, Interrupt
 from .calls import Calls
 from .cards import (
     CallCard,
@@ -295,7 +295,7 @@ class RunView:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
     def _interrupt(self, event: e.Interrupt) -> None:
-        self.limit = limit_in(event.detail) if event.reason != "user" else ""
+        self.limit = Interrupt.limit_in(event.detail) if event.reason != "user" else ""
         mapped = self.maps.card is not None
         self._list.add(InterruptCard(self._list.new_key("interrupt"), event, mapped=mapped))
 
