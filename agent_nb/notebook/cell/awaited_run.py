@@ -27,12 +27,12 @@ from ...events import ABANDONED, EventLog, complete_log
 from ...models import collect_secrets
 from ...tools import ApprovalSource
 from ...wire import redact_value
-from ..notices import print_warning
+from ..option_table import VIEWS
 from ..options import Options
 from . import executions
 from .approvals import ButtonApprovals, ask_by_click_or_input, ask_by_input, run_actions
 from .capture import is_capturing, show_progress_bars
-from .display import Display, show_unrecorded
+from .display import Display, show_unrecorded, warn_of_faults
 from .event_file import write_events
 from .frontend import can_click, may_click
 from .interrupts import Interrupts
@@ -47,8 +47,6 @@ from .unseen import UnseenQuestions
 
 if TYPE_CHECKING:
     from ...agent import Screen, Stream
-
-VIEWS = ("auto", "widgets", "html", "text")
 
 
 def cell_screen(stream: Stream, view: str | None) -> CellScreen | None:
@@ -141,6 +139,7 @@ class AwaitedRun(CellScreen):
         typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
             return typed
+        # the buttons answer `stream.questions` (`run_actions`); this source only waits meanwhile
         return ask_by_click_or_input(ButtonApprovals(), typed, self._can_click, self._unseen)
 
     def close(self) -> None:
@@ -168,10 +167,7 @@ class AwaitedRun(CellScreen):
         self._keep_run(run)
         if run.status == "ok":
             self._chosen.insert(self._shell)
-        for _, fault in log.faults:
-            print_warning(
-                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
-            )
+        warn_of_faults(log)
 
     def _keep_run(self, run: Run) -> None:
         """Leave the run in the namespace; until the cell ends it displays itself as one line."""

@@ -23,6 +23,7 @@ from ...record import METADATA_KEY, RECORD_MIME, Journal
 from ...view import LiveView, ViewOptions, Views, make_bundle
 from ...wire import describe_figure
 from ..identity import Cell
+from ..notices import print_warning
 from ..options import Options
 from .frontend import is_headless, is_unshown, view_kind
 from .publish import publish_display
@@ -157,6 +158,14 @@ def show_unrecorded(played: Played) -> None:
     for picture in played.unrecorded if played.resume is None else ():
         kind, data = str(picture["media_type"]), picture["data"]
         publish_display({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
+
+
+def warn_of_faults(log: EventLog) -> None:
+    """Print a warning for each subscriber of a log that failed."""
+    for _, fault in log.faults:
+        print_warning(
+            f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
+        )
 
 
 class UntilDrift:

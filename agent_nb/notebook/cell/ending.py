@@ -23,11 +23,10 @@ from ...record import Match, Provenance, run_record
 from ...wire import redact_value
 from ..conversations import Conversation, Turn, is_turn
 from ..identity import Cell
-from ..notices import print_warning
 from ..options import Options
 from ..session import Session
 from . import executions
-from .display import Display, show_unrecorded
+from .display import Display, show_unrecorded, warn_of_faults
 from .driver import Driver
 from .failure import AgentCellError
 from .frontend import is_headless
@@ -75,10 +74,7 @@ class Ending:
         record = self._make_record(run) if self._options.record else self._former_record
         self._show(run, record, recorded=self._options.record)
         self._commit_turn(run, conversation)
-        for _, fault in run.log.faults:
-            print_warning(
-                f"a subscriber of the run failed and was detached: {type(fault).__name__}: {fault}"
-            )
+        warn_of_faults(run.log)
 
     def show_refused(self, fault: AgentError, log: EventLog | None = None) -> str:
         """Show a run that could not start, in the empty `log` (None: a new one).

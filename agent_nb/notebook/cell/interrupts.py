@@ -9,9 +9,9 @@ KeyboardInterrupt is raised inside that code only.
 Rules
 - KeyboardInterrupt is raised only under a guard (`guard`, `guard_async`), which catches it; never
   into an event loop.
-- The interrupted frames decide. From the innermost one outwards, code of this package means "set
-  the flag only", the user's namespace below a guard means "raise". Code that a stand-in calls (see
-  `STAND_IN`) counts as the user's.
+- The interrupted frames decide. From the innermost one outwards, code of `agent_nb.notebook` ("our
+  code" here) means "set the flag only", the user's namespace below a guard means "raise". Code that
+  a stand-in calls (see `STAND_IN`) counts as the user's.
 - A job is a piece of the user's code, run under a guard; any object identifies it. A job that is
   broken (`break_job`) before it starts does not start.
 - A press that meets our code inside the user's (a captured `print`) is raised when our code returns
@@ -37,7 +37,7 @@ from typing import Any
 
 from .nudge import NUDGER
 
-OURS = __name__.removesuffix("cell.interrupts")
+OURS = __name__.removesuffix("cell.interrupts")  # the beginning of our modules' names
 # A module of this package that acts for the user (waits for an answer, evaluates expressions, reads
 # data) says so: it sets this name to True.
 STAND_IN = "ACTS_FOR_USER"
@@ -203,8 +203,10 @@ class Interrupts:
             module = str(frame.f_globals.get("__name__", ""))
             stand_in = frame.f_globals.get(STAND_IN) is True
             user = user or stand_in or any(frame.f_globals is names for names in self._namespaces)
+            # our code that the user's called, further in; our code outside of it does not count
             ours = not stand_in and (ours or (not user and module.startswith(OURS)))
             frame = frame.f_back
+        # the frame is now that of the guard, None without one
         self._deferred = self._deferred or (frame is not None and ours)
         return frame is not None and not ours and (user or self._in_guard)
 

@@ -96,13 +96,9 @@ def rerun_mode(option: str, cell: Cell) -> str:
 
 
 def trusted_records(cell: Cell) -> bool | frozenset[str]:
-    """Return the records of others that the runner or the environment trusts: all (True), or by
-    hash.
-    """
-    if cell.runner_options.get("trust") is True or os.environ.get(TRUST_VARIABLE, "") not in (
-        "",
-        "0",
-    ):
+    """Return which records of others are trusted: all (True), or those with the returned hashes."""
+    by_environment = os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
+    if by_environment or cell.runner_options.get("trust") is True:
         return True
     return countersigned_hashes(cell.runner_options)
 
@@ -131,7 +127,7 @@ def decide_replay(
         return ReplayChoice(Match(status="unrecorded"))
     # runs that code in the cell began or followed have no conversation
     own = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
-    matched = _matching(own, inputs, ("ok",) if mode == "auto" else None)
+    matched = _match_inputs(own, inputs, ("ok",) if mode == "auto" else None)
     if matched.record is None:
         if mode == "replay":
             newest = events_of(own[0]) if matched.changed else []
@@ -157,7 +153,7 @@ def decide_replay(
     return ReplayChoice(matched, tape, matched.record, changes)
 
 
-def _matching(
+def _match_inputs(
     own: Sequence[Mapping[str, Any]], inputs: RunInputs, statuses: Sequence[str] | None
 ) -> Match:
     """Return the match of a record with these inputs, or with the same pictures in other files."""

@@ -1,4 +1,4 @@
-"""Which records of a notebook belong to a cell: those of its id, else those made of its text."""
+"""Find the records of a cell in a notebook: those of its id, else those made from its text."""
 
 from __future__ import annotations
 

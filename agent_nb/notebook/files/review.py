@@ -129,7 +129,7 @@ def review_records(nb: Mapping[str, Any]) -> Review:
 def countersigned_records(
     nb: Mapping[str, Any],
     cell: Mapping[str, Any],
-    listed: Sequence[Record],
+    records: Sequence[Record],
     signers: Sequence[Signer],
 ) -> list[str]:
     """Return the hashes of a cell's records that a signer has signed for its present source.
@@ -142,7 +142,7 @@ def countersigned_records(
     source = source_hash(source_of(cell))
     return [
         str(record.get("hash", ""))
-        for record in listed
+        for record in records
         if signatures.signers_of(record, source, signers)
     ]
 
@@ -175,9 +175,9 @@ def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:
     code = [source for source in sources if agent_cell(source) is None]
     if any(_ANY_NAME.search(source) for source in code):
         return frozenset()
-    tools_made = tool_names(code)
+    redefined = tool_names(code)
     plugin_tools = (tool for name in list_builtin("tools") for tool in Toolset.of_plugin(name))
-    return frozenset(tool.name for tool in plugin_tools if tool.harmless) - tools_made
+    return frozenset(tool.name for tool in plugin_tools if tool.harmless) - redefined
 
 
 def _review_record(

@@ -56,15 +56,15 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
 
 
 def find_secrets(record: Record, find: Callable[[str], list[str]]) -> list[str]:
-    """Return where `find` recognises secrets in a record, as `event 7 (result): name`.
+    """Return the secrets in the events of a record, as `event 7 (result): name`.
 
     `find` returns the names of the secrets in a text; their values are never shown.
     """
-    found_secrets = []
+    leaks = []
     for event in events_of(record):
         text = encode_event(event).decode("utf-8", "replace")
-        found_secrets += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
-    return found_secrets
+        leaks += [f"event {event.seq} ({event.type}): {name}" for name in find(text)]
+    return leaks
 
 
 def _describe_signer(record: Record, key: bytes) -> str:
