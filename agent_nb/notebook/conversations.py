@@ -56,6 +56,7 @@ class Conversation:
         return sum(turn.foreign for turn in self._turns_before(cell, fresh))
 
     def _turns_before(self, cell: str, fresh: bool) -> list[Turn]:
+        """Return the turns before a cell, from the last one that started anew."""
         if fresh:
             return []
         turns: list[Turn] = []

@@ -110,6 +110,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _terminal_stdin() -> bool:
+    """Return whether a terminal is the standard input."""
     import sys
 
     try:

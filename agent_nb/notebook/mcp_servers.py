@@ -75,6 +75,7 @@ def _find_server(name: str, folder: str) -> Server:
 
 
 def _allow(server: Server) -> str:
+    """Ask whether a server may start, after showing what would start."""
     if server.allowed:
         return f"The MCP server {server.name} may start already."
     lines = [f'{shorten_path(Path(server.file))} would start the MCP server "{server.name}":']

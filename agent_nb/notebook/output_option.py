@@ -47,6 +47,7 @@ def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of a type expression. Raises UsageError for what is not read."""
     if isinstance(node, ast.Name):
         return _look_up(node.id, namespace)
     if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
@@ -62,6 +63,7 @@ def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
 
 
 def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of a name. Raises UsageError if there is none."""
     if name in namespace:
         return namespace[name]
     value = getattr(builtins, name, None)
@@ -73,6 +75,7 @@ def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
 
 
 def _subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
+    """Return a type with arguments, such as `list[Row]`."""
     base = _evaluate_type(node.value, namespace)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     arguments: list[Any]

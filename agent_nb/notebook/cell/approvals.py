@@ -129,6 +129,7 @@ class ButtonApprovals:
         self._answer(payload, Decision(False, by="click", reason="the user said no"))
 
     def _answer(self, payload: Mapping[str, Any], decision: Decision) -> None:
+        """Give a decision to the waiting `ask` of its call, if the click is of that question."""
         answer, question = self._waiting.get(str(payload.get("call_id", "")), (None, None))
         # the mark `exact`, if there is one, proves that the click is of this question's card
         if (

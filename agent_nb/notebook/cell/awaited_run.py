@@ -135,6 +135,7 @@ class AwaitedRun(CellScreen):
         self._open_until_close.enter_context(show_progress_bars(shell))
 
     def _approval_source(self) -> ApprovalSource:
+        """Return the source for questions to the user, by buttons where clicks arrive."""
         host: Any = _CellThread(self.interrupts)  # an approval source needs only its `call`
         typed = ask_by_input(host, self._cell.stdin, lambda: self._display.caught_up)
         if self._display.kind != "widgets" or not may_click(self._cell):
@@ -151,6 +152,7 @@ class AwaitedRun(CellScreen):
             super().close()
 
     def _show_end(self) -> None:
+        """Show the ended run and its record, and leave it in the namespace."""
         log = self._stream.log
         run = self._stream.run
         if not log.ended:  # a second stop abandoned it

@@ -179,6 +179,8 @@ def _show_bar(box: Any, shell: Any) -> None:
 
 
 def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a display hook that gives values to the open capture."""
+
     def show(value: Any) -> None:
         capture = _active()
         (original if capture is None else capture.show)(value)
@@ -187,6 +189,8 @@ def _wrap_displayhook(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a `format` that keeps the data of figures for the open capture."""
+
     def format_value(value: Any, *args: Any, **options: Any) -> Any:
         formatted = original(value, *args, **options)
         capture = _active()
@@ -198,6 +202,8 @@ def _wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_showtraceback(original: Callable[..., None]) -> Callable[..., None]:
+    """Return a `showtraceback` that shows nothing while a capture is open."""
+
     def show(*args: Any, **options: Any) -> None:
         if _active() is None:
             original(*args, **options)
@@ -231,6 +237,8 @@ def _is_chart(mime: str) -> bool:
 
 
 def _wrap_clear_output(original: Callable[..., None]) -> Callable[..., None]:
+    """Return a `clear_output` that forgets the pictures of the open capture instead."""
+
     def clear(*args: Any, **options: Any) -> None:
         capture = _active()
         if capture is None:

@@ -117,6 +117,7 @@ class Driver:
             thread.join(LINGER)
 
     def _start(self, work: Work) -> threading.Thread:
+        """Start the thread of the work in a copy of the cell's context."""
         context = contextvars.copy_context()
         thread = threading.Thread(
             target=context.run, args=(self._run_thread, work), name="agent_nb run", daemon=True
@@ -135,6 +136,7 @@ class Driver:
             self._wake()
 
     async def _run_work(self, work: Work) -> None:
+        """Run the work; keep what it raises as `fault`."""
         self._agent_loop = asyncio.get_running_loop()
         try:
             await work.run()
@@ -179,6 +181,7 @@ class Driver:
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this thread. Raises UsageError without one."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

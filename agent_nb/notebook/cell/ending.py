@@ -140,6 +140,7 @@ class Ending:
     def _show_unstarted(
         self, log: EventLog | None, differences: list[str], *ending: events.Event
     ) -> Run:
+        """Show a run that began no stream: its prompt and the events of `ending`."""
         log = EventLog() if log is None else log
         prompt = redact_value(self._cell.body.strip(), secrets=collect_secrets())
         model = redact_value(self._options.model or "", secrets=collect_secrets())
@@ -168,6 +169,7 @@ class Ending:
         recorded: bool,
         differences: list[str] | None = None,
     ) -> None:
+        """Close the display with the record and the numbers of the run."""
         # a record of another run stays in the output: the numbers name it
         named = {"record": record.get("id", "")} if record is not None and not recorded else {}
         options = {"expect": self._options.expect, "compare": self._options.compare}
@@ -219,6 +221,7 @@ class Ending:
         return signed
 
     def _commit_turn(self, run: Run, conversation: Conversation) -> None:
+        """Make the run the turn of its cell, if it counts as one."""
         if is_map(run.log):  # its rows were asked alone
             conversation.forget(self._cell.key)
             return

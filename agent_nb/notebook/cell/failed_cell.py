@@ -85,6 +85,7 @@ def failure_prompt(shell: Any, cell: Cell, library: Library, remark: str) -> Cel
 
 
 def _format_prompt(failed: RanCell, remark: str) -> str:
+    """Return the prompt about a failed cell: error, code, traceback, and the user's remark."""
     traceback = stabilize(_clean(failed.traceback))
     parts = (
         f"This cell fails: {cut_end(traceback.rpartition(chr(10))[2], LINE)}",

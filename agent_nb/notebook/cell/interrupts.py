@@ -171,6 +171,7 @@ class Interrupts:
                 _signal_thread(self._thread)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
+        """Handle SIGINT: a press, or the signal of `break_job`."""
         # we have left, and a newer handler restored ours or passes a press on to it
         if not self._thread:
             if signal.getsignal(signal.SIGINT) == self._handle:

@@ -151,6 +151,7 @@ class MainThread:
         return msgspec.structs.replace(outcome.after(printed.text), duration=duration)
 
     async def _cell(self, code: str, on_text: Callable[[str], None], figures: Figures) -> Outcome:
+        """Run code as a cell with its output captured. Raises what the code raises."""
         shell, after = self._shell, self._interrupts.checkpoint
         with capture_job(shell, on_text, after, self._clean, figures) as capture:
             transformed = shell.transform_cell(code)
@@ -171,6 +172,7 @@ class MainThread:
     async def _submit(
         self, work: Callable[[Job], Awaitable[tuple[Any, Fault]]]
     ) -> tuple[Any, Fault]:
+        """Queue a job and wait for its value and exception; cancel it if the wait is cancelled."""
         job = Job(work)
         with self._lock:
             if self._closed:
@@ -184,6 +186,7 @@ class MainThread:
             raise
 
     def _cancel(self, job: Job) -> None:
+        """Remove a job from the queue, or interrupt it if it runs."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)

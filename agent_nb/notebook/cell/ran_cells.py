@@ -106,6 +106,7 @@ class RanCells:
         *,
         excluded: bool = False,
     ) -> None:
+        """Note a cell in the place of its former run, unless it is an agent cell."""
         code = "" if agent_cell(raw) is not None else _COMMANDS.sub("", raw).strip()
         if not code:
             return

@@ -303,6 +303,7 @@ class CellRun:
         await CellRun(self.session, cell, self._parse_options, replaced=replaced).go()
 
     def _ending(self) -> Ending:
+        """Return the end of the run as far as it has come."""
         return Ending(
             self.session,
             self.cell,

@@ -60,6 +60,7 @@ class RunLive:
         self._loop.call_soon_threadsafe(self._begin, context=self._context)
 
     def _begin(self) -> None:
+        """Start the run on the kernel's loop, or warn why it cannot be started."""
         if self.running:
             return
         if why := self._busy():
@@ -70,6 +71,7 @@ class RunLive:
         self._task = self._loop.create_task(self._run(), context=self._context)
 
     async def _run(self) -> None:
+        """Run the cell; queued cells wait where the kernel can block them."""
         # ipykernel holds this lock while a cell runs: with it, cells wait for this run
         lock = getattr(getattr(self._shell, "kernel", None), "_main_asyncio_lock", None)
         blocking = (

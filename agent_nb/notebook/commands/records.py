@@ -42,6 +42,7 @@ def show_status(session: Session, _: list[str]) -> None:
 
 
 def _cell_table(session: Session) -> Rows:
+    """Return the states of the agent cells as a table."""
     from ..cell.staleness import list_cell_states
     from ..files.recovery import format_date
 
@@ -51,6 +52,7 @@ def _cell_table(session: Session) -> Rows:
 
 
 def _cleared_remark(session: Session) -> str:
+    """Return a remark on cells with a record and without output, "" if there are none."""
     count = len(session.library.file().cleared)
     cells = (
         "1 cell has a record and no output"
@@ -61,6 +63,7 @@ def _cleared_remark(session: Session) -> str:
 
 
 def _turn_table(session: Session) -> Rows:
+    """Return the turns of the conversations as a table."""
     from ...agent import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]

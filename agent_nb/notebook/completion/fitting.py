@@ -88,6 +88,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 def _option(flags: tuple[str, ...], keywords: dict[str, Any]) -> Option:
+    """Return an entry of the option table as completion needs it."""
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     action = keywords.get("action", "store")
     return Option(
@@ -124,6 +125,7 @@ def find_completions(session: Session, text: str, line: int, column: int) -> Com
 
 
 def _complete_option(session: Session, at: Typed) -> Completions:
+    """Return the completions on the first line of a cell: options, or the values of one."""
     flag, equals, value = at.prefix.partition("=")
     if equals and flag in _OPTIONS:
         return _complete_value(session, _OPTIONS[flag], value)
@@ -161,6 +163,7 @@ def _complete_value(session: Session, option: Option, prefix: str) -> Completion
 
 
 def _complete_command(session: Session, at: Typed) -> Completions:
+    """Return the completions on a `%agent` line: commands, or the arguments of one."""
     from ..commands import COMMANDS
 
     if not at.arguments:

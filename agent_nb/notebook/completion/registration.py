@@ -62,6 +62,7 @@ def _plain_matcher(shell: Any, session: Callable[[], Session]) -> Any:
 
 
 def _find_names(session: Callable[[], Session], code: str, line: int, column: int) -> Completions:
+    """Return the completions at a line and column, nothing if that fails."""
     from .fitting import Completions, find_completions
 
     try:

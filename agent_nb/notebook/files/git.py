@@ -62,6 +62,7 @@ def diff_text(nb: Notebook) -> str:
 
 
 def _diff_lines(nb: Notebook) -> Iterator[str]:
+    """Yield the lines of the cells and of their runs."""
     nb = with_ids(nb)
     cells = list_cells(nb)
     runs = NotebookRuns(nb).all_by_cell()

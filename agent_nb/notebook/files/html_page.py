@@ -82,6 +82,7 @@ def list_displays(run: Run) -> list[Mapping[str, Any]]:
 
 
 def _find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
+    """Yield the mime bundles between the card of a run and the next card in its cell."""
     card = ""  # the id of the run whose card was seen last
     for output in _read_outputs(run.notebook, run.cell):
         data = as_dict(output.get("data"))

@@ -85,6 +85,7 @@ def ask_servers(kernel: str) -> Iterator[str]:
 
 
 def _servers() -> list[dict[str, Any]]:
+    """Return the description files of running Jupyter servers."""
     from jupyter_core.paths import jupyter_runtime_dir
 
     servers = []

@@ -41,6 +41,7 @@ def read_runs(
 
 
 def _runs_of(path: Path, every: bool) -> Iterator[Run]:
+    """Yield the runs of a notebook, or the run of an event file."""
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return

@@ -183,6 +183,7 @@ def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:
 def _review_record(
     number: int, cell: Mapping[str, Any], record: Record, quiet: frozenset[str]
 ) -> Item:
+    """Return a record with its calls as text, or with the reason why it cannot be signed."""
     began = read_start_time(record)
     when = f" of {time.strftime('%d %b %Y %H:%M', time.localtime(began))}" if began else ""
     by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"

@@ -159,6 +159,7 @@ def _call(event: e.Call, _: Calls) -> tuple[str, str]:
 
 
 def _approval(event: e.Approval, calls: Calls) -> tuple[str, str] | None:
+    """Return a decision, with the arguments if the user changed them."""
     if event.stage != "decided":
         return None
     call = calls.get(event.call_id)
@@ -225,6 +226,7 @@ def _compare_pictures(a: Item, b: Item) -> Iterator[Change]:
 
 
 def _pair_by_head(first: list[Item], second: list[Item]) -> Iterator[Change]:
+    """Compare items of the same head in order; others were added or removed."""
     heads = difflib.SequenceMatcher(
         None, [i.head for i in first], [i.head for i in second], autojunk=False
     )
@@ -244,6 +246,7 @@ def _key(item: Item) -> tuple[str, str]:
 
 
 def _report(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the lines of a report, below the turn of each change."""
     turn = None
     for change in changes:
         if change.turn != turn:
@@ -257,6 +260,7 @@ def _report(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _lines(change: Change) -> Iterator[str]:
+    """Yield the lines of one change, marked like those of a unified diff."""
     if change.what == "added":
         yield from (f"+ {line}" for line in change.after.splitlines())
     elif change.what == "removed":

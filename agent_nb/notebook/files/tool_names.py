@@ -33,6 +33,7 @@ def tool_names(sources: Iterable[str]) -> set[str]:
 
 
 def _names(source: str) -> Iterable[str]:
+    """Return the names that one cell defines or imports, or the tools of an agent cell."""
     parts = agent_cell(source)
     if parts is not None:
         options = _TOOLS.findall(parts[0])

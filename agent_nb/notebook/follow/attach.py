@@ -128,6 +128,7 @@ class AttachRun(FollowRun):
         return runs[-1] if runs else None
 
     async def _follow_or_replay(self, interrupts: Interrupts) -> list[Run]:
+        """Follow the run at the server, or show its record; return the runs."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._records()
         recorded = newest_replayable(records)
@@ -155,6 +156,7 @@ class AttachRun(FollowRun):
         return self._leave(cards, self.options, detached=detached)
 
     def _replay(self, recorded: EventLog, records: list[Record]) -> list[Run]:
+        """Show the recorded run instead of the server's."""
         cards = Cards(
             self.cell,
             self.options,

@@ -103,6 +103,7 @@ class Cards:
         return runs
 
     def _leave(self, run: Run, display: Display) -> None:
+        """Close the display of one run with its record: the former one if it equals that."""
         recorded, title = self._options.record, self._title()
         equal = next((r for r in self._former if self._same(events_of(r), run.log)), None)
         shown = Run(log_of(equal)) if equal is not None else run
