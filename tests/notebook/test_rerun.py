@@ -716,6 +716,13 @@ class TestFile:
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
         assert nb.cell("and?", cell="c2").answer == "two"
 
+    def test_forgetting_a_cell_by_its_whole_id_keeps_those_it_begins(self, nb, path):
+        longer = nb.cell("new", cell="c10")
+        nb.command("forget c1")
+        assert nb.last[1][METADATA_KEY]["forget"] == [self.records["c1"]["id"]]
+        nb.command("forget c10")
+        assert nb.last[1][METADATA_KEY]["forget"] == [longer.id]
+
     def test_a_forgotten_run_leaves_the_file_with_the_next_save(self, nb, path):
         nb.command("forget c1")
         ids = nb.last[1][METADATA_KEY]["forget"]

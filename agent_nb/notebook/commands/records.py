@@ -198,16 +198,21 @@ def forget_records(session: Session, arguments: list[str]) -> None:
 
 
 def _keys(session: Session, arguments: list[str]) -> list[str] | None:
-    """Return the keys of the named cells (None: all). Raises UsageError for a cell without runs."""
-    known = [*session.runs, *session.library.file().runs]
+    """Return the keys of the cells that the argument names, None for all.
+
+    It names a cell by its whole id, or all cells whose ids it begins; without one the latest run's.
+    Raises UsageError if no cell with runs has such an id.
+    """
+    known = dict.fromkeys([*session.runs, *session.library.file().runs])
     if arguments[:1] == ["all"]:
         return None
     if not arguments:
         latest = session.latest
         return [key for key, listed in session.runs.items() if latest in listed]
-    keys = [key for key in dict.fromkeys(known) if key.startswith(arguments[0])]
+    name = arguments[0]
+    keys = [name] if name in known else [key for key in known if key.startswith(name)]
     if not keys:
         raise UsageError(
-            f"No cell with runs begins with {arguments[0]!r}. Known: {', '.join(dict.fromkeys(known)) or 'none'}."
+            f"No cell with runs begins with {name!r}. Known: {', '.join(known) or 'none'}."
         )
     return keys
