@@ -5,8 +5,8 @@ Read `loop` first: one run from its prompt to its end. `agent` prepares it (the 
 and `replay` give a recorded run again. Other rooms start runs, follow them (`registry`), and
 compare a replay with its record.
 
-Order: call_ids, clean_json, code_names, context, interpolate, limits, masking, model_choice,
-  outgoing, presenter, registry, result_pictures, vision
+Order: call_ids, clean_json, code_names, context, images, interpolate, limits, masking,
+  model_choice, outgoing, presenter, registry, result_pictures, vision
 < attachments, dependencies, display, history, text_block
 < batch, tape, turn
 < context_check, parse, replay_check, typed

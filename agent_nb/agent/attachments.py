@@ -43,8 +43,8 @@ def _redact_figure_data(attachment: Mapping[str, Any], hide: Hide | None) -> Pic
 
 
 def _picture(attachment: Any, hide: Hide | None) -> Picture:
-    from ..models import image_block
     from ..wire import clean_attachment
+    from .images import image_block
 
     attachment = plain_value(attachment)
     if isinstance(attachment, Mapping) and (clean := clean_attachment(attachment)) is not None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import ModelError
-from ..models import Failures, wait_before_retry
+from ..models import Failures, Limiter
 from .request import Prompt
 from .run_spec import Plan
 
@@ -47,7 +47,7 @@ class Retry(msgspec.Struct, frozen=True):
 
     async def sleep(self) -> None:
         """Sleep for `wait` seconds."""
-        await wait_before_retry(self.wait)
+        await Limiter.wait_before_retry(self.wait)
 
 
 def choose_retry(

@@ -6,7 +6,7 @@ and ask for keys, prices and settings; the providers themselves are reached by n
 
 Order: messages, offline, parts, picture_limits, prices, script_turn, settings, strict_schema,
   timeouts
-< base, config, images, script_file
+< base, config, script_file
 < keys, tariff
 < http
 < chat, choose
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from .http.client import is_loopback as is_loopback
     from .http.limiter import Limiter as Limiter
     from .http.retry import Failures as Failures
-    from .http.waits import wait_before_retry as wait_before_retry
     from .http.waits import watch_waits as watch_waits
-    from .images import image_block as image_block
     from .keys import Key as Key
     from .keys import collect_secrets as collect_secrets
     from .keys import hide_secret as hide_secret
@@ -106,7 +104,6 @@ _HOMES = {
     "collect_secrets": "keys",
     "format_dollars": "prices",
     "hide_secret": "keys",
-    "image_block": "images",
     "is_loopback": "http.client",
     "is_script": "offline",
     "list_models": "listing",
@@ -115,7 +112,6 @@ _HOMES = {
     "resolve_all": "choose",
     "split_names": "choose",
     "text_message": "messages",
-    "wait_before_retry": "http.waits",
     "watch_waits": "http.waits",
 }
 

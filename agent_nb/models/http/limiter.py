@@ -33,6 +33,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import anyio
+
 from ...errors import ModelError
 from .bell import Bell
 from .places import Places
@@ -167,6 +169,12 @@ class Limiter:
                     shown = True
         if report is not None and shown:
             report("")
+
+    @staticmethod
+    async def wait_before_retry(seconds: float) -> None:
+        """Wait before a request is repeated; the time is not the run's own (`waits`)."""
+        with mark_wait():
+            await anyio.sleep(seconds)
 
     @staticmethod
     @contextmanager

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import anyio
-
 _clock: ContextVar[Callable[[bool], object] | None] = ContextVar("agent_nb_clock", default=None)
 
 
@@ -40,9 +38,3 @@ def mark_wait() -> Iterator[None]:
         yield
     finally:
         clock(False)
-
-
-async def wait_before_retry(seconds: float) -> None:
-    """Wait before a request is repeated."""
-    with mark_wait():
-        await anyio.sleep(seconds)

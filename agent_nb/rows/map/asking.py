@@ -21,7 +21,7 @@ import msgspec
 from ... import events
 from ...agent import Basis, Configuration, Context, Loop, without_text
 from ...events import EventLog, list_missing_events
-from ...models import Limiter, wait_before_retry, watch_waits
+from ...models import Limiter, watch_waits
 from ...record import Record, run_record, status_of
 from ...tools import Decision, Question
 from .row import Row, RowResult
@@ -93,7 +93,7 @@ class LocalRows:
                 return answered
             beside = beside.more(answered.result)
             try:
-                await wait_before_retry(pause)
+                await Limiter.wait_before_retry(pause)
             except asyncio.CancelledError:
                 return answered  # so that what it has cost is counted
         return (await self._asked(row, beside))[0]
