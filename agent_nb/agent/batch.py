@@ -26,7 +26,7 @@ import msgspec
 from .. import events
 from ..events import EventLog, meaning
 from ..tools import Collector, Outcome, Update
-from ..wire import Console, Redaction, Redactor, clean_attachment, read_progress, replace_surrogates
+from ..wire import Console, Redaction, Redactor, clean_attachment, replace_surrogates
 from .attachments import recorded_pictures
 from .clean_json import clean_value
 
@@ -47,7 +47,7 @@ class _OutputStream:
         """Return fraction and text of the redrawn line; (None, "") if it has not changed."""
         status = self.console.status
         changed, self._logged_status = status != self._logged_status, status
-        return read_progress(status) if changed else (None, "")
+        return Console.read_progress(status) if changed else (None, "")
 
 
 class _CallOutput:

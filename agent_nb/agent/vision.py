@@ -29,7 +29,7 @@ from ..models import (
     ResultBlock,
     TextBlock,
 )
-from ..wire import describe_figure, describe_unsent, size_words
+from ..wire import describe_picture, size_words
 
 NEWEST = 20
 BLIND = "a picture the model cannot see"
@@ -100,7 +100,7 @@ class Vision:
     ) -> dict[str, Any]:
         name = picture_name(number, attachment)
         if self._blind:
-            return {**attachment, "data": "", WORDS: describe_unsent(name, attachment, BLIND)}
+            return {**attachment, "data": "", WORDS: describe_picture(name, attachment, BLIND)}
         data = str(attachment["data"])
         by_user = isinstance(event, User) and not attachment.get("name")
         side = FittedPicture.USER_SIDE if by_user else FittedPicture.SIDE
@@ -109,7 +109,7 @@ class Vision:
             picture = self._fitted[data, side] = FittedPicture.fit(data, side)
         if not picture.why:
             return {**attachment, "media_type": picture.media_type, "data": picture.data}
-        text = describe_unsent(name, attachment, picture.why)
+        text = describe_picture(name, attachment, picture.why)
         if text not in self._noted:
             self._noted.add(text)
             self._notes.append(
@@ -136,7 +136,7 @@ def replace_with_words(
 ) -> tuple[dict[str, Any], ...]:
     """Return attachments with words in place of their pictures; `why` they are not sent."""
     return tuple(
-        {**a, "data": "", WORDS: describe_unsent(picture_name(n, a), a, why)}
+        {**a, "data": "", WORDS: describe_picture(picture_name(n, a), a, why)}
         if a.get("data")
         else dict(a)
         for n, a in enumerate(attachments, 1)
@@ -171,7 +171,7 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
         if text and caption:
             content = content.replace(caption, text, 1)
         elif text or not caption:
-            content = f"{content}\n{text or describe_figure(number, attachment)}"
+            content = f"{content}\n{text or describe_picture(number, attachment)}"
     return content
 
 

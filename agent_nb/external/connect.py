@@ -31,7 +31,7 @@ import msgspec
 from ..errors import UsageError, WireError
 from ..host import read_launch
 from ..models import hide_secret, is_loopback
-from ..wire import Decompressor, decompress_body
+from ..wire import decompress_body
 from . import tokens
 
 ANSWER = 1 << 20
@@ -160,13 +160,11 @@ async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """
     encoding = response.headers.get("content-encoding", "")
     try:
-        Decompressor(encoding)
+        body = decompress_body(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
     except WireError as error:
         raise UsageError(f"{response.url.host}: {error}") from None
     try:
-        async with aclosing(
-            decompress_body(cast("AsyncGenerator[bytes, None]", response.aiter_raw()), encoding)
-        ) as pieces:
+        async with aclosing(body) as pieces:
             async for piece in pieces:
                 yield piece
     except WireError as error:

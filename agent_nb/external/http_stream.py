@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import httpx
 
 from ..errors import ModelError, UsageError, WireError
-from ..wire import FRAME_LIMIT, SSEDecoder
+from ..wire import SSEDecoder
 from .connect import (
     Backoff,
     Patience,
@@ -62,9 +62,9 @@ class Frames:
             self._take(bytes(self._buffer[start : seen + end.end()]), out)
             start = seen + end.end()
         del self._buffer[:start]
-        if len(self._buffer) > FRAME_LIMIT:
+        if len(self._buffer) > SSEDecoder.FRAME_LIMIT:
             raise WireError(
-                f"A frame is larger than {FRAME_LIMIT} bytes.",
+                f"A frame is larger than {SSEDecoder.FRAME_LIMIT} bytes.",
                 raw=self._buffer[:200].decode("utf-8", "replace"),
             )
         return b"".join(out)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..models import FittedPicture
 from ..record import FigureData
-from ..wire import clean_attachment, describe_figure, make_attachment
+from ..wire import clean_attachment, describe_picture
 from . import display
 from .chart_words import display_words
 from .figure_artists import figure_data, is_figure
@@ -58,13 +58,13 @@ class Figures:
         data = picture["data"]
         again = next((n for n, p in enumerate(self.all, 1) if p["data"] == data), 0)
         if again and key not in self._pictures:
-            return describe_figure(again, picture)
+            return describe_picture(again, picture)
         number = (
             list(self._pictures).index(key) + 1
             if key in self._pictures
             else len(self._pictures) + 1
         )
-        text = describe_figure(number, picture)
+        text = describe_picture(number, picture)
         if number > MOST:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         small = fit_size(picture)
@@ -78,7 +78,7 @@ class Figures:
     def draw(source: Any) -> Picture | None:
         """Return bytes, a figure or an image as an attachment; None if it is neither."""
         if isinstance(source, bytes | bytearray | memoryview):
-            return make_attachment(bytes(source))
+            return clean_attachment({"data": bytes(source)})
         kind = type(source)
         if hasattr(kind, "savefig"):
             return _with_figure_data(_attachment_of(display.draw_figure(source)), source)
@@ -157,9 +157,7 @@ def _attachment_of(image: Any) -> Picture | None:
     """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
-    if isinstance(image, str):
-        return clean_attachment({"data": image})
-    return make_attachment(image) if isinstance(image, bytes) else None
+    return clean_attachment({"data": image})
 
 
 def _is_axes(kind: type) -> bool:

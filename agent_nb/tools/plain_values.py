@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from ..wire import LONGEST
+from ..wire import Redactor
 from .safe_types import (
     NAME,
     find_by_type,
@@ -57,7 +57,7 @@ def keep_text(text: str) -> str:
 
 def clean_text(text: str, clean: Clean, width: int = WIDTH) -> str:
     """Return the beginning of a text on one line, without secrets."""
-    head = text[: width + LONGEST]
+    head = text[: width + Redactor.LONGEST_KEY]
     return one_line(clean(head) + ("…" * (len(head) < len(text))), width)
 
 

@@ -25,7 +25,7 @@ from itertools import repeat
 from operator import is_
 from typing import Any, TypeVar
 
-from ..wire import LONGEST
+from ..wire import Redactor
 
 Held = TypeVar("Held")
 ABSENT: Any = object()
@@ -150,7 +150,7 @@ def type_name(kind: type) -> str:
     """
     module, name = module_name(kind), str.__str__(_QUALNAME.__get__(kind))
     bare = module in ("", "builtins", "__main__")
-    return one_line(name if bare else f"{module}.{name}", NAME + LONGEST)
+    return one_line(name if bare else f"{module}.{name}", NAME + Redactor.LONGEST_KEY)
 
 
 def is_imported(name: str, value: Any) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from ..wire import HIDDEN, name_character
+from ..wire import escape_hidden
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -22,9 +22,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 def show_hidden(text: str) -> str:
     """Return text without hidden characters: controls and the like are written as ⟨U+202E⟩."""
-    if text.isascii() and text.isprintable():
-        return text
-    return HIDDEN.sub(lambda match: f"⟨{name_character(match)}⟩", text.replace("\r\n", "\n"))
+    return escape_hidden(text, "code points")
 
 
 def show_output(text: str) -> str:

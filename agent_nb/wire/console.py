@@ -83,7 +83,7 @@ class Console:
     def status(self) -> str:
         """The line being redrawn, else the last bar, else ""."""
         unfinished = next(
-            (bar for bar in self._bars if read_progress(bar)[0] not in (None, 1.0)), ""
+            (bar for bar in self._bars if Console.read_progress(bar)[0] not in (None, 1.0)), ""
         )
         return unfinished or (self._shown.strip() if self._drawn else "") or self._last
 
@@ -136,7 +136,7 @@ class Console:
             self._bars.append(line)
         else:
             self._bars.clear()
-        if self._drawn and read_progress(line)[0] is not None:
+        if self._drawn and Console.read_progress(line)[0] is not None:
             self._last = line
         self._begin()
         return left
@@ -157,33 +157,33 @@ class Console:
             return "\n" if line == self._returned else f"\n{line.rstrip()}\n"
         return f"{line.rstrip()}\n" if line.strip() or not line else ""
 
+    @staticmethod
+    def render_screen(text: str) -> str:
+        """Return the lines that printed text leaves on the screen."""
+        console = Console()
+        return console.feed(text) + console.rest
 
-def render_screen(text: str) -> str:
-    """Return the lines that printed text leaves on the screen."""
-    console = Console()
-    return console.feed(text) + console.rest
+    @staticmethod
+    def read_progress(line: str) -> tuple[float | None, str]:
+        """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
+        line = strip_ansi(line)
+        meter = _METER.search(line)
+        rates = (
+            [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
+            if meter
+            else []
+        )
+        line = _METER.sub("", line)
+        percent = _PERCENT.search(line)
+        parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
+        texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
+        message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
+        return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
 
 
 def is_bar(line: str) -> bool:
     """Return whether a redrawn line is a tqdm bar."""
     return bool(_METER.search(line))
-
-
-def read_progress(line: str) -> tuple[float | None, str]:
-    """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
-    line = strip_ansi(line)
-    meter = _METER.search(line)
-    rates = (
-        [part.strip() for part in (meter[1] or "").split(", ") if not part.startswith("?")]
-        if meter
-        else []
-    )
-    line = _METER.sub("", line)
-    percent = _PERCENT.search(line)
-    parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
-    texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
-    message = " · ".join(part for part in (*texts, ", ".join(rates)) if part)
-    return (min(1.0, float(percent[1]) / 100) if percent else None), message[:MESSAGE]
 
 
 def strip_ansi(text: str) -> str:

@@ -126,17 +126,6 @@ def _nearest(value: Any) -> Any:
         return _nearest(str(value))
 
 
-def partial_args(raw: str) -> dict[str, Any]:
-    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
-    from pydantic_core import from_json
-
-    try:
-        value = from_json(raw, allow_inf_nan=False, allow_partial="trailing-strings")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def as_dict(value: Any) -> dict[str, Any]:
     """Return `value` if it is a dict, else an empty one: for JSON whose shape is not certain."""
     return value if isinstance(value, dict) else {}

@@ -44,6 +44,8 @@ _media = re.compile(
 class Redactor(Unpicklable):
     """Filters one stream of text. `secrets` are values by name (see `models.keys.secrets`)."""
 
+    LONGEST_KEY = LONGEST
+
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self._search = search_for(secrets)
         self._alert = self._search.alert

@@ -22,7 +22,6 @@ import msgspec
 
 from ..errors import WireError
 
-FRAME_LIMIT = 64 * 1024 * 1024  # bytes of one frame
 _BOM = b"\xef\xbb\xbf"
 _LF = 10
 _DIGITS = 15  # of the longest `retry` accepted
@@ -48,6 +47,8 @@ class SSEDecoder:
     of the stream so far. `errors`: a field `error`, which llama.cpp writes instead of `data`, is
     the data of an event of that name.
     """
+
+    FRAME_LIMIT = 64 * 1024 * 1024  # bytes
 
     def __init__(self, *, limit: int = FRAME_LIMIT, errors: bool = False) -> None:
         self._errors = errors

@@ -206,9 +206,9 @@ def size() -> None:
 def pictures() -> None:
     """Print the size of a record with ten plots. Needs Matplotlib."""
     from agent_nb.view.bundle import make_bundle
-    from agent_nb.wire.media import make_attachment
+    from agent_nb.wire.media import clean_attachment
 
-    plots = [make_attachment(png) for png in map(_plot, range(10))]
+    plots = [clean_attachment({"data": png}) for png in map(_plot, range(10))]
     log = EventLog()
     log.append(e.RunStart(model="m"))
     log.append(e.User(content="Plot the prices."))

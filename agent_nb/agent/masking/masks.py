@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ...wire import encode_canonical, render_screen
+from ...wire import Console, encode_canonical
 from . import folders
 from .clock import Clock, Span, find_clocks
 from .durations import LINES, Measures, Quantity, find_quantities, read_quantity
@@ -191,7 +191,7 @@ class _Comparison:
     def _plain(self, text: str) -> tuple[str, list[Masked]]:
         """Return a text with what is masked alike on both sides, and what that was."""
         masked: list[Masked] = []
-        text = render_screen(text) if "\r" in text else text
+        text = Console.render_screen(text) if "\r" in text else text
         text = re.sub(r"[ \t]+(?=\n|\Z)", "", _ANSI.sub("", text))
         for name, pattern, plain in self._patterns:
             text = _replaced(text, name, pattern, plain, masked)

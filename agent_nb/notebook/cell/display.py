@@ -21,7 +21,7 @@ from ...agent import Played, Stream
 from ...events import Event, EventLog
 from ...record import METADATA_KEY, RECORD_MIME, Journal
 from ...view import LiveView, ViewOptions, Views, make_bundle
-from ...wire import describe_figure
+from ...wire import describe_picture
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
@@ -157,7 +157,7 @@ def show_unrecorded(played: Played) -> None:
     """
     for picture in played.unrecorded if played.resume is None else ():
         kind, data = str(picture["media_type"]), picture["data"]
-        publish_display({kind: data, "text/plain": describe_figure(1, picture)}, {}, {}, False)
+        publish_display({kind: data, "text/plain": describe_picture(1, picture)}, {}, {}, False)
 
 
 def warn_of_faults(log: EventLog) -> None:

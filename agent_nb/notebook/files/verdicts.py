@@ -22,7 +22,7 @@ from ...record import (
     user_key,
     with_ids,
 )
-from ...wire import escape_line, redact_text
+from ...wire import escape_hidden, redact_text
 from . import review
 
 
@@ -52,7 +52,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
                 *review.call_lines(item.record),
             )
         ]
-    return list(map(escape_line, problems)), list(map(escape_line, remarks))
+    return [escape_hidden(p, "line") for p in problems], [escape_hidden(r, "line") for r in remarks]
 
 
 def find_secrets(record: Record, find: Callable[[str], list[str]]) -> list[str]:

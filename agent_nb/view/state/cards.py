@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...events import Approval, Error, Interrupt, Meaning
-from ...wire import partial_args
 from .text import Output, Text
 
 #: Errors after which a run continues without help.
@@ -165,7 +164,7 @@ class CallCard(Card):
         """
         if self.status != "writing" or len(self.raw) > READABLE:
             return self.args
-        return partial_args(str(self.raw))
+        return read_partial_arguments(str(self.raw))
 
     @property
     def open(self) -> bool:
@@ -313,3 +312,14 @@ class CardList:
     def find(self, alias: str) -> Card | None:
         """Return the card of an alias, or None."""
         return self._by_alias.get(alias)
+
+
+def read_partial_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments readable so far in growing JSON, cut strings included; {} if none."""
+    from pydantic_core import from_json
+
+    try:
+        value = from_json(text, allow_inf_nan=False, allow_partial="trailing-strings")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
