@@ -405,7 +405,7 @@ HOMES = {
         "models.http.client",
         "models.http.direct",
         "models.http.network_errors",
-        "models.http.way",
+        "models.http.transport",
         "external",
     },
     "httpcore": {"models.http.direct", "models.http.network"},

@@ -59,7 +59,7 @@ class ChatDecoder(FrameDecoder):
         return self.done or bool(self._reason) or self._tail
 
     def _finish(self, out: list[Part]) -> None:
-        self._held(out)
+        self._release(out)
         broken = "" if self.complete and not self.failed else CUT
         self._resend(out)
         out.extend(self._calls.close(broken or (LENGTH if self._reason == "length" else "")))
@@ -242,7 +242,7 @@ class ChatDecoder(FrameDecoder):
     def _finished(self, reason: str, out: list[Part]) -> None:
         whole = self._calls.finish()
         if whole:
-            self._held(out)
+            self._release(out)
             self._resend(out)
             out.extend(whole)
         if reason != self._reason:
@@ -264,6 +264,6 @@ class ChatDecoder(FrameDecoder):
             self._usage = usage
             out.append(usage_part(usage))
 
-    def _held(self, out: list[Part]) -> None:
+    def _release(self, out: list[Part]) -> None:
         for kind, text in self._halves.close():
             out.append(Text(text) if kind == "text" else Thought(text))

@@ -1,5 +1,5 @@
-"""The base of all decoders of a provider's answer: body to frames, one fault per answer, and the
-end of a broken one.
+"""The base of all decoders of a provider's answer: from body to frames, at most one fault per
+answer, and the close of a broken one.
 
 Why: providers differ in the content of a frame. Finding frames, wording errors and handling a cut
 are the same for all.
@@ -10,7 +10,7 @@ Rules
 - `close` before the proper end closes open blocks as incomplete and adds a Fault `cut`.
 - Bytes after the end (`done`) are discarded, in whatever pieces they come. Between the reason to
   finish and the end (`complete`), usage and errors are read; what cannot be read there is skipped.
-- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_held` if they hold
+- Subclasses implement `_frame` (or the table `events`), `_finish`, and `_release` if they hold
   something back.
 """
 
@@ -32,7 +32,11 @@ CUT = "The stream broke off before the answer was complete."
 
 
 class FrameDecoder(ABC):
-    """Decodes one response from its frames; `status` is its HTTP status."""
+    """Decodes one response from its frames; `status` is its HTTP status.
+
+    `done`: the answer is over; `failed`: its one fault was emitted. The methods append parts to
+    `out`.
+    """
 
     def __init__(self, status: int = 200) -> None:
         self.done = False
@@ -74,7 +78,7 @@ class FrameDecoder(ABC):
     def _finish(self, out: list[Part]) -> None:
         """Close what is open."""
 
-    def _held(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
+    def _release(self, out: list[Part]) -> None:  # noqa: B027  (most hold nothing back)
         """Emit what was held back, before a fault."""
 
     def _error(self, error: Any, out: list[Part]) -> None:
@@ -103,7 +107,7 @@ class FrameDecoder(ABC):
     def _fail(self, fault: Fault, out: list[Part]) -> None:
         if not self.failed:
             self.failed = True
-            self._held(out)
+            self._release(out)
             out.append(fault)
 
 

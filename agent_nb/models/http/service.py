@@ -23,8 +23,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The defaults of one provider.
 
     `official` is its own base URL, `variable` the environment variable with another one,
-    `key_of` the provider whose key it shares ("": its own). `keyed`: a model under the label of
-    another provider with keys needs that key.
+    `key_of` the provider whose key it shares ("": its own). `keyed`: it also serves other providers
+    under their own labels, which need a key if they are in `Key.VARIABLES`.
     """
 
     label: str
@@ -38,6 +38,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
         The options are the fields of `RemoteOptions` without `key_of`; unknown ones are ignored.
         """
+        # None and "" leave a field to the defaults
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or os.environ.get(self.variable or "", "") or self.official

@@ -11,7 +11,8 @@ from ...events import whole_input, whole_output
 from ..parts import Usage
 from .retry import retryable_status
 
-PASSING = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
+# words in the type or code of an error that passes
+_TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_error")
 
 
 def to_text(value: Any) -> str:
@@ -49,14 +50,14 @@ def is_temporary(error: Any) -> bool:
     code = error.get("status_code", error.get("code"))
     kind = f"{error.get('type', '')} {code}".lower()
     return (isinstance(code, int) and retryable_status(code)) or any(
-        word in kind for word in PASSING
+        word in kind for word in _TEMPORARY
     )
 
 
 def usage_part(usage: dict[str, Any]) -> Usage:
     """Return the Usage of an OpenAI usage object (chat completions or Responses) of any vendor."""
-    prompt = _inner(usage, "prompt_tokens_details") or _inner(usage, "input_tokens_details")
-    completion = _inner(usage, "completion_tokens_details") or _inner(
+    prompt = _object_at(usage, "prompt_tokens_details") or _object_at(usage, "input_tokens_details")
+    completion = _object_at(usage, "completion_tokens_details") or _object_at(
         usage, "output_tokens_details"
     )
     cost = usage.get("cost")
@@ -87,7 +88,7 @@ def usage_part(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _inner(usage: dict[str, Any], name: str) -> dict[str, Any]:
+def _object_at(usage: dict[str, Any], name: str) -> dict[str, Any]:
     value = usage.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -53,7 +53,7 @@ class Endpoint:
                     raise ModelError("busy", retryable=True, status=500, retry_after=0.5)
                 if said == "bad" and not self.mended:
                     raise ModelError("bad request", status=400)
-                place.heard(200)
+                place.note_answer(200)
                 yield [Head(status=200, model="m"), Usage(input=7, output=3, cost=0.1), Text("it")]
                 for _ in range(3 if said == "slow" else 1):
                     await anyio.sleep(0.1)
