@@ -57,7 +57,10 @@ from .timeouts import Timeouts
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server: its address, the API it speaks, and what its models need."""
+    """A server: its address, the API it speaks, and what its models need.
+
+    The fields are the keys of the file, described above; `model` is the server's default model.
+    """
 
     base_url: str = ""
     api: str = "openai"
@@ -78,7 +81,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The configuration file."""
+    """The configuration file. Raises ValueError for a new endpoint without a `base_url`."""
 
     model: str = ""
     endpoints: dict[str, Endpoint] = {}
@@ -139,24 +142,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return config, Offer.of("configuration", file, _describe(config), content)
 
 
-def _known(base_url: str, model: str = "") -> Endpoint:
+def _endpoint(base_url: str, model: str = "") -> Endpoint:
     return Endpoint(base_url=base_url, model=model)
 
 
+# well-known servers, with their default models
 KNOWN: dict[str, Endpoint] = {
-    "groq": _known("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
-    "openrouter": _known("https://openrouter.ai/api/v1", "openrouter/auto"),
-    "deepseek": _known("https://api.deepseek.com/v1", "deepseek-chat"),
-    "mistral": _known("https://api.mistral.ai/v1", "mistral-medium-latest"),
-    "xai": _known("https://api.x.ai/v1", "grok-4"),
-    "gemini": _known("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
-    "cerebras": _known("https://api.cerebras.ai/v1", "gpt-oss-120b"),
-    "together": _known("https://api.together.xyz/v1"),
-    "fireworks": _known("https://api.fireworks.ai/inference/v1"),
-    "cohere": _known("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
-    "huggingface": _known("https://router.huggingface.co/v1"),
-    "perplexity": _known("https://api.perplexity.ai", "sonar"),
-    "moonshot": _known("https://api.moonshot.ai/v1"),
+    "groq": _endpoint("https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+    "openrouter": _endpoint("https://openrouter.ai/api/v1", "openrouter/auto"),
+    "deepseek": _endpoint("https://api.deepseek.com/v1", "deepseek-chat"),
+    "mistral": _endpoint("https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "xai": _endpoint("https://api.x.ai/v1", "grok-4"),
+    "gemini": _endpoint(
+        "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"
+    ),
+    "cerebras": _endpoint("https://api.cerebras.ai/v1", "gpt-oss-120b"),
+    "together": _endpoint("https://api.together.xyz/v1"),
+    "fireworks": _endpoint("https://api.fireworks.ai/inference/v1"),
+    "cohere": _endpoint("https://api.cohere.ai/compatibility/v1", "command-a-03-2025"),
+    "huggingface": _endpoint("https://router.huggingface.co/v1"),
+    "perplexity": _endpoint("https://api.perplexity.ai", "sonar"),
+    "moonshot": _endpoint("https://api.moonshot.ai/v1"),
 }
 
 

@@ -178,6 +178,7 @@ def _check(value: str, source: str) -> str:
 
 
 def _candidates(provider: str, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield (value or "", source) from all sources but `.env`, in their order."""
     yield _memory.get(provider, ""), "%agent key"
     for name in names:
         yield os.environ.get(name, ""), name
@@ -191,38 +192,40 @@ def _names(provider: str, variables: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _select(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the (name, value) pairs of these names that have a value."""
     return ((name, values[name]) for name in names if values.get(name, "").strip())
 
 
 def collect_secrets(chosen: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    """Return the secret values that a run redacts, by name: those given, else all known here.
+    """Return the secret values that a run redacts, by name: `chosen`, or all known here if None.
 
     Known are the secret variables of the environment and of `.env`, whatever program they are for,
     and the keys, tokens and headers of this session and its configuration.
     """
     if chosen is not None:
         return chosen
-    beside, environment = read_variables(), _environment()
+    dotenv, environment = read_variables(), _environment()
     names = {name for group in Key.VARIABLES.values() for name in group}
     values = {
         *_hidden,
         *_memory.values(),
         *_colab.values(),
         *(environment.get(n, "") for n in names),
-        *(beside.get(n, "") for n in names),
+        *(dotenv.get(n, "") for n in names),
     }
     numbered = sorted({value.strip() for value in values if value.strip()})
     return {
         **environment_secrets(environment),
-        **{f"{name} in .env": value for name, value in environment_secrets(beside).items()},
-        **_configured({**beside, **environment}),
+        **{f"{name} in .env": value for name, value in environment_secrets(dotenv).items()},
+        **_configured({**dotenv, **environment}),
         **{f"key {number}": value for number, value in enumerate(numbered, 1)},
     }
 
 
 def _environment() -> Mapping[str, str]:
     """Return the variables of this process; they are decoded again only when one has changed."""
-    # bytes that compare in microseconds; without the attribute each look decodes all of them
+    # CPython keeps the raw bytes in `_data`, which compare in microseconds; without that attribute
+    # each call decodes all of them
     raw = getattr(os.environ, "_data", None)
     return dict(os.environ) if raw is None else _decoded(tuple(raw.items()))
 
@@ -247,15 +250,17 @@ def _configured(variables: Mapping[str, str]) -> dict[str, str]:
         for label, endpoint in endpoints.items()
         for name, value in endpoint.headers.items()
     }
-    whole = {
+    # a key may be one word of a header (`Bearer KEY`): hide the last word too
+    last_words = {
         name: value.split()[-1]
         for name, value in headers.items()
         if value and name.lower().endswith((" authorization", " cookie"))
     }
-    return {**keys, **environment_secrets(headers), **whole}
+    return {**keys, **environment_secrets(headers), **last_words}
 
 
 def _from_keyring(provider: str) -> str:
+    """Return the key in the system's keyring; "" if there is none, whatever the reason."""
     try:
         store = import_library("keyring")
         with without_project():  # it looks for plug-ins
@@ -265,6 +270,7 @@ def _from_keyring(provider: str) -> str:
 
 
 def _from_colab(name: str) -> str:
+    """Return Colab's secret of that name, "" elsewhere and for none; asked for once."""
     colab = sys.modules.get("google.colab")
     if colab is None or is_projects(colab):
         return ""

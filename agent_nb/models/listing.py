@@ -17,10 +17,11 @@ from ..errors import AgentError, ModelError, UsageError
 from ..host import list_builtin, list_plugins
 from . import choose, config
 
-SECONDS = 15.0
+SECONDS = 15.0  # in which a server must list its models
 LONGEST = 200  # characters of a name
 MISSING = "missing"
-_READY = ("from", "not needed", MISSING)
+# how `Remote.access` begins, in the order of the list
+_ACCESS = ("from", "not needed", MISSING)
 
 
 class Provider(NamedTuple):
@@ -55,29 +56,30 @@ def list_providers() -> list[Provider]:
     """Return the providers: the configured ones first, then those with a key, those that need none,
     and the rest.
     """
-    mine = config.Config.load(lenient=True).endpoints
-    names = {*list_plugins("models"), *config.KNOWN, *mine}
-    providers = [_provider(name, mine) for name in names]
-    return sorted(providers, key=lambda p: (p.name not in mine, _rank(p.key), p.name))
+    configured = config.Config.load(lenient=True).endpoints
+    names = {*list_plugins("models"), *config.KNOWN, *configured}
+    providers = [_describe(name, configured) for name in names]
+    return sorted(providers, key=lambda p: (p.name not in configured, _rank(p.key), p.name))
 
 
-def _provider(name: str, mine: Collection[str]) -> Provider:
-    server, key = _standing(name, mine)
-    return Provider(name, server, key, name in mine or not key.startswith(MISSING))
+def _describe(name: str, configured: Collection[str]) -> Provider:
+    server, key = _server_and_key(name, configured)
+    return Provider(name, server, key, name in configured or not key.startswith(MISSING))
 
 
-def _standing(name: str, mine: Collection[str]) -> tuple[str, str]:
-    """Return the address of a provider's server, and how it stands with its key."""
-    if name in mine or name in config.KNOWN:
-        return _server(name)
+def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
+    """Return, in words, where a provider's server is and where its key comes from."""
+    if name in configured or name in config.KNOWN:
+        return _ask_model(name)
     if name == "local":
         return "this process" if choose.local_installed() else "not installed", "not needed"
     if name == "scripted":
         return "script files", "not needed"
-    return _server(name) if name in list_builtin("models") else ("an installed package", "")
+    return _ask_model(name) if name in list_builtin("models") else ("an installed package", "")
 
 
-def _server(name: str) -> tuple[str, str]:
+def _ask_model(name: str) -> tuple[str, str]:
+    """Return the same, as a model object of the provider says; a fault stands for the server."""
     try:
         model = choose.make_model(f"{name}/?")
         return str(getattr(model, "address", "")), str(getattr(model, "access", ""))
@@ -86,7 +88,7 @@ def _server(name: str) -> tuple[str, str]:
 
 
 def _rank(key: str) -> int:
-    return next((n for n, word in enumerate(_READY) if key.startswith(word)), len(_READY))
+    return next((n for n, word in enumerate(_ACCESS) if key.startswith(word)), len(_ACCESS))
 
 
 async def list_models(provider: str) -> list[str]:
@@ -106,10 +108,11 @@ async def list_models(provider: str) -> list[str]:
         ) from None
     finally:
         await model.aclose()
-    return [name for name in listed if _fit(name)]
+    return [name for name in listed if _is_usable(name)]
 
 
-def _fit(name: object) -> bool:
+def _is_usable(name: object) -> bool:
+    """Return whether `-m provider/name` can name it."""
     return (
         isinstance(name, str)
         and 0 < len(name) <= LONGEST

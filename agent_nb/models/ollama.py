@@ -34,7 +34,7 @@ def base_url(host: str) -> str:
 def provider(name: str, **options: Any) -> OpenAIChat:
     """Return the model `name` of Ollama; the options are those of `Service.options`."""
     url = base_url(os.environ.get("OLLAMA_HOST", ""))
-    hosted = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
-    own = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
-    prices = own.prices or ({} if hosted else {"*": FREE})
-    return OpenAIChat(name, replace(own, prices=prices))
+    in_cloud = name.endswith("cloud") or (urlsplit(url).hostname or "").endswith("ollama.com")
+    settings = SERVICE.options(**{"needs_key": False, **options, "base_url": url})
+    prices = settings.prices or ({} if in_cloud else {"*": FREE})
+    return OpenAIChat(name, replace(settings, prices=prices))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_JOINED = ("text", "summary", "data")
+_JOINED = ("text", "summary", "data")  # fields whose fragments are joined
 
 
 class Details:
@@ -32,6 +32,7 @@ class Details:
                     (
                         fragment.get("index", position),
                         fragment.get("type"),
+                        # only encrypted items are told apart by their id
                         fragment.get("data") and fragment.get("id"),
                     ),
                     fragment,
