@@ -55,7 +55,8 @@ class Attached(Followed):
         self._remote = RemoteRun(backoff or Backoff(), on_state)
         self._control = RemoteControl(where, self.log)
         self._on_state = on_state
-        self._busy = self._opened = False
+        self._busy = False  # being iterated
+        self._opened = False  # `on_run` has got the log
 
     @property
     def run(self) -> Run:
@@ -87,14 +88,14 @@ class Attached(Followed):
         return None if self._remote.over else super()._screen()
 
     async def follow(self, screen: Screen | None = None) -> None:
-        """Follow until the run has ended, or until `stop`, here or of the cell that shows it.
+        """Follow until the run has ended, `stop` is called, or the user stops the awaiting cell.
 
         Raises as iterating does.
         """
         self.detached = False
         task = self._start_task(f"agent_nb {self.name}")
         await self._wait_for_task(task, screen, self._leave, ends=True)
-        if not task.done():  # it does not stop
+        if not task.done():  # it ignores the cancellation
             return
         if not task.cancelled():
             task.result()

@@ -34,18 +34,19 @@ from ..models import hide_secret, is_loopback
 from ..wire import decompress_body
 from . import tokens
 
-ANSWER = 1 << 20
+ANSWER = 1 << 20  # bytes
 REPLY = 30.0  # seconds for the whole of a short answer
-_NEVER = frozenset({400, 401, 403, 405, 406, 421, 422})
+# statuses that waiting cannot mend
+_FINAL = frozenset({400, 401, 403, 405, 406, 421, 422})
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds to wait before a new connection: `first`, doubled each time up to `most`, less a
-    random part.
+    """When to connect again, and when to give up; all in seconds.
 
-    `patience`: how long to go on without news; `door`: the same while nothing has ever answered.
-    `torn`: how long to wait for missing events on one connection; `idle`: how long a connection may
-    be silent, comments included.
+    The wait before a new connection is `first`, doubled each time up to `most`, less a random part.
+    `patience`: how long to go on without a new event; `door`: the same while no server has ever
+    answered. `torn`: how long to wait for missing events on one connection; `idle`: how long a
+    connection may be silent, comments included.
     """
 
     first: float = 0.1
@@ -61,23 +62,23 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patience:
-    """Wait between connections, longer each time, until there is news."""
+    """Waits between connections, longer each time until `renew`; made when the first begins."""
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
         self._attempt, self._since = 0, anyio.current_time()
 
     def renew(self) -> None:
-        """Start over: there was news."""
+        """Start over: something new has come."""
         self._attempt, self._since = 0, anyio.current_time()
 
     @property
     def waited(self) -> float:
-        """The seconds without news."""
+        """The seconds since something new came."""
         return anyio.current_time() - self._since
 
     def over(self, limit: float) -> bool:
-        """Return whether there was no news for more than `limit` seconds."""
+        """Return whether nothing new came for more than `limit` seconds."""
         return self.waited > limit
 
     async def wait(self) -> None:
@@ -177,14 +178,14 @@ async def read_beginning(response: httpx.Response, size: int = ANSWER) -> bytes:
 
     Raises httpx.HTTPError.
     """
-    found = bytearray()
+    beginning = bytearray()
     with suppress(UsageError, httpx.DecodingError), anyio.move_on_after(REPLY):
         async with aclosing(stream_body(response)) as chunks:
             async for chunk in chunks:
-                found += chunk
-                if len(found) >= size:
+                beginning += chunk
+                if len(beginning) >= size:
                     break
-    return bytes(found[:size])
+    return bytes(beginning[:size])
 
 
 async def send_request(
@@ -224,7 +225,7 @@ async def check_response(response: httpx.Response) -> None:
     ):
         return
     reason = (await read_beginning(response, 500)).decode("utf-8", "replace")
-    if response.status_code in _NEVER or 300 <= response.status_code < 400:
+    if response.status_code in _FINAL or 300 <= response.status_code < 400:
         raise UsageError(f"{response.url.host} refuses ({response.status_code}): {reason}")
     if response.status_code == 200:
         kind = response.headers.get("content-type", "of no type")

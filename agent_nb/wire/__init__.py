@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .redact import redact_value as redact_value
     from .sse import Frame as Frame
     from .sse import SSEDecoder as SSEDecoder
-    from .surrogates import Halves as Halves
+    from .surrogates import SurrogatePairs as SurrogatePairs
     from .surrogates import replace_surrogates as replace_surrogates
     from .text_limits import LEFT_OUT as LEFT_OUT
     from .text_limits import cut_end as cut_end
@@ -60,12 +60,12 @@ _HOMES = {
     "Console": "console",
     "FileDecompressor": "compression",
     "Frame": "sse",
-    "Halves": "surrogates",
     "LEFT_OUT": "text_limits",
     "Redaction": "redact",
     "Redactor": "redact",
     "SAFE": "json_text",
     "SSEDecoder": "sse",
+    "SurrogatePairs": "surrogates",
     "Unpicklable": "unpicklable",
     "as_dict": "json_text",
     "as_list": "json_text",

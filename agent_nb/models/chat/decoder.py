@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...wire import Frame, Halves, lenient_loads
+from ...wire import Frame, SurrogatePairs, lenient_loads
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
 from ..http.values import flatten_text, to_text, usage_part
@@ -43,7 +43,7 @@ class ChatDecoder(FrameDecoder):
         super().__init__(status)
         self._calls = CallTable()
         self._details = Details()
-        self._halves = Halves()
+        self._halves = SurrogatePairs()
         self._head = False  # the head was emitted
         self._tail = False  # the last chunk, with nothing but usage, has come
         self._choice: Any = None  # index of the one choice that is read

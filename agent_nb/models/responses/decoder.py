@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...wire import Halves
+from ...wire import SurrogatePairs
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
 from ..http.values import flatten_text, to_text, usage_part
@@ -47,7 +47,7 @@ class ResponsesDecoder(EventDecoder):
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
-        self._halves = Halves()
+        self._halves = SurrogatePairs()
         self._head: Head | None = None  # as emitted last
         self._items = Items()
         self._open: dict[str, tuple[Item, type[Text | Thought]]] = {}  # block -> its item and kind
