@@ -22,7 +22,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, cast
-from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
 import anyio
 import httpx
@@ -107,13 +107,23 @@ class Target(msgspec.Struct, frozen=True):
         return urlsplit(self.server).netloc.rpartition("@")[2]
 
 
+def split_address(url: str) -> SplitResult | None:
+    """Return the parts of an http address, None if it is none."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:  # an IPv6 address or a port that is none
+        return None
+    return parts if good else None
+
+
 def parse_target(url: str, token: str = "") -> Target:
     """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
     A `?token=` in it is used and taken out. Raises UsageError if the URL is invalid.
     """
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = split_address(url if "://" in url else f"http://{url}")
+    if parts is None:
         raise UsageError(
             f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
@@ -127,7 +137,7 @@ def parse_target(url: str, token: str = "") -> Target:
     return Target(
         server,
         unquote(run),
-        token or (tokens.find_token(server) if is_loopback(parts.hostname) else ""),
+        token or (tokens.find_token(server) if is_loopback(parts.hostname or "") else ""),
     )
 
 

@@ -33,6 +33,7 @@ from .connect import (
     describe_fault,
     open_response,
     read_beginning,
+    split_address,
     stream_body,
 )
 
@@ -145,8 +146,7 @@ async def read_stream(
     UsageError if the address is invalid or the server refuses, ModelError when the stream breaks
     off for good, WireError when a frame is too large.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if split_address(url) is None:
         raise UsageError(f"{url!r} is not an http address.")
     reader = _Reader(
         url, Target(url, token=token), {"Accept": ACCEPT, **(headers or {})}, backoff or Backoff()

@@ -29,8 +29,8 @@ _cut_escape = re.compile(_CUT_ESCAPE).match
 
 
 class KeyMatch(msgspec.Struct, frozen=True):
-    """A key up to `end`, to be replaced by `label`; or, if `end` is -1, the start of a possible key:
-    later text decides.
+    """A key up to `end`, to be replaced by `label`; if `end` is -1, the start of a possible key,
+    which later text decides.
 
     `chars` matches the characters that such a key may go on with; None if the key has a fixed end.
     """

@@ -16,13 +16,12 @@ Rules
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ...wire import Frame, SurrogatePairs, lenient_loads
 from ..http.decoder import CUT, FrameDecoder
 from ..http.errors import error_object, not_json
-from ..http.values import flatten_text, to_text, usage_part
+from ..http.values import flatten_text, to_json, to_text, usage_part
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
 from .extras import Extras
@@ -214,13 +213,7 @@ class ChatDecoder(FrameDecoder):
             function = call.get("function")
             function = function if isinstance(function, dict) else call
             args = function.get("arguments")
-            raw = (
-                args
-                if isinstance(args, str)
-                else ""
-                if args is None
-                else json.dumps(args, ensure_ascii=False)
-            )
+            raw = args if isinstance(args, str) else "" if args is None else to_json(args)
             index = call.get("index")
             index = index if isinstance(index, int | str) else None
             call_id = to_text(call.get("id"))

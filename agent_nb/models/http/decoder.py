@@ -16,7 +16,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -26,7 +25,7 @@ from ..parts import Fault, Part
 from . import overflow
 from .body import Body
 from .errors import blot_out_secrets, error_kind, error_object, error_words, not_json
-from .values import is_temporary, to_text
+from .values import is_temporary, to_json, to_text
 
 CUT = "The stream broke off before the answer was complete."
 
@@ -83,7 +82,7 @@ class FrameDecoder(ABC):
 
     def _error(self, error: Any, out: list[Part]) -> None:
         message = error_words(error) or "The server reported an error and did not say which."
-        raw = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+        raw = error if isinstance(error, str) else to_json(error)
         if overflow.too_long(f"{message} {error_kind(error)}"):
             fault = Fault(
                 overflow.CODE,

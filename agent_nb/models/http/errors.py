@@ -11,7 +11,6 @@ Rules
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from ...wire import lenient_loads
 from ..parts import Fault
 from . import overflow
 from .retry import LONGEST, retry_after, retryable_status
+from .values import to_json
 
 WORDS = 500  # characters of the server's own message
 # a key that the server itself shows as `sk-ab***yz`
@@ -106,19 +106,22 @@ def not_json(data: str) -> Fault:
     )
 
 
-def error_words(value: Any) -> str:
-    """Return the message of an error in any of the usual shapes, as one text."""
+def error_words(value: Any, depth: int = 16) -> str:
+    """Return the message of an error in any of the usual shapes, as one text.
+
+    It is looked for in at most `depth` nested objects and lists.
+    """
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, list):
-        return "; ".join(filter(None, map(error_words, value)))
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list) or not depth:
         return ""
+    if isinstance(value, list):
+        return "; ".join(filter(None, (error_words(each, depth - 1) for each in value)))
     for key in ("message", "error", "detail", "msg", "errors", "error_description", "title"):
-        message = error_words(value.get(key))
+        message = error_words(value.get(key), depth - 1)
         if message:
             return _with_origin(message, value)
-    return json.dumps(value, ensure_ascii=False)[:WORDS] if value else ""
+    return to_json(value)[:WORDS] if value else ""
 
 
 def _with_origin(message: str, value: dict[str, Any]) -> str:

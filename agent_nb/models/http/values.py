@@ -5,6 +5,7 @@ Rules: any value may be missing, null, of another type or wrapped once more; not
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...events import whole_input, whole_output
@@ -16,8 +17,19 @@ _TEMPORARY = ("overloaded", "rate_limit", "server_error", "api_error", "timeout_
 
 
 def to_text(value: Any) -> str:
-    """Return `value` as text; None is ""."""
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    """Return `value` as text; None is "", a value nested too deeply "…"."""
+    try:
+        return value if isinstance(value, str) else "" if value is None else str(value)
+    except RecursionError:
+        return "…"
+
+
+def to_json(value: Any) -> str:
+    """Return a value that was read from JSON as JSON text; "…" if it is nested too deeply."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
 
 
 def flatten_text(piece: Any, depth: int = 8) -> str:

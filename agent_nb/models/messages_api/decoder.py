@@ -17,14 +17,13 @@ Rules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from ...wire import lenient_loads
 from ..chat.calls import call_part
 from ..http.decoder import CUT, EventDecoder
-from ..http.values import count_tokens, is_empty, to_text
+from ..http.values import count_tokens, is_empty, to_json, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought, Usage
 
 PROVIDER = "anthropic"
@@ -198,7 +197,7 @@ class AnthropicDecoder(EventDecoder):
         raw = "".join(block.pop(_PIECES, []))
         if kind == "tool_use":
             whole = block.get("input")
-            raw = raw or (json.dumps(whole, ensure_ascii=False) if whole else "")
+            raw = raw or (to_json(whole) if whole else "")
             call = call_part(
                 to_text(block.get("name")),
                 raw,
