@@ -7,7 +7,7 @@ from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb.models.http import waits
-from agent_nb.models.script_turn import turn_of
+from agent_nb.models.script_turn import read_turn
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.signing import is_intact, user_key
 from agent_nb.rows.map import asking
@@ -25,7 +25,7 @@ class Breaking(Scripted):
 
     def __init__(self, times, **turn):
         usage = {"input": 10, "output": 5, "cost": 0.25}
-        self.cut = turn_of({"text": "half an answer", "cut": True, "usage": usage, **turn}, "cut")
+        self.cut = read_turn({"text": "half an answer", "cut": True, "usage": usage, **turn}, "cut")
         super().__init__([{"text": "whole", "usage": usage}])
         self.times, self.asked = times, {}
 
@@ -83,7 +83,7 @@ def test_a_row_whose_tool_has_run_is_not_asked_again():
 def test_a_row_that_is_refused_is_not_asked_again():
     error = {"error": {"status": 400, "message": "no"}}
     model = Breaking(9)
-    model.cut = turn_of(error, "error")
+    model.cut = read_turn(error, "error")
     assert [r.attempts for r in mapped(model).results] == [1, 1]
 
 

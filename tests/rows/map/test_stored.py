@@ -11,7 +11,7 @@ from agent_nb import Agent, Scripted
 from agent_nb.errors import RunFailed, UsageError
 from agent_nb.events import RunStart
 from agent_nb.host import launch
-from agent_nb.models.script_turn import Case, turn_of
+from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
 from agent_nb.record.signing import user_key
@@ -25,7 +25,7 @@ TEXTS = ["good", "bad"]
 
 
 def agent(*cases, said="other", **options):
-    model = Scripted([said], cases=[Case(when=w, turns=(turn_of(a, w),)) for w, a in cases])
+    model = Scripted([said], cases=[Case(when=w, turns=(read_turn(a, w),)) for w, a in cases])
     return Agent(model, secrets={}, **options)
 
 
