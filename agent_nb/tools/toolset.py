@@ -193,6 +193,7 @@ def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(name: str, value: Any) -> str:
+    """Return the name of the tool that a variable would be."""
     try:
         return (
             as_tool(value).name
@@ -204,6 +205,7 @@ def _name(name: str, value: Any) -> str:
 
 
 def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
+    """Return the tools that a name means (see the rules above). Raises UsageError."""
     own = namespace.get(name)
     if _usable(own):
         return [as_tool(own, name)]
@@ -228,6 +230,7 @@ def _by_name(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
 
 
 def _usable(value: Any) -> bool:
+    """Return whether a value can be made a tool; no attribute of an object is asked."""
     return (
         is_tool(value)
         or (callable(value) and not is_a(value, type))
@@ -236,6 +239,7 @@ def _usable(value: Any) -> bool:
 
 
 def _tools(item: Any) -> Iterable[Tool]:
+    """Return a value, or each of several, as a tool. Raises UsageError."""
     tools = (
         [as_tool(each) for each in item]
         if isinstance(item, Toolset | tuple | list)
@@ -261,6 +265,7 @@ def _same(one: Tool, other: Tool) -> bool:
 
 
 def _named(tool: Tool, name: str) -> Tool:
+    """Return the tool under another name."""
     return msgspec.structs.replace(
         tool, spec=msgspec.structs.replace(tool.spec, name=clean_name(name))
     )

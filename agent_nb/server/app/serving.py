@@ -32,8 +32,8 @@ SHORTEST = 8  # characters of a token
 Closing = Callable[[], Awaitable[Any]]
 
 
-async def _nothing() -> None:
-    """End nothing: the server starts no runs."""
+async def _end_nothing() -> None:
+    """End no runs: the server has started none."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -75,7 +75,7 @@ class Server:
         token: str | None = None,
         origins: tuple[str, ...] = (),
         settings: Settings | None = None,
-        closing: Closing = _nothing,
+        closing: Closing = _end_nothing,
     ) -> None:
         self.hub = hub or Hub()
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
@@ -143,6 +143,7 @@ class Server:
             self._thread.join(self._server.config.timeout_graceful_shutdown)
 
     def _bind(self) -> socket.socket:
+        """Return the listening socket; a free port is known from here on. Raises UsageError."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)

@@ -5,7 +5,7 @@
 
 Rules
 - The file is the nearest one of the run's folder and above (`host.nearest.find_nearest`). It is a
-  stranger's word: reading it starts nothing.
+  text of a stranger: reading it starts nothing.
 - What is wrong with the file is a UsageError; what is wrong with one entry is kept, so that the
   others can be used.
 - Keys that belong to other programs are ignored. None of them allows anything.
@@ -106,6 +106,7 @@ def parse(content: bytes, path: Path) -> ConfigFile:
 
 
 def _entries(content: bytes, shown: str) -> dict[str, Any]:
+    """Return the entries of a file by name; `shown`: its path in messages. Raises UsageError."""
     if len(content) > _LARGEST:
         raise UsageError(f"{shown} is larger than 1 MB.")
     try:
@@ -126,10 +127,11 @@ def _entries(content: bytes, shown: str) -> dict[str, Any]:
 
 
 class _TwiceError(ValueError):
-    pass
+    """A key stands twice in one object."""
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object. Raises _TwiceError: `json` would take the last value."""
     entries: dict[str, Any] = {}
     for key, value in pairs:
         if key in entries:
@@ -139,6 +141,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _server(name: str, entry: Any, path: Path) -> Server:
+    """Return the server of one entry. Raises UsageError."""
     fields = _Fields(name, entry)
     kind = fields.text("type")
     if kind == "sse":

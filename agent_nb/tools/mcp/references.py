@@ -16,7 +16,10 @@ from .server import Server, quote_ascii
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """All tools of a server, or the one named `tool`. `defined`: a server defined in code."""
+    """All tools of the server named `server`, or its one named `tool`.
+
+    `defined`: the server itself if it is defined in code; None: `.mcp.json` has it.
+    """
 
     server: str
     tool: str = ""
