@@ -27,9 +27,10 @@ from typing import Any, TypeVar
 
 from ..wire import Redactor
 
-Held = TypeVar("Held")
+T = TypeVar("T")
 ABSENT: Any = object()
 NAME = 80  # characters of a type's name
+# the descriptors of `type`: reading a class through them runs nothing of its metaclass
 _NAME = type.__dict__["__name__"]
 _HEAP = 1 << 9  # the flag of classes that were made at run time
 _FLAGS = type.__dict__["__flags__"]
@@ -40,7 +41,7 @@ _QUALNAME = type.__dict__["__qualname__"]
 _MODULE_SPACE: Any = vars(types.ModuleType)["__dict__"]
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
-# The known classes, by the module that offers them.
+# the known classes, by the module that offers them
 _OFFERED = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
@@ -59,7 +60,7 @@ _OFFERED = {
     "matplotlib.figure": "Figure",
     "matplotlib.axes": "Axes",
 }
-# The same by the name that the class itself has: NumPy 2 calls `numpy.bool_` "bool".
+# (module, name there) by the name that the class itself has: NumPy 2 calls `numpy.bool_` "bool"
 _BY_NAME: dict[str, list[tuple[str, str]]] = {}
 for _module, _names in _OFFERED.items():
     for _name in _names.split():
@@ -102,7 +103,10 @@ def own_fields(value: Any) -> dict[Any, Any] | None:
 
 
 def _read_slot(value: Any, name: str, find: Callable[[Any, str], Any]) -> Any:
-    """Return what the class of a value keeps of it behind a descriptor in C, else ABSENT."""
+    """Return what a descriptor in C gives for `name`, else ABSENT.
+
+    `find` looks a name up in the dictionary of a class: `_get` if the class is known.
+    """
     for owner in _MRO.__get__(type(value)):
         slot = find(_SPACE.__get__(owner), name)
         if slot is not ABSENT:
@@ -190,7 +194,7 @@ def is_a(value: Any, kinds: Any) -> bool:
     return issubclass(type(value), kinds)
 
 
-def find_by_type(table: Mapping[type, Held], value: Any) -> Held | None:
+def find_by_type(table: Mapping[type, T], value: Any) -> T | None:
     """Return what a table of builtin types has for exactly the type of `value`."""
     kind = type(value)
     return table.get(kind) if type(kind) is type else None
