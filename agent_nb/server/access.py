@@ -7,7 +7,7 @@ something must not come from a page of another origin.
 Rules
 - The token is sent as `Authorization: Bearer`. A browser's EventSource cannot do that, so `POST
   /login` exchanges it for a cookie, which holds a digest, never the token.
-- An origin is scheme, host and port: a page by http is no page of a server by https.
+- An origin is scheme, host and port: a page by http is not one of a server by https.
 - Comparisons take constant time. A refusal says what to do, not which part was right.
 """
 

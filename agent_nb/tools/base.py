@@ -286,7 +286,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Report(Protocol):
-    """Receives what happens to each call.
+    """Receives what happens to each call of a batch.
 
     Per call: approval (0-2), started (0-1), update and relay (any number), end (exactly 1). All
     methods are called on the event loop's thread, never after the call's `end`, and must not raise.

@@ -67,7 +67,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_table(value: Any) -> Table | None:
-    """Return what is known of `value`, None if it is no table or array that can be read."""
+    """Return what is known of a table or array; None of other values, or if it cannot be read."""
     reader = _READERS.get(public_name(value))
     try:
         return reader(value) if reader is not None else None

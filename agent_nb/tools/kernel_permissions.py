@@ -29,11 +29,11 @@ class KernelPermissions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, str] = {}
+        self._known: dict[str, str] = {}  # name -> mark
 
     @staticmethod
     def mark(tool: Tool) -> str:
-        """Return what a remembered yes is for, as one digest.
+        """Return the digest of a tool as it is now: a remembered yes holds for that.
 
         An MCP tool counts with its server (name, command or address, names of its variables) and
         whether it may destroy; a Python tool with the module and the source of its function; an
@@ -65,6 +65,7 @@ class KernelPermissions:
 
 
 def _identity(tool: Tool, within: tuple[int, ...]) -> list[Any]:
+    """Return what distinguishes a tool; `within`: ids of the agents around it, for cycles."""
     spec = msgspec.to_builtins(tool.spec)
     behind = [tool.origin] if tool.origin else _code(tool.invoke)
     agent = tool.agent

@@ -29,9 +29,10 @@ from .safe_types import is_a
 
 MAIN = "__main__"
 _OURS = __name__.partition(".")[0]
-# opcodes that read or write a global name; the last one stands in class bodies of Python 3.13
+# opcodes that read or write a global name; the third one is that of nested scopes in classes
 _READ = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _WRITTEN = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+# kinds of functions and methods: what they use counts, not they themselves
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -45,6 +46,7 @@ _FUNCTIONS = (
     classmethod,
     property,
 )
+# kinds of values that cannot change; and of values in a class that may
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _MUTABLE = (list, dict, set, bytearray)
 _ABSENT = object()
@@ -206,7 +208,7 @@ def _in_main(class_: type) -> bool:
 
 
 def _is_callable_object(value: Any) -> bool:
-    """Return whether a value is no function and can be called."""
+    """Return whether a value is an object with `__call__`, not a function."""
     return hasattr(type(value), "__call__") and not _is_named_callable(value)  # noqa: B004
 
 

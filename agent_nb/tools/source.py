@@ -47,7 +47,7 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def code_of(function: Any, folder: str | Path) -> Code:
-    """Return the code of a function, as far as it is in `__main__` or below `folder`."""
+    """Return the code of a function by the rules of this file: in `__main__` and below `folder`."""
     search = Search(Path(folder).resolve())
     search.add(function, "")
     return search.code
@@ -75,7 +75,7 @@ class Search:
 
     def add(self, value: Any, name: str) -> None:
         """Add the text of `value`, known as `name`, and of what it names."""
-        if any(value is met for met in self._visited):
+        if any(value is visited for visited in self._visited):
             return
         self._visited.append(value)
         for kinds, add in self._kinds:
@@ -89,12 +89,10 @@ class Search:
 
     @property
     def _kinds(self) -> tuple[tuple[Any, Callable[[Any, str], None]], ...]:
+        """The kinds of values and the methods that add them; the first kind that fits counts."""
         return (
             (functools.partial, self._partial),
-            (
-                types.MethodType | staticmethod | classmethod,
-                self._method,
-            ),
+            (types.MethodType | staticmethod | classmethod, self._method),
             (property, self._property),
             (types.FunctionType, self._function),
             (type, lambda value, name: self._class(value)),

@@ -98,7 +98,7 @@ def _hidden(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(name: str, variables: dict[str, Any]) -> str:
-    """Return the message for a name that is no variable, with similar ones."""
+    """Return the message for a name that is not a variable's, with similar ones."""
     if not name.isidentifier():
         return "Give the name of one variable, not an expression."
     near = difflib.get_close_matches(name, variables, n=3)

@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 LEVELS = 40  # programs behind one command; beyond that, each word counts as a program
-_WINDOW = 20  # words of such a program
+_WINDOW = 20  # words of a program that begins at any word
 
+# an assignment before a program; a redirection, with its target if no space stands between
 _assigned = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=").match
 _redirected = re.compile(r"(?:\d*|\{\w+\})(?:>>|>\||[<>]&|<>|&>|<<<|<|>)(.*)", re.DOTALL).match
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))

@@ -80,7 +80,7 @@ def _picture(block: Any) -> bytes | None:
 
 
 def _words(block: Any) -> str:
-    """Return the text of a block of content, or a description of what is no text."""
+    """Return the text of a block of content, or a description of another kind."""
     if block.type == "text":
         return str(block.text)
     return "".join(_parts(block))

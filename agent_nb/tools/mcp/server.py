@@ -109,8 +109,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def described(self) -> list[str]:
         """Return what would run and what it would receive, exactly as the entry says it, as lines.
 
-        Literal values are the words of whoever wrote the entry, and decide what runs; the user's
-        own secrets are behind `${…}`, which is not filled in here.
+        Literal values come from the author of the entry, and decide what runs; the user's own
+        secrets are behind `${…}`, which is not filled in here.
         """
         lines = (
             [f"address: {quote_ascii(self.url)}"]
