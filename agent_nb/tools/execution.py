@@ -58,9 +58,7 @@ async def call_tool(
         if tool.thread == "loop" or is_async(tool.invoke):
             with prints.captured():
                 return await _finish_on_loop(call(), context, finish)
-        caught = await _call_on_thread(
-            tool, partial(_call_synchronous, call, context, finish, prints), context
-        )
+        caught = await _on_thread(tool, partial(_call_sync, call, context, finish, prints), context)
         if caught.error is not None:
             return results.convert_error(caught.error)
         if isinstance(caught.value, Outcome):
@@ -74,7 +72,7 @@ async def call_tool(
         return results.convert_error(error)
 
 
-async def _call_on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
+async def _on_thread(tool: Tool, function: Callable[[], Any], context: ToolContext) -> Caught:
     """Run `function` on the kernel's main thread or in a worker."""
     if tool.thread == "main" and context.host is not None:
         caught = await context.host.call(partial(catch_outcome, function))
@@ -128,7 +126,7 @@ class _PrintedOutput:
 
 
 @mark_foreign
-def _call_synchronous(
+def _call_sync(
     call: Callable[[], Any],
     context: ToolContext,
     finish: Callable[[Any], Outcome],

@@ -406,18 +406,15 @@ def _kind(artist: Any) -> str:
 
 def _styles(artist: Any) -> dict[str, Any]:
     colours = {name: _colour(_property(artist, name)) for name in _COLOURS}
-    return {**colours, **{name: _style_text(_property(artist, name)) for name in _PLAIN}}
+    return {**colours, **{name: _style(_property(artist, name)) for name in _PLAIN}}
 
 
 def _text_styles(text: Any) -> dict[str, Any]:
     names = ("rotation", "fontsize", "fontweight", "ha", "va", "alpha")
-    return {
-        "colour": _colour(text.get_color()),
-        **{n: _style_text(_property(text, n)) for n in names},
-    }
+    return {"colour": _colour(text.get_color()), **{n: _style(_property(text, n)) for n in names}}
 
 
-def _style_text(value: Any) -> str:
+def _style(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -435,7 +432,7 @@ def _colour(value: Any) -> str:
 
 def _alpha(artist: Any) -> str:
     alpha = artist.get_alpha()
-    return _style_text(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
+    return _style(alpha) if alpha is None or isinstance(alpha, int | float) else "by value"
 
 
 def _mapped_values(mapped: Any) -> dict[str, Any]:

@@ -81,13 +81,11 @@ class Figures:
             return clean_attachment({"data": bytes(source)})
         kind = type(source)
         if hasattr(kind, "savefig"):
-            return _with_figure_data(_attachment_of(display.draw_figure(source)), source)
+            return _with_figure_data(_attach(display.draw_figure(source)), source)
         if _is_axes(kind):
             return Figures.draw(display.call_method(source, "get_figure"))
         candidates = (
-            _attachment_of(display.call_method(source, name))
-            for name in _METHODS
-            if hasattr(kind, name)
+            _attach(display.call_method(source, name)) for name in _METHODS if hasattr(kind, name)
         )
         return next(filter(None, candidates), None)
 
@@ -153,7 +151,7 @@ def _with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     return picture if drawing is None else {**(picture or {}), FigureData.KEY: drawing}
 
 
-def _attachment_of(image: Any) -> Picture | None:
+def _attach(image: Any) -> Picture | None:
     """Return what a `_repr_png_` or a mime bundle holds, base64 or bytes, as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
@@ -189,7 +187,7 @@ def picture_of_result(source: Any) -> Picture | None:
 
 def picture_of_bundle(bundle: Mapping[str, Any]) -> Picture | None:
     """Return the picture of a mime bundle, None if it has none."""
-    candidates = (_attachment_of(bundle[kind]) for kind in KINDS if bundle.get(kind))
+    candidates = (_attach(bundle[kind]) for kind in KINDS if bundle.get(kind))
     return next(filter(None, candidates), None)
 
 

@@ -93,7 +93,7 @@ class _Known:
         """The names of tools that the code of the notebook makes or uses."""
         return frozenset(map(clean_name, self._mentioned()))
 
-    def names_by_source(self) -> Iterator[Collection[str]]:
+    def sources(self) -> Iterator[Collection[str]]:
         """Yield the names of each source, the costly ones last."""
         yield self._run
         yield self.notebook_tools
@@ -103,8 +103,7 @@ class _Known:
     def find(self, rule: Rule, name: str) -> str | None:
         """Return the tool that a name in a rule means, or None."""
         return next(
-            (tool for names in self.names_by_source() for tool in names if rule.names(tool, name)),
-            None,
+            (tool for names in self.sources() for tool in names if rule.names(tool, name)), None
         )
 
     def tool(self, name: str) -> Tool | None:
@@ -121,7 +120,7 @@ class _Known:
         """Return the names that a glob matches."""
         return [
             tool
-            for names in self.names_by_source()
+            for names in self.sources()
             for tool in names
             if fnmatchcase(fold_name(tool), fold_name(glob))
         ]
@@ -134,7 +133,7 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
                 rule, [known.tool(n) for n in known.matching(name)] if rule.args else [], name
             )
         elif (tool := known.find(rule, name)) is None:
-            names = {n for group in known.names_by_source() for n in group}
+            names = {n for group in known.sources() for n in group}
             hint = did_you_mean(fold_name(clean_name(name)), names, written=repr)
             does = "allows" if rule.verdict == "allow" else "restricts"
             yield f"there is no tool {name!r}, so this rule {does} nothing.{hint} (A glob such as '{name}*' may stand for tools to come.)"
@@ -144,14 +143,10 @@ def _problems(rule: Rule, known: _Known) -> Iterator[str]:
 
 def _arguments(rule: Rule, tools: list[Tool | None], name: str) -> Iterator[str]:
     """Yield a problem for each argument that none of the tools matching `name` has."""
-    names_by_tool = [_argument_names(tool) for tool in tools]
-    if (
-        not names_by_tool
-        or None in names_by_tool
-        or any(rule.args.keys() <= set(each or ()) for each in names_by_tool)
-    ):
+    known = [_argument_names(tool) for tool in tools]
+    if not known or None in known or any(rule.args.keys() <= set(each or ()) for each in known):
         return
-    names = sorted({name for each in names_by_tool for name in each or ()})
+    names = sorted({name for each in known for name in each or ()})
     for argument in [a for a in rule.args if a not in names] or [" and ".join(rule.args)]:
         hint = did_you_mean(argument, names, written=repr)
         yield f"{name} has no argument {argument!r}, so this rule never fits a call of it.{hint} Arguments: {', '.join(names) or 'none'}."

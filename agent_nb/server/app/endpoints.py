@@ -96,11 +96,7 @@ class Endpoints:
     async def list_runs(self, _request: Request) -> Response:
         """List the runs, the newest last."""
         return JSONResponse(
-            {
-                "runs": [
-                    msgspec.to_builtins(info) for info in await _or_http_error(self.hub.listed())
-                ]
-            }
+            {"runs": [msgspec.to_builtins(info) for info in await _look_up(self.hub.listed())]}
         )
 
     async def show_run(self, request: Request) -> Response:
@@ -131,12 +127,8 @@ class Endpoints:
         if body.stream or "text/event-stream" in request.headers.get("accept", ""):
             return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
-        started = {
-            "run": channel.run,
-            "conversation": channel.conversation,
-            "events": f"{at}/events",
-        }
-        return JSONResponse(started, 201, headers={"Location": at})
+        reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
+        return JSONResponse(reply, 201, headers={"Location": at})
 
     async def events(self, request: Request) -> Response:
         """Stream a run."""
@@ -191,7 +183,7 @@ class Endpoints:
         )
 
     async def _channel(self, request: Request) -> Channel:
-        return await _or_http_error(self.hub.find(request.path_params["run"]))
+        return await _look_up(self.hub.find(request.path_params["run"]))
 
     async def _body(self, request: Request, kind: type[Any]) -> Any:
         """Return the body of a request as a value of `kind`. Raises HTTPException."""
@@ -213,7 +205,7 @@ class Endpoints:
             raise HTTPException(422, f"The body is not what this needs: {fault}") from fault
 
 
-async def _or_http_error(lookup: Awaitable[T]) -> T:
+async def _look_up(lookup: Awaitable[T]) -> T:
     """Return what the hub finds; an unknown run becomes a 404, an absent store a 503."""
     try:
         return await lookup

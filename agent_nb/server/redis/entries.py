@@ -89,13 +89,11 @@ def _lighter(event: Event, size: int, largest: int) -> Iterator[Event]:
     if isinstance(event, Unknown):
         return
     has = set(event.__struct_fields__)
-    lighter = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
-    yield lighter
+    form = msgspec.structs.replace(event, **{k: v for k, v in _HEAVY.items() if k in has})
+    yield form
     if "content" in has:
         text = getattr(event, "content", "")
         text = cut_end(text if isinstance(text, str) else "", min(_SHORT, largest // 8))
-        yield msgspec.structs.replace(
-            lighter, content=f"{text} ({size} bytes: too large for the hub)"
-        )
-    elif isinstance(lighter, Call):
-        yield msgspec.structs.replace(lighter, args={}, raw_args="")
+        yield msgspec.structs.replace(form, content=f"{text} ({size} bytes: too large for the hub)")
+    elif isinstance(form, Call):
+        yield msgspec.structs.replace(form, args={}, raw_args="")

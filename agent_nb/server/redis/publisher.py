@@ -214,7 +214,7 @@ class Publisher:
             out.listed = False
             return True
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
-        if refused and not await self._are_already_stored(out, refused, replies):
+        if refused and not await self._are_stored(out, refused, replies):
             return False
         out.position = entries[-1].position
         self._sent_count += len(entries)
@@ -254,9 +254,7 @@ class Publisher:
             *commands,
         ]
 
-    async def _are_already_stored(
-        self, out: Outgoing, refused: list[Entry], replies: list[Any]
-    ) -> bool:
+    async def _are_stored(self, out: Outgoing, refused: list[Entry], replies: list[Any]) -> bool:
         """Return whether the refused stored events stand in Redis as they are here."""
         key = self._key(out.channel.run)
         stored = [e for e in refused if not e.n]  # a delta that was refused is made up for
