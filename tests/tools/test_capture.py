@@ -59,7 +59,7 @@ def test_the_streams_and_threads_are_what_they_were_afterwards(
 ) -> None:
     # a thread that another test abandoned may still hold a capture
     monkeypatch.setattr(capture, "_open", [])
-    monkeypatch.setattr(capture, "_undo", [])
+    monkeypatch.setattr(capture, "_restore", [])
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     before = sys.stdout, sys.stdout.write, threading.Thread.start, ThreadPoolExecutor.submit
     with OutputCapture(said.append):
