@@ -37,7 +37,7 @@ def run(arguments: Arguments) -> int:
     from msgspec.structs import replace
 
     from ..record import load_notebook
-    from ..runner import Ahead, ExecutionOptions, choose_kernel
+    from ..runner import EarlyKernels, ExecutionOptions, choose_kernel
     from .parameters import inject_parameters, parse_parameters
 
     values, streaming = parse_parameters(arguments.parameter), _streaming(arguments)
@@ -77,7 +77,7 @@ def run(arguments: Arguments) -> int:
                 replace(options, stream=relay.path if relay else ""),
                 on_cell=on_cell,
                 prepare=lambda nb: inject_parameters(nb, values),
-                ahead=ahead,
+                early_kernels=early_kernels,
             )
         write_checked(
             lambda: outcome.write(target, over=path.resolve() == target.resolve()),
@@ -92,7 +92,9 @@ def run(arguments: Arguments) -> int:
 
     targets = _targets(arguments)
     paths = (path for path, _ in targets)
-    with Ahead(paths, lambda path: choose_kernel(path, load_notebook(path), options)) as ahead:
+    with EarlyKernels(
+        paths, lambda path: choose_kernel(path, load_notebook(path), options)
+    ) as early_kernels:
         reports = in_parallel(one, [(pair[0].name, pair) for pair in targets], arguments.jobs)
     if arguments.json:
         show_json(reports)
@@ -146,8 +148,8 @@ def check_notebooks(arguments: Arguments) -> int:
     """
     from ..record import Signer
     from ..runner import (
-        Ahead,
-        Options,
+        CheckOptions,
+        EarlyKernels,
         Problem,
         Report,
         check_notebook,
@@ -160,7 +162,7 @@ def check_notebooks(arguments: Arguments) -> int:
     for signer in signers:
         if signer.problem:
             print_complaint(f"the signer {signer.name} does not count: {signer.problem}")
-    options = Options(
+    options = CheckOptions(
         trust=arguments.trust_record,
         trust_folder=arguments.trust_folder,
         timeout=arguments.timeout,
@@ -172,7 +174,7 @@ def check_notebooks(arguments: Arguments) -> int:
 
     def one(path: Path, on_cell: Any) -> Report:
         try:
-            report = check_notebook(path, options, on_cell, ahead)
+            report = check_notebook(path, options, on_cell, early_kernels)
         except (
             Exception
         ) as fault:  # an error in one notebook must not keep the others from being tested
@@ -190,7 +192,7 @@ def check_notebooks(arguments: Arguments) -> int:
         for path in list_notebooks(arguments.notebooks)
         if arguments.shard is None or shard(path, arguments.shard)
     ]
-    with Ahead(paths, lambda path: choose_test_kernel(path, options)) as ahead:
+    with EarlyKernels(paths, lambda path: choose_test_kernel(path, options)) as early_kernels:
         reports = in_parallel(one, [(path.name, path) for path in paths], arguments.jobs)
     if arguments.junit:
         write_output(render_junit(reports), Path(arguments.junit))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .client import execute_notebook as execute_notebook
     from .event_relay import Relay as Relay
     from .execution_options import ExecutionOptions as ExecutionOptions
-    from .kernels import Ahead as Ahead
+    from .kernels import EarlyKernels as EarlyKernels
     from .kernels import choose_kernel as choose_kernel
-    from .notebook_check import Options as Options
+    from .notebook_check import CheckOptions as CheckOptions
     from .notebook_check import check_notebook as check_notebook
     from .notebook_check import choose_test_kernel as choose_test_kernel
     from .progress import Progress as Progress
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ExecutionOptions": "execution_options",
-    "Ahead": "kernels",
-    "Options": "notebook_check",
+    "EarlyKernels": "kernels",
+    "CheckOptions": "notebook_check",
     "Problem": "report",
     "Progress": "progress",
     "Relay": "event_relay",

@@ -38,13 +38,13 @@ from ..record import (
     with_ids,
 )
 from .cell_client import Client, OnCell
-from .cell_failure import Failure, of_kernel, of_time
+from .cell_failure import Failure, describe_dead_kernel, describe_timeout
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
-from .kernels import Ahead, choose_kernel, warn_other_kernel
+from .kernels import EarlyKernels, choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
 from .stopping import stoppable_task
 
-IDS = 5  # the minor version of notebook format 4 that has cell ids
+IDS_SINCE = 5  # cells have ids since minor version 5 of notebook format 4
 
 
 class Outcome(msgspec.Struct):
@@ -61,9 +61,9 @@ class Outcome(msgspec.Struct):
         return str(self.failures[0]) if self.failures else ""
 
     def write(self, path: Path, *, over: bool = False) -> None:
-        """Write the notebook to `path`; `over`: that is its source, whose replayed cells are kept.
+        """Write the notebook to `path`; `over`: over its source, whose replayed cells stay.
 
-        Over the source, a file that would change nothing but the place of records is not written.
+        Over the source, nothing is written if only the place of records would change.
         Raises OSError.
         """
         if not over:
@@ -84,21 +84,20 @@ def execute_notebook(
     on_cell: OnCell = lambda *_: None,
     prepare: Callable[[Any], None] = lambda _: None,
     goes_on: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    ahead: Ahead | None = None,
+    early_kernels: EarlyKernels | None = None,
 ) -> Outcome:
     """Execute the notebook at `path` in its folder and return the outcome; write nothing.
 
-    on_cell: called with index, number of cells and source before each code cell.
-    prepare: may change the notebook before it runs.
-    goes_on: whether the next cell runs after this failed one.
-    ahead: may have started the kernel.
+    `on_cell` is called with index, number of cells and source before each code cell. `prepare` may
+    change the notebook before it runs. `goes_on` returns whether the next cell runs after this
+    failed one. `early_kernels` may have started the kernel.
 
     Raises UsageError if the file is not a notebook or its kernel is not installed, and MissingExtra
     if a signature cannot be checked here.
     """
     nb, began = _read(path), time.time()
     prepare(nb)
-    need = choose_kernel(path, nb, options)
+    choice = choose_kernel(path, nb, options)
     warn_other_kernel(path, nb, options.kernel)
     client = Client(
         nb,
@@ -113,30 +112,30 @@ def execute_notebook(
             unshown=options.strict,
         ),
         on_cell,
-        environment=need.environment,
+        environment=choice.environment,
         goes_on=goes_on,
         signers=options.signers,
-        kernel_name=need.kernel,
+        kernel_name=choice.kernel,
         timeout=options.timeout,
         store_widget_state=False,
         coalesce_streams=True,
         record_timing=False,
         shutdown_kernel="immediate",
-        resources={"metadata": {"path": need.folder}},
+        resources={"metadata": {"path": choice.folder}},
     )
-    started = ahead.take(path, need) if ahead is not None else None
+    started = early_kernels.take(path, choice) if early_kernels is not None else None
     if started is not None:
         client.adopt(started)
     # the output of the kernel process matters only when it dies
-    with tempfile.TemporaryFile() if started is None else started.output as said:
+    with tempfile.TemporaryFile() if started is None else started.output as output:
         try:
-            asyncio.run(_executed(client, said))
+            asyncio.run(_execute(client, output))
         except CellExecutionError:
             pass  # it is among the failures
         except DeadKernelError:
-            client.failures.append(of_kernel(*client.place(), _tail(said)))
+            client.failures.append(describe_dead_kernel(*client.current_cell(), _tail(output)))
         except CellTimeoutError:
-            client.failures.append(of_time(*client.place(), options.timeout or 0))
+            client.failures.append(describe_timeout(*client.current_cell(), options.timeout or 0))
         except CellControlSignal as fault:
             client.failures.append(Failure(message=str(fault).strip()))
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
@@ -148,7 +147,7 @@ def execute_notebook(
     return Outcome(nb, runs, client.failures, client.reached)
 
 
-async def _executed(client: Client, stderr: IO[bytes]) -> None:
+async def _execute(client: Client, stderr: IO[bytes]) -> None:
     with stoppable_task():
         await client.async_execute(stdout=stderr, stderr=stderr)
 
@@ -165,6 +164,6 @@ def _read(path: Path) -> Any:
     if named is loaded:
         nb = nbformat.read(str(path), as_version=4)
     else:  # nbformat makes up other ids at each reading
-        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS}), as_version=4)
-    nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS)
+        nb = nbformat.reads(json.dumps({**named, "nbformat_minor": IDS_SINCE}), as_version=4)
+    nb.nbformat_minor = max(nb.get("nbformat_minor", 0), IDS_SINCE)
     return nb

@@ -83,10 +83,10 @@ class NotebookItem(pytest.Item):
     def runtest(self) -> None:
         """Replay the notebook. Raises ReplayFailed."""
         from ..errors import UsageError
-        from .notebook_check import Options, check_notebook
+        from .notebook_check import CheckOptions, check_notebook
 
         option = self.config.getoption
-        options = Options(
+        options = CheckOptions(
             trust=option("--agent-nb-trust-record"),
             trust_folder=option("--agent-nb-trust-folder"),
             timeout=option("--agent-nb-timeout"),

@@ -395,7 +395,7 @@ def test_a_kernel_that_is_restarted_still_knows_its_runner(tmp_path):
 def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
     notebook, monkeypatch, capsys, deaths, failed
 ):
-    started, plain = [], kernels.launched_by_us
+    started, plain = [], kernels.use_own_launcher
 
     def launched(manager):
         plain(manager)
@@ -408,7 +408,7 @@ def test_a_kernel_that_ends_before_it_is_ready_starts_again_a_few_times(
             ]
 
     for module in (cell_client, kernels):
-        monkeypatch.setattr(module, "launched_by_us", launched)
+        monkeypatch.setattr(module, "use_own_launcher", launched)
     assert main(["run", "--live", str(notebook(AGENT))]) == failed
     assert len(started) == 3
     told = capsys.readouterr().err

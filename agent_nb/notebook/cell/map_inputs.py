@@ -156,7 +156,7 @@ def use_known_rows(
     trusted = (
         r for r in records if (names_signer(r, key) or covers_record(trust, r)) and is_intact(r)
     )
-    stream.know((events_of(r) for r in trusted), trust)
+    stream.take_earlier_rows((events_of(r) for r in trusted), trust)
 
 
 def unreplayed_error(
@@ -165,14 +165,14 @@ def unreplayed_error(
     """Return the error that names the rows of a map without a record; `fault` for other streams."""
     if not is_map_stream(stream) or not records:
         return fault
-    missing = stream.unknown(events_of(r) for r in records if is_intact(r))
+    missing = stream.find_unrecorded_rows(events_of(r) for r in records if is_intact(r))
     reason = describe_missing_rows(missing, stream) if missing else OTHER_ROWS
     return NotReplayed(f"{NOTHING} {reason} {advice}", fault.differences)
 
 
 def explain_unplayable(stream: Stream, tape: Tape) -> str:
     """Return why the record of a map cannot be played, "" if its rows are there."""
-    if not is_map_stream(stream) or not (missing := stream.missing(tape.events)):
+    if not is_map_stream(stream) or not (missing := stream.find_lost_rows(tape.events)):
         return ""
     return f"{NOTHING} {describe_missing_rows(missing, stream)}"
 

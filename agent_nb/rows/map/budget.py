@@ -18,11 +18,14 @@ from ...events import Interrupt
 from ...models import format_dollars
 from .row import RowResult
 
-FEW = 10  # rows
+FEW = 10  # rows under way before any has shown what it uses
 
 
 class Budget:
-    """Counts what the rows of a map use. 0 or None: unlimited."""
+    """Counts what the rows of a map use: `used` tokens and `spent` dollars of the limits.
+
+    A limit of 0 or None is none.
+    """
 
     def __init__(self, tokens: int = 0, cost: float | None = None) -> None:
         self.tokens = tokens
@@ -30,7 +33,7 @@ class Budget:
         self.used = 0
         self.spent = 0.0
         self._rows = 0  # that used something
-        self._expected = (0.0, 0.0)
+        self._expected = (0.0, 0.0)  # tokens and dollars of a row, by estimate
 
     def expect(self, tokens: float, cost: float | None) -> None:
         """Take an estimate of what one row uses; it counts until a row is over."""
@@ -84,5 +87,5 @@ def exceeded_limit(
 
 
 def about_dollars(cost: float) -> str:
-    """Return a sum with two digits that count."""
+    """Return dollars as text, rounded to two significant digits."""
     return format_dollars(float(f"{cost:.2g}"))

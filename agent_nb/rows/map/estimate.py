@@ -31,7 +31,7 @@ from .budget import about_dollars, exceeded_limit
 from .row import Row
 
 SAMPLE = 1_000  # rows
-ANSWER = 250  # tokens
+ANSWER = 250  # tokens of an answer in plain text
 BASE, FIELD = 20, 15  # tokens of a typed answer, and of each of its fields
 
 
@@ -73,7 +73,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     drawn = rows if count <= SAMPLE else random.Random(0).sample(rows, SAMPLE)  # noqa: S311
     own = sum(basis.estimate_prompt_tokens(row.prompt, len(row.attachments)) for row in drawn)
     sent = basis.estimate_repeated_tokens() + own / len(drawn)
-    answer, guess = _answer(agent.output, agent.settings)
+    answer, guess = _guess_answer(agent.output, agent.settings)
     each = Tariff.of(model).cost(Counts(input=round(sent), output=answer))
     part = f", counted in {len(drawn):,} of {count:,} rows" if len(drawn) < count else ""
     result = Estimate(
@@ -94,7 +94,7 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     return msgspec.structs.replace(result, limit=exceeded)
 
 
-def _answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
+def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:
     """Return the guessed tokens of an answer, and where the guess comes from."""
     guess = ANSWER if output is None else BASE + FIELD * len(fields_of(output.schema))
     most = settings.get("max_tokens")

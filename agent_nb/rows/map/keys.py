@@ -17,7 +17,7 @@ from typing import Any
 
 from ...record import Digests, digest_value
 
-LENGTH = 32  # hexadecimal digits
+LENGTH = 32  # hexadecimal digits of a key
 
 
 class Keys:

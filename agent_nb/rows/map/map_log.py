@@ -30,7 +30,7 @@ from .tally import Tally
 
 TICK = 0.2  # s between two snapshots
 QUIET = 1.0  # s after which a snapshot without news shows that the map goes on
-PLAN = "map.plan"  # the kind of a state; that of the counts is also of the deltas
+PLAN = "map.plan"  # the kind of the state that says what is asked
 
 
 class MapLog:

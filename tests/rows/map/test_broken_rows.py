@@ -11,7 +11,7 @@ from agent_nb.models.script_turn import read_turn
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.signing import is_intact, user_key
 from agent_nb.rows.map import asking
-from agent_nb.rows.map.row_result import Beside, beside_of, recorded_result
+from agent_nb.rows.map.row_result import Overhead, read_overhead, recorded_result
 from agent_nb.rows.store.row_store import RowStore
 
 
@@ -121,7 +121,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     assert all(is_intact(record) for record in known.values())
     recorded = [recorded_result(known[row.key], row, origin="record") for row in live.rows]
     assert [r.seconds for r in recorded] == seconds
-    assert all(beside_of(known[r.key]).waited >= 0.05 for r in live.results)
+    assert all(read_overhead(known[r.key]).waited >= 0.05 for r in live.results)
     store = RowStore.open(path, "m", user_key(), owner="reader", read_only=True)
     assert all(stored.mine for stored in store.find(list(known)).values())
     store.close()
@@ -131,8 +131,8 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     "beside", [7, [], {"waited": "x"}, {"broken": -1}, {"cost": 1e300}, {"waited": float("nan")}]
 )
 def test_a_strange_record_took_nothing_beside_its_run(beside):
-    assert beside_of({"beside": beside}) == Beside()
+    assert read_overhead({"beside": beside}) == Overhead()
 
 
 def test_a_record_of_earlier_versions_has_no_such_field():
-    assert beside_of({}) == Beside()
+    assert read_overhead({}) == Overhead()

@@ -33,11 +33,12 @@ from ....record import InnerRecords, Record, user_key
 from ....wire import Redaction
 from ..row import Row
 
+#: Plays the record of a row as far as it is trusted; returns in words how it differs now, or "".
 PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
-    """Plays `rows`, then the `whole` map."""
+    """Plays the `rows` that touch the kernel, then the `whole` map."""
 
     def __init__(self, whole: Player, rows: Sequence[Player]) -> None:
         self._whole = whole
@@ -82,11 +83,11 @@ def prepare_map_player(
     ) -> Callable[[CancelScope], Player | MapPlayer]:
         whole = make_player(agent, tape, strictness, log=log, redaction=redaction)
         known = InnerRecords.of_log(tape.events) if len(agent.tools) else {}
-        tapes = [_tape(known[row.key], tape) for row in rows if row.key in known]
-        again = [each for each in tapes if each.calls_to_rerun(agent.tools)]
+        tapes = [_row_tape(known[row.key], tape) for row in rows if row.key in known]
+        rerun = [each for each in tapes if each.calls_to_rerun(agent.tools)]
         make = [
             make_player(agent, each, strictness, log=EventLog(each.run), redaction=redaction)
-            for each in again
+            for each in rerun
         ]
         return lambda scope: (
             MapPlayer(whole(scope), [each(CancelScope()) for each in make])
@@ -117,7 +118,7 @@ def make_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | Non
     return play
 
 
-def _tape(record: Record, whole: Tape) -> Tape:
+def _row_tape(record: Record, whole: Tape) -> Tape:
     """Return the tape of a row, trusted as the record of its map is."""
     tape = Tape.of(record, trust=whole.trusted)
     return msgspec.structs.replace(tape, own=whole.own)

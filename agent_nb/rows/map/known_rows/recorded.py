@@ -9,7 +9,7 @@ from ....record import InnerRecords, Record
 from ..row import Row, RowResult
 from ..row_result import recorded_result
 
-COUNTS = "map"  # of the event that holds the counts
+COUNTS = "map"  # the kind of the state that holds the counts, and of its deltas
 
 
 def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
@@ -22,15 +22,15 @@ def read_earlier_rows(logs: Iterable[Sequence[Event]]) -> dict[str, Record]:
 
 def count_unanswered_rows(log: Sequence[Event]) -> int:
     """Return how many rows of a recorded map were never over; 0 where its counts do not say."""
-    return _difference(log, "total", "done")
+    return _subtract_counts(log, "total", "done")
 
 
 def count_failed_rows(log: Sequence[Event]) -> int:
     """Return how many rows of a recorded map ended without an answer; 0 if it does not say."""
-    return _difference(log, "done", "ok")
+    return _subtract_counts(log, "done", "ok")
 
 
-def _difference(log: Sequence[Event], all_: str, some: str) -> int:
+def _subtract_counts(log: Sequence[Event], all_: str, some: str) -> int:
     counts = next(
         (e.payload for e in reversed(log) if isinstance(e, State) and e.kind == COUNTS), None
     )
