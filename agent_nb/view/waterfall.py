@@ -14,7 +14,7 @@ import msgspec
 
 from .. import events as e
 from ..events import Event
-from .state.think_cards import first_piece
+from .state.think_cards import first_delta
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ class _Fold:
         self._rows.append(Row(label, kept, span.count("/"), "" if result == "ok" else result))
 
     def _block(self, event: e.Think | e.Respond | e.Call, at: float) -> None:
-        piece = first_piece(event.chunks)
+        piece = first_delta(event.chunks)
         segment = Segment(event.type, at if piece is None else min(piece, at), at)
         owner = event.span if event.span in self._requests else self._open.get(event.span, "")
         if owner in self._requests:

@@ -49,7 +49,7 @@ def card(state: CallCard, context: Context) -> Node:
 
 
 def _head(state: CallCard) -> tuple[T, ...]:
-    said = format_arguments(state.known)
+    said = format_arguments(state.readable_args)
     name = (
         T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
@@ -108,7 +108,7 @@ def _progress(state: CallCard, context: Context) -> tuple[Node, ...]:
 def _state(state: CallCard, context: Context) -> tuple[T, ...]:
     if state.status == "finished":
         return chip(
-            state.early or "ok",
+            state.early_status or "ok",
             format_duration(max(0.0, state.ended - state.started)) if state.started else "",
         )
     ran = (

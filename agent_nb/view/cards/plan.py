@@ -150,8 +150,8 @@ def _detail(thought: Thought) -> tuple[Node, ...]:
 def _waiting(thought: Thought) -> tuple[Branch, ...]:
     """Return a line for nodes that were added and have not started."""
     return (
-        (Branch(Row((T(f"○ {count_noun(thought.room, 'node')} added", tone="muted"),))),)
-        if thought.room
+        (Branch(Row((T(f"○ {count_noun(thought.unnamed, 'node')} added", tone="muted"),))),)
+        if thought.unnamed
         else ()
     )
 

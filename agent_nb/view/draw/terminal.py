@@ -91,7 +91,9 @@ class TextPainter:
             self._node(card)
 
     def _answer(self, card: RespondCard) -> None:
-        if card.typed or card.code:
+        if not card.done and not card.text.first_letter():
+            return  # white space says nothing yet; what follows it may be JSON
+        if card.typed or card.is_json_code:
             if card.done and (node := draw(card, self._context)) is not None:
                 self._once("node", text.draw(node), "answer")
             return
@@ -146,7 +148,7 @@ class TextPainter:
                 "code", "\n".join(f"{INDENT}│ {line.removeprefix(INDENT)}" for line in lines)
             )
         for mark in card.marks[self._marks :]:
-            self._output(card, mark.at)
+            self._output(card, mark.output_length)
             self._line(
                 f"{INDENT}{mark.fraction * 100:.0f} %  {visible.show_hidden(mark.message)}".rstrip()
             )
