@@ -37,7 +37,7 @@ SKIP = {
     "_by_alias",
     "_calls",
     "_thoughts",
-    "_taken",
+    "_handlers",
     "_deltas",
     "_previous",
     "_blocks",

@@ -190,6 +190,17 @@ def test_json_that_is_being_written_is_code_and_words_are_prose():
     assert isinstance(respond(view.answer, Context(live=True)), Prose)
 
 
+def test_a_text_without_letters_is_no_json_code():
+    view = RunView()
+    view.apply(log([])[0])
+    for text_ in ("", "\n "):
+        view.apply(e.Delta(block="1.1", of="respond", text=text_, turn=1))
+        assert not view.answer.is_json_code
+        assert isinstance(respond(view.answer, Context(live=True)), Prose)
+    view.apply(e.Delta(block="1.1", of="respond", text="[", turn=1))
+    assert view.answer.is_json_code
+
+
 def test_the_terminal_shows_the_table_once_and_no_raw_json():
     seen, _ = heard([{"text": "Here it is: ", **final({"value": [TEA]})}], list[Row])
     said = []
