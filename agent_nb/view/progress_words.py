@@ -9,9 +9,10 @@ from .state.cards import CallCard
 
 
 def progress_words(state: CallCard) -> str:
-    """Return progress in words.
+    """Return the progress of a call in words.
 
-    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`.
+    For example `62 % · 11,286 of 18,204 rows · 3.6k/s · 2 s left · message · file="a.csv"`. The
+    last part are the fields of the progress data that have no meaning of their own.
     """
     fraction = state.fraction or 0.0
     rest = dict(state.progress.rest)
@@ -29,6 +30,10 @@ def _count(value: Any) -> bool:
 
 
 def _pace(state: CallCard, total: float | None) -> tuple[str, str]:
+    """Return the speed and the time that is left, "" each if unknown.
+
+    Both come from the first and the latest fraction; `total` is the number of units of the work.
+    """
     if (
         state.first_fraction is None
         or state.fraction is None

@@ -318,6 +318,15 @@ def test_an_unchanged_card_yields_the_identical_node(rich):
     ] == [True] * (len(first.sections) - 2)
 
 
+def test_another_note_about_edited_arguments_is_drawn_at_once(begun):
+    begun.call("k1", "write", {"a": 1})
+    begun(e.Approval(call_id="k1", stage="requested", args={"a": 1}))
+    view, layout = RunView().extend(begun.log), Layout()
+    for note in ("This is not JSON.", "Arguments are a JSON object."):
+        where = {"now": begun.now, "live": True, "can_click": True, "editing": frozenset({"k1"})}
+        assert note in str(layout.page(view, Context(**where, notes={"k1": note})))
+
+
 def test_every_kind_of_card_has_its_file():
     kinds = {
         "user",
