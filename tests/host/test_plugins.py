@@ -101,9 +101,9 @@ def broken(request, tmp_path, monkeypatch):
         )
         (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     yield request.param
-    base._custom.cache_clear()
+    base._names_of_parts.cache_clear()
     for module in ("sound_mod", "broken_mod"):
         sys.modules.pop(module, None)
 

@@ -403,7 +403,7 @@ def test_the_gist_of_a_result(content, display, gist):
 def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
     """Install a card for the tool `plot`, as an entry point would."""
     real = plugins.load_plugin
-    monkeypatch.setattr(base, "_custom", lambda: frozenset({f"{part}-plot"}))
+    monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({f"{part}-plot"}))
     monkeypatch.setattr(
         base,
         "load_plugin",
@@ -436,7 +436,7 @@ def test_an_installed_card_draws_the_whole_of_an_ended_call_only(begun, monkeypa
 
 
 def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
-    monkeypatch.setattr(base, "_custom", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
         base,
         "load_plugin",

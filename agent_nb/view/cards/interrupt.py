@@ -7,6 +7,7 @@ from ..nodes import Box, Node, Row, T
 from ..state.cards import InterruptCard
 from .base import Context
 
+# reason of an interrupt (`map`: the user stopped a map): (title, what to do next)
 REASONS = {
     "user": ("Stopped", "What came so far is kept; run the cell again to start over."),
     "map": ("Stopped", "The rows so far are kept; run the cell again to ask only the others."),
@@ -16,7 +17,7 @@ REASONS = {
         "What came so far is kept; limits are options of the cell, such as --max-turns.",
     ),
 }
-# words in the name of a limit: the option that sets it
+# what the name of a limit contains: the option that sets it
 OPTIONS = {
     "$": "--budget",
     "turn": "--max-turns",
@@ -24,6 +25,7 @@ OPTIONS = {
     "tool failure": "--max-failures",
     "token": "--max-tokens",
 }
+# detail of an interrupt: who stopped the run
 BY = {
     "stop button": "by you",
     "kernel interrupt": "by you",

@@ -1,4 +1,4 @@
-"""A text of the model: markdown that streams, or the value of a typed answer."""
+"""A text of the model: markdown that grows, or the value of a typed answer."""
 
 from __future__ import annotations
 
