@@ -47,6 +47,12 @@ def test_options_are_offered_at_the_first_line(offered):
     assert "-t" in offered("%%agent -")
 
 
+def test_an_option_with_its_value_in_one_word_is_not_offered_again(offered):
+    found = offered("%%agent --model=x --tools=list ")
+    assert "--model" not in found
+    assert "--tools" in found, "it may be repeated"
+
+
 def test_an_older_completer_gets_the_rest_of_the_last_word(loaded, monkeypatch):
     monkeypatch.delattr(completer, "SimpleCompletion")
     matcher = make_matcher(loaded, lambda: magic._loaded(loaded).session)

@@ -80,10 +80,12 @@ class Executions:
         return self.latest
 
     def _hooked(self) -> bool:
+        """Whether `begin` is called before each cell, so that `latest` is the running one."""
         shell = self._shell()
         return shell is not None and self.begin in shell.events.callbacks.get(_EVENT, ())
 
     def _new(self, text: str) -> Execution:
+        """Return an execution of the running cell, whose code is `text`."""
         line, body = agent_cell(text) or ("", text)
         return Execution(self._cells.current(self._shell(), line, body))
 
@@ -105,7 +107,7 @@ _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionar
 
 
 def executions_of(shell: Any) -> Executions:
-    """Return the executions of a shell."""
+    """Return the executions of a shell; from any thread, so that all get the same ones."""
     return _by_shell.setdefault(shell, Executions(shell))
 
 

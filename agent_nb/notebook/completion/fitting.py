@@ -134,7 +134,8 @@ def _complete_option(session: Session, at: Typed) -> Completions:
         return _complete_value(session, before, at.prefix)
     if at.prefix and not at.prefix.startswith("-"):
         return Completions()
-    present = {_OPTIONS[word].destination for word in at.arguments if word in _OPTIONS}
+    words = [word.partition("=")[0] for word in at.arguments]
+    present = {_OPTIONS[word].destination for word in words if word in _OPTIONS}
     # short names but -o are offered once a dash is typed; an option on the line only if it repeats
     offered = [
         name
