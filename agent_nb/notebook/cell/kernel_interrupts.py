@@ -94,6 +94,7 @@ class Request:
             signal.default_int_handler(signum, frame)
 
     def _handle_inside(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a press in the cell's code, as long as our code has set no handler above."""
         self.early_presses += 1
         if not self.is_agent_cell and callable(self._below):
             self._below(signum, frame)

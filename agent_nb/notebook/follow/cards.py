@@ -38,10 +38,15 @@ def are_equal(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
 
 def same_but_for_times(recorded: Sequence[Event], now: Sequence[Event]) -> bool:
     """Return whether two runs have the same id and events, times aside."""
-    return bool(recorded) and len(recorded) == len(now) and all(map(_timeless, recorded, now))
+    return (
+        bool(recorded)
+        and len(recorded) == len(now)
+        and all(map(_equal_but_for_times, recorded, now))
+    )
 
 
-def _timeless(a: Event, b: Event) -> bool:
+def _equal_but_for_times(a: Event, b: Event) -> bool:
+    """Return whether two events are equal once `b` has the times of `a`."""
     times = {name: getattr(a, name) for name in TIMES if hasattr(a, name)}
     return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
 
