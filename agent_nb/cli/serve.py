@@ -191,13 +191,13 @@ def _agents(arguments: Arguments, hub: Any) -> Any:
     Raises UsageError.
     """
     from ..agent import Basis
-    from ..host import OPTION, VARIABLE, trust_file
+    from ..host import Offer, trust_file
     from ..rows import Agent
     from ..server import Agents, Store, load_tools
     from ..tools import Policy
 
     if arguments.trust_folder:
-        os.environ[VARIABLE] = OPTION
+        os.environ[Offer.TRUST_FOLDER] = Offer.OPTION
     if arguments.approve not in Policy.MODES:
         trust_file(arguments.approve)
     store = Store(Path(arguments.keep)) if arguments.keep else None

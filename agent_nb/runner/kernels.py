@@ -29,7 +29,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 
 from ..errors import UsageError
-from ..host import OPTION, SERVERS, VARIABLE, Launch
+from ..host import Launch, Offer
 from ..notebook import make_printable
 from ..wire import as_dict
 from .execution_options import EXECUTION_DEFAULTS, ExecutionOptions
@@ -178,8 +178,8 @@ def choose_kernel(
     # runs of Python code obey only the environment
     replays = Launch.REPLAY if options.rerun == Launch.REPLAY else ""
     wanted_variables = {
-        VARIABLE: OPTION if options.trust_folder else "",
-        SERVERS: "1" if options.trust_mcp else "",
+        Offer.TRUST_FOLDER: Offer.OPTION if options.trust_folder else "",
+        Offer.TRUST_SERVERS: "1" if options.trust_mcp else "",
         Launch.STRICT: "1" if options.strict else "",
         Launch.RERUN: replays,
         "TZ": options.zone,

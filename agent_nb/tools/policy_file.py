@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..host import Offer, found_in
+from ..host import Offer
 from .policy import VERDICTS, Policy, Rule, Verdict
 
 _LARGEST = 1 << 20  # bytes of a policy file
@@ -39,12 +40,20 @@ def load_policy(mode: str, folder: str = ".") -> Policy:
     content = _read(path, mode)
     policy = _decode(content, mode)
     if (
-        not found_in(path, folder, written=mode)
+        not is_of_folder(path, folder, written=mode)
         or (offer := make_offer(policy, path, content)) is None
         or offer.is_allowed()
     ):
         return policy
     return msgspec.structs.replace(policy, offer=offer, remarks=(offer.refusal,))
+
+
+def is_of_folder(file: Path, folder: str | os.PathLike[str], *, written: str) -> bool:
+    """Return whether `file` belongs to `folder`: inside it, or `written` as a relative path."""
+    if not os.path.isabs(os.path.expanduser(written)):
+        return True
+    inside = Path(os.path.realpath(folder))
+    return any(inside in Path(p).parents for p in (os.path.abspath(file), os.path.realpath(file)))
 
 
 def read_policy_offer(path: Path) -> Offer | None:

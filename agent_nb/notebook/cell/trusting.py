@@ -18,14 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import NotAllowed, UsageError
-from ...host import (
-    VARIABLE,
-    Offer,
-    is_trusted_everywhere,
-    list_allowed,
-    revoke_folder,
-    shorten_path,
-)
+from ...host import Offer, is_trusted_everywhere, list_allowed, revoke_folder, shorten_path
 from ...models import Config, Key
 from ...tools import read_policy_offer
 from ..notices import LONGEST, make_printable
@@ -144,7 +137,8 @@ def list_permissions(_: Sequence[str] = ()) -> str:
     rows = [f"{folder} may {may}" for folder, may in list_allowed()]
     if is_trusted_everywhere():
         rows.insert(
-            0, f"{VARIABLE} is set: in this process every folder may give keys and be obeyed"
+            0,
+            f"{Offer.TRUST_FOLDER} is set: in this process every folder may give keys and be obeyed",
         )
     return "\n".join(rows) or "no folder may give keys (.env) or allow anything in a policy"
 

@@ -24,7 +24,7 @@ from typing import Literal
 import msgspec
 
 from ...errors import AgentError
-from ...host import ATTRIBUTE, HOW, find_faults, find_library, shorten_path
+from ...host import ATTRIBUTE, Offer, find_faults, find_library, shorten_path
 from ...tools import Toolset
 from ..files.git import KEEP_ID, find_renumbering
 from . import environment
@@ -189,7 +189,7 @@ def _check_keys() -> Iterator[Finding]:
     for provider, source in known:
         yield Finding(f"key {provider}", "ok", f"from {source}")
     if (offer := Key.find_offer()) is not None and not offer.is_allowed():
-        yield Finding("keys of the folder", "missing", f"{offer}; not used", HOW)
+        yield Finding("keys of the folder", "missing", f"{offer}; not used", Offer.HOW)
     if not known:
         yield Finding("keys", "missing", "none is set; models on this machine need none")
 

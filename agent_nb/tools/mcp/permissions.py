@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import NotAllowed
-from ...host import SERVERS, shorten_path
+from ...host import Offer, shorten_path
 from .server import Server, quote_ascii
 
 OPTION = "--trust-mcp"
@@ -22,6 +22,6 @@ def require_permission(server: Server) -> None:
     if server.allowed:
         return
     raise NotAllowed(
-        f"The MCP server {quote_ascii(server.name)} of {shorten_path(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {SERVERS}=1.",
+        f"The MCP server {quote_ascii(server.name)} of {shorten_path(Path(server.file))} is not allowed to start. See what it would run, and allow it: %agent mcp allow {server.name}, in a terminal: jupyter agent-nb mcp allow {server.name}. For one run without a person: {OPTION} or {Offer.TRUST_SERVERS}=1.",
         server.offer,
     )
