@@ -16,8 +16,8 @@ from agent_nb.tools import policy_file
 
 @pytest.fixture(autouse=True)
 def nothing_of_this_process(monkeypatch):
-    monkeypatch.setattr(trust, "_here", set())
-    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
+    monkeypatch.setattr(trust, "_named_files", set())
 
 
 def new_process():

@@ -32,7 +32,7 @@ ECHO = '<execute>[{"name": "echo", "args": {"text": "hi"}}]</execute>'
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch, tmp_path):
     """Nothing was allowed in this process yet, nor by this user."""
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv(trust.Offer.TRUST_SERVERS, raising=False)
     yield
@@ -79,7 +79,7 @@ def test_a_changed_entry_asks_again(folder, answer):
 def test_another_process_knows_the_permission_until_it_is_revoked(folder, answer, monkeypatch):
     answer("y")
     run_mcp_command(["allow", "small"])
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
     assert "small  allowed" in run_mcp_command([])
     assert run_mcp_command(["revoke", "small"]) == "small: may not start any more"
     assert "small  not allowed" in run_mcp_command([])

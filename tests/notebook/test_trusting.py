@@ -27,7 +27,7 @@ POLICY = "rules: [{allow: [shell, python]}, {deny: write}]"
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch):
     """Nothing was allowed in this process yet."""
-    monkeypatch.setattr(trust, "_here", set())
+    monkeypatch.setattr(trust, "_allowed_here", set())
 
 
 @pytest.fixture

@@ -236,7 +236,7 @@ def test_a_policy_that_the_user_gives_counts(
     if how == "variable":
         monkeypatch.setenv("AGENT_NB_TRUST_FOLDER", "1")
     elif how == "named":
-        monkeypatch.setattr(trust, "_named", {str(tmp_path / "p.yaml")})
+        monkeypatch.setattr(trust, "_named_files", {str(tmp_path / "p.yaml")})
     mode, folder = {
         "absolute": (str(tmp_path / "p.yaml"), notebooks),
         "home": ("~/p.yaml", notebooks),
