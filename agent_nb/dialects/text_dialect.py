@@ -71,7 +71,7 @@ class TextDialect(Dialect):
         self, tools: Sequence[ToolSpec], *, small: bool = False, answered: bool = False
     ) -> str:
         """Return the llguidance grammar of one turn: a thought, then valid calls or an answer."""
-        return self.turn_grammar(tools, grammar.head(tools, small=small, answered=answered))
+        return self.turn_grammar(tools, grammar.shared_rules(tools, small=small, answered=answered))
 
     def typed_grammar(
         self,
@@ -82,7 +82,7 @@ class TextDialect(Dialect):
         answered: bool = False,
     ) -> str:
         """Return the grammar of a turn whose answer is JSON of the schema."""
-        head = grammar.head(tools, small=small, answered=answered, answer=answer)
+        head = grammar.shared_rules(tools, small=small, answered=answered, answer=answer)
         return self.turn_grammar(tools, head)
 
     def parser(self) -> Parser:
