@@ -79,7 +79,7 @@ class PromptAgent(Configuration):
         run_context = (
             context if isinstance(context, Context) else self._gather_context(context, prompt)
         )
-        ask = questions.beside(self.ask)
+        ask = questions.combine_with(self.ask)
 
         @cache
         def plan() -> Plan:

@@ -136,7 +136,7 @@ class Span(msgspec.Struct, frozen=True, dict=True):
             bare["plain"] = compact[:8]
         return not bare.get("epoch") and next(_days(bare), None) is not None and self._is_near(bare)
 
-    def aged(self, new: Clock, old: Clock) -> bool:
+    def is_aged(self, new: Clock, old: Clock) -> bool:
         """Return whether `ls` writes the time `new`, read in this run, as the date `old` later."""
         same = all(new.parts.get(part) == old.parts.get(part) for part in ("month", "day"))
         plain = new.parts.get("time") and not new.parts.get("year") and not old.parts.get("time")

@@ -188,11 +188,11 @@ class _Comparison:
     def _same_texts(self, old: str, new: str) -> bool:
         if old == new:
             return True
-        one, before = self._mask(old)
-        other, now = self._mask(new)
-        if one != other and not self._compare_pieces(one, other):
+        old_masked, old_masks = self._mask(old)
+        new_masked, new_masks = self._mask(new)
+        if old_masked != new_masked and not self._compare_pieces(old_masked, new_masked):
             return False
-        self.masked += _list_differing(before, now)
+        self.masked += _list_differing(old_masks, new_masks)
         return True
 
     def _mask(self, text: str) -> tuple[str, list[Masked]]:
@@ -212,51 +212,56 @@ class _Comparison:
         known = self._before.folders.roles(old)
         for path, roles in self._now.folders.roles(new).items():
             known[path] = known.get(path, set()) | roles
-        one, other = (list(_pieces(text, known, self._measures)) for text in (old, new))
-        if len(one) != len(other) or _text_between(old, one) != _text_between(new, other):
+        old_pieces, new_pieces = (list(_pieces(text, known, self._measures)) for text in (old, new))
+        if len(old_pieces) != len(new_pieces):
             return False
-        texts = [
-            (old[a.start : a.end], new[b.start : b.end]) for a, b in zip(one, other, strict=True)
-        ]
-        differing = [
-            (a, b, *text)
-            for a, b, text in zip(one, other, texts, strict=True)
-            if text[0] != text[1]
-        ]
-        names = [self._matching_rule(*each) for each in differing]
-        self.masked += [
-            (name, was, is_) for name, (*_, was, is_) in zip(names, differing, strict=True)
-        ]
-        return all(names)
+        if _text_between(old, old_pieces) != _text_between(new, new_pieces):
+            return False
+        for one, other in zip(old_pieces, new_pieces, strict=True):
+            recorded, fresh = old[one.start : one.end], new[other.start : other.end]
+            if recorded == fresh:
+                continue
+            rule = self._matching_rule(one, other, recorded, fresh)
+            if not rule:
+                return False
+            self.masked.append((rule, recorded, fresh))
+        return True
 
-    def _matching_rule(self, old: Piece, new: Piece, was: str, now: str) -> str:
-        """Return by which rule two pieces may differ, "" if by none."""
+    def _matching_rule(self, old: Piece, new: Piece, recorded: str, fresh: str) -> str:
+        """Return the name of the rule by which two pieces may differ, "" if there is none."""
         if isinstance(old, Clock) and isinstance(new, Clock):
             if self._same_clock(old, new):
                 return "clock"
             # a timedelta looks like a time of day
-            one, other = (read_quantity(text, self._measures) for text in (was, now))
-            return self._matching_rule(one, other, was, now) if one and other else ""
+            old_time, new_time = (read_quantity(text, self._measures) for text in (recorded, fresh))
+            return (
+                self._matching_rule(old_time, new_time, recorded, fresh)
+                if old_time and new_time
+                else ""
+            )
         if isinstance(old, Quantity) and isinstance(new, Quantity):
             return "duration" if old.is_like(new) else ""
         if isinstance(old, Named) and isinstance(new, Named):
             if not old.roles and not new.roles:
-                return folders.TEMPORARY if folders.differ_at_random(was, now) else ""
-            shared = self._before.folders.roles_of(was) & self._now.folders.roles_of(now)
+                return folders.TEMPORARY if folders.differ_at_random(recorded, fresh) else ""
+            shared = self._before.folders.roles_of(recorded) & self._now.folders.roles_of(fresh)
             return next(iter(sorted(shared)), "")
         return ""
 
     def _same_clock(self, old: Clock, new: Clock) -> bool:
         before, after = self._before.span, self._now.span
         if old.shape != new.shape:
-            return before.aged(old, new)
+            return before.is_aged(old, new)
         if before.holds(old) and after.holds(new):
             return True
         return old.same_time(new) and before.holds_day(old) and after.holds_day(new)
 
 
 def _pieces(text: str, known: Mapping[str, set[str]], measures: Measures) -> Iterator[Piece]:
-    """Yield the pieces of a text in their order; of two that overlap the first one found."""
+    """Yield the pieces of a text in their order; of two that overlap, the one found first.
+
+    `known`: folders and what they are; see `Folders.roles`.
+    """
     candidates: Iterable[Piece] = (
         *folders.find_folders(text, known),
         *find_clocks(text),
