@@ -62,7 +62,7 @@ class XmlParser(MarkerParser):
         self._next_index = 0  # of the next call; calls of malformed blocks count
         self._kind = ""  # of the block that is open
         self._scan: Scan | None = None
-        self._may_be_mention = False
+        self._mention = False  # the open tag may only be mentioned in prose
 
     def _think(self, match: re.Match[str]) -> None:
         self._begin_thought(match.end(), "</think>")
@@ -87,7 +87,7 @@ class XmlParser(MarkerParser):
         self._closing = f"</{self._kind}>"
         self._pos = match.end()
         self._start_keeping(self._pos)
-        self._scan, self._may_be_mention = None, False
+        self._scan, self._mention = None, False
         self._mode = self._read_block_start
 
     def _read_block_start(self) -> None:
@@ -101,7 +101,7 @@ class XmlParser(MarkerParser):
             self._close_block()
             self._mode = self._read_json
             return
-        self._may_be_mention = bool(first) and first != "```"
+        self._mention = bool(first) and first != "```"
         self._mode = self._read_raw
 
     def _read_json(self) -> None:
@@ -131,11 +131,8 @@ class XmlParser(MarkerParser):
     def _read_raw(self) -> None:
         """Mode: a block that is not JSON, up to its first closing tag."""
         buf = self._buf
-        last = (
-            self._kept_from - self._kept_size + MENTION + len(self._closing)
-            if self._may_be_mention
-            else len(buf)
-        )
+        kept_from = self._kept_from - self._kept_size
+        last = kept_from + MENTION + len(self._closing) if self._mention else len(buf)
         end = buf.find(self._closing, self._pos, last)
         stop = (
             end
@@ -144,9 +141,7 @@ class XmlParser(MarkerParser):
             if self._final
             else find_marker_start(buf, self._pos, self._closing)
         )
-        if self._may_be_mention and (
-            self._kept_length(stop) > MENTION or (end < 0 and self._final)
-        ):
+        if self._mention and (self._kept_length(stop) > MENTION or (end < 0 and self._final)):
             self._end_mention()
         elif end >= 0:
             self._end_block(end)
