@@ -68,6 +68,7 @@ class Scan:
         self._name = ""
         self._in_args = False
         self._emitted = 0  # position in the text up to which arguments were yielded
+        # the characters to stop at: around keys and names, and in nested values
         self._shallow = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
         self._deep = re.compile(rf'["\\\[\]{{}}{sigil}]').search
 

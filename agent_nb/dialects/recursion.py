@@ -29,7 +29,11 @@ def bounded_depth(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _Unrolled:
-    """The copies of the recursive definitions, made from the deepest level up."""
+    """The copies of the recursive definitions, from the deepest level up.
+
+    A copy of level n refers only to copies of level n + 1; a definition that cannot end without a
+    deeper level has no copy.
+    """
 
     def __init__(self, definitions: Mapping[str, Any], names: set[str]) -> None:
         self._names = names
@@ -48,35 +52,40 @@ class _Unrolled:
             for name, each in self._definitions.items()
             if name not in self._names
         }
-        made = self._bound({k: v for k, v in root.items() if k != "$defs"}, 0)
-        if made is None or None in others.values():
+        bound = self._bound({k: v for k, v in root.items() if k != "$defs"}, 0)
+        if bound is None or None in others.values():
             return None
-        return {**made, "$defs": {**others, **self._copies}}
+        return {**bound, "$defs": {**others, **self._copies}}
 
     def _bound(self, schema: Any, level: int) -> Any:
-        """Return a schema whose recursive references are to copies of `level`; None without any."""
+        """Return a schema whose recursive references are to copies of `level`.
+
+        None if there is no such copy, so that a value of the schema cannot end.
+        """
         if not isinstance(schema, Mapping):
             return schema
         name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
         if name in self._names:
             target = f"{name}_{level}"
             return {"$ref": f"#/$defs/{target}"} if target in self._copies else None
-        made = dict(schema)
+        bound = dict(schema)
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                made[key] = [
+                bound[key] = [
                     o for o in (self._bound(s, level) for s in schema[key]) if o is not None
                 ]
-                if not made[key]:
+                if not bound[key]:
                     return None
-        return made if self._bound_array(made, level) and self._bound_object(made, level) else None
+        return (
+            bound if self._bound_array(bound, level) and self._bound_object(bound, level) else None
+        )
 
     def _bound_array(self, schema: dict[str, Any], level: int) -> bool:
         """Bound the items of an array; return whether it can end."""
-        every = [self._bound(each, level) for each in schema.get("prefixItems", ())]
-        if None in every:
+        prefix_items = [self._bound(each, level) for each in schema.get("prefixItems", ())]
+        if None in prefix_items:
             return False
-        schema |= {"prefixItems": every} if every else {}
+        schema |= {"prefixItems": prefix_items} if prefix_items else {}
         if "items" not in schema:
             return True
         items = self._bound(schema["items"], level)
@@ -100,6 +109,6 @@ class _Unrolled:
             schema["properties"] = {n: s for n, s in members.items() if n not in left_out}
         more = schema.get("additionalProperties")
         if isinstance(more, Mapping):
-            found = self._bound(more, level)
-            schema["additionalProperties"] = False if found is None else found
+            bound_more = self._bound(more, level)
+            schema["additionalProperties"] = False if bound_more is None else bound_more
         return True
