@@ -112,7 +112,7 @@ class MarkerParser:
         self._tag: TagReader | None = None
         # a block that is read as a whole at its end: its text that has left the buffer (None: no
         # such block), the length of that, and where its rest begins in the buffer
-        self._kept: list[str] | None = None
+        self._pieces: list[str] | None = None
         self._kept_size = 0
         self._kept_from = 0
         self._block_offset = 0  # of that block in the turn
@@ -149,21 +149,21 @@ class MarkerParser:
         while self._mode != mode and not self.stopped:
             mode = self._mode
             mode()
-        if self._kept is not None:
-            self._kept.append(self._buf[self._kept_from : self._pos])
+        if self._pieces is not None:
+            self._pieces.append(self._buf[self._kept_from : self._pos])
             self._kept_size += self._pos - self._kept_from
             self._kept_from = 0
         self._buf_offset += self._pos
         self._buf = self._buf[self._pos :]
         self._pos = 0
-        passes = self._block_open and not self._buf and self._kept is None and not self.stopped
+        passes = self._block_open and not self._buf and self._pieces is None and not self.stopped
         passes = passes and self._mode != self._read_lead
         self._pass_as = self._part_type if passes else None
         return out
 
     def _start_keeping(self, start: int) -> None:
         """Start keeping text: a block is read as a whole at its end."""
-        self._kept, self._kept_size, self._kept_from = [], 0, start
+        self._pieces, self._kept_size, self._kept_from = [], 0, start
 
     def _kept_length(self, pos: int) -> int:
         """Return the length of the kept text up to `pos`."""
@@ -171,16 +171,16 @@ class MarkerParser:
 
     def _take_kept(self, pos: int, mode: Mode) -> str:
         """Return the kept text up to `pos` and continue there in `mode`."""
-        text = "".join(self._kept or ()) + self._buf[self._kept_from : pos]
-        self._kept, self._pos, self._mode = None, pos, mode
+        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
+        self._pieces, self._pos, self._mode = None, pos, mode
         return text
 
     def _rewind(self) -> None:
         """Go back to the start of the kept text."""
-        if self._kept:
+        if self._pieces:
             self._buf_offset += self._kept_from - self._kept_size
-            self._buf = "".join(self._kept) + self._buf[self._kept_from :]
-            self._kept, self._kept_size, self._kept_from = [], 0, 0
+            self._buf = "".join(self._pieces) + self._buf[self._kept_from :]
+            self._pieces, self._kept_size, self._kept_from = [], 0, 0
         self._pos = self._kept_from
 
     def _emit(self, text: str) -> None:

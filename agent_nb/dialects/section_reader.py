@@ -171,7 +171,7 @@ class SectionParser(MarkerParser):
         """Note what is wrong with the kept text up to `pos`, which is not JSON."""
         if self._fault:
             return
-        text = "".join(self._kept or ()) + self._buf[self._kept_from : pos]
+        text = "".join(self._pieces or ()) + self._buf[self._kept_from : pos]
         try:
             read_call(text)
         except ValueError as fault:
