@@ -1,6 +1,6 @@
-"""Keeping a notebook file unchanged where an execution brought nothing new.
+"""Keeps a notebook file unchanged where an execution brought nothing new.
 
-Why: a diff should show what a run said otherwise, not that it ran.
+Why: a diff should show what a run answered differently, not that it ran.
 
 Rules
 - A live execution of a cell whose runs all went as in its last one (`same_run`) leaves the record
