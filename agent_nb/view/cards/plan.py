@@ -103,8 +103,8 @@ class _Drawing:
         ]
         on_path = id(thought) in self._path
         text: Tone = "muted" if tone == "muted" else ""
-        said = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
-        left = (T(f"{mark} ", tone=tone, label=word or thought.status), said)
+        line = T(clip_text(thought.text, LINE), tone=text, bold=on_path, mono=self._graph)
+        left = (T(f"{mark} ", tone=tone, label=word or thought.status), line)
         below = tuple(
             self.branch(t, depth + 1) for t in thought.children if depth < DEPTH and self.has_room()
         )

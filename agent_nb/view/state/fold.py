@@ -57,7 +57,9 @@ class Span(NamedTuple):
 
 
 class RunView:
-    """The state of one run's view: `cards` in order, and what the header and the footer show.
+    """The state of a run as people see it: `cards`, and what the header and the footer show.
+
+    It is folded from events and draws nothing; a `LiveView` is the display of one.
 
     `badge`: a remark on the whole run that is not an event, such as "replayed from 21 Nov";
     `recorded`: its times are past; `span`: where it is, if it shows a span of another view.

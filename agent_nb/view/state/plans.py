@@ -10,7 +10,7 @@ Rules
 - A graph has nodes by id. An expansion may only say how many nodes it adds; nodes that no plan
   named take these positions in order of appearance, below the latest expansion first.
 - Events that fit no plan are left to the notes (`extension` returns False); no payload raises.
-- A score that is no number counts as unknown; an index out of range becomes a remark.
+- A score that is not a number counts as unknown; an index out of range becomes a remark.
 """
 
 from __future__ import annotations
@@ -291,8 +291,8 @@ def read_number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int:
-    found = read_number(value)
-    return int(found) if found is not None and found >= 0 else 0
+    count = read_number(value)
+    return int(count) if count is not None and count >= 0 else 0
 
 
 HANDLERS: dict[str, Callable[[PlanCard, Obj, float], bool]] = {
