@@ -60,8 +60,10 @@ class Views:
             seen = number > 0 or (self.counted and number > self._number)
             self._number = number
             if seen:
+                # still waiting for `GONE`, so the front end made this view by itself
                 self.shown_again = self.shown_again or self._schedule == MISSED
                 self.counted, self.lost, self._schedule = True, False, ()
+            # a browser page that opened and reports no view does not get the time of `OPENING`
             elif self.counted and not self.lost and (self._opening or not self._schedule):
                 self._since, self._schedule = now, MISSED
             self._opening = False

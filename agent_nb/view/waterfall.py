@@ -170,6 +170,7 @@ class _TimeRows:
             segments.append(Segment("wait", self._question_times.pop(event.call_id), at))
 
     def _result(self, event: e.Result, at: float) -> None:
+        """Add the row of a call: its waits for answers, and how long it ran."""
         name, segments = self._calls.get(event.call_id, (event.name, []))
         start = self._running.pop(event.call_id, None)
         if start is not None:

@@ -249,6 +249,7 @@ class RunView:
         self._thoughts.think(event, self.log_start, self._previous)
 
     def _node(self, event: e.Node) -> None:
+        """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
             self._retries.request(event)
             if isinstance(event.data, dict) and isinstance(last := event.data.get("last"), str):
