@@ -253,7 +253,7 @@ def glossary() -> str:
     page = (CHECKOUT / "agent_nb" / "README.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:4] for line in page.partition("## Glossary")[2].splitlines() if "|" in line]
     terms = sorted((term.strip(), meaning.strip()) for term, meaning, _ in rows[2:])
-    entries = "\n".join(f"{term}\n  {text[:1].upper()}{text[1:]}." for term, text in terms)
+    entries = "\n\n".join(f"{term}\n  {text[:1].upper()}{text[1:]}." for term, text in terms)
     return f"```{{glossary}}\n{entries}\n```"
 
 
@@ -317,7 +317,7 @@ def as_rst(lines: Sequence[str]) -> list[str]:
         if is_code:
             result += ["::", "", *block, ""]
         else:
-            result += _CODE.sub(_inline, "\n".join(block)).splitlines()
+            result += _CODE.sub(_inline, "\n".join(block)).split("\n")
     return result
 
 
