@@ -1,6 +1,6 @@
 """The reference pages of the book, made from the package when the book is built.
 
-A page says ```` ```{reference} options ```` where a table belongs; `TABLES` names the functions that
+A page says ```` ```{reference} options ```` where a table belongs; `TABLES` has the functions that
 write them as Markdown. Nothing of the reference is written by hand, so nothing of it goes stale.
 
 Rules
@@ -160,7 +160,9 @@ def event_types() -> str:
 
 def _fields(kind: Any, without: Sequence[str]) -> str:
     annotations = {
-        name: text for c in reversed(kind.__mro__) for name, text in vars(c).get("__annotations__", {}).items()
+        name: text
+        for c in reversed(kind.__mro__)
+        for name, text in vars(c).get("__annotations__", {}).items()
     }
     names = [name for name in kind.__struct_fields__ if name not in without]
     return ", ".join(f"`{n}: {annotations[n]}`" for n in names) + "." if names else ""
@@ -251,7 +253,11 @@ def front_ends() -> str:
 def glossary() -> str:
     """Return the terms of the package with their meaning, from `agent_nb/README.md`."""
     page = (CHECKOUT / "agent_nb" / "README.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1:4] for line in page.partition("## Glossary")[2].splitlines() if "|" in line]
+    rows = [
+        line.split("|")[1:4]
+        for line in page.partition("## Glossary")[2].splitlines()
+        if "|" in line
+    ]
     terms = sorted((term.strip(), meaning.strip()) for term, meaning, _ in rows[2:])
     entries = "\n\n".join(f"{term}\n  {text[:1].upper()}{text[1:]}." for term, text in terms)
     return f"```{{glossary}}\n{entries}\n```"
@@ -337,7 +343,9 @@ def _marked(lines: Sequence[str]) -> Iterator[tuple[bool, str]]:
         yield inside, line
 
 
-def _as_rst(_app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+def _as_rst(
+    _app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
+) -> None:
     lines[:] = as_rst(lines)
 
 

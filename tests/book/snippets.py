@@ -8,7 +8,7 @@
 - `<!-- not run: REASON -->` above a fence: the fence cannot run in a test.
 - `<!-- fails -->` above a fence: the cell is to end in an error.
 - `<!-- before: CODE -->`: a cell that readers do not see, such as the script of a model.
-- `<!-- answers: JSON -->`: what a server in the place of the provider answers, request by request: a
+- `<!-- answers: JSON -->`: what a server in the place of the provider answers to each request: a
   text, or a tool call as an object with `name` and `args`. Later it answers "Done.", or any value
   of the schema that it is asked for.
 """
@@ -25,6 +25,7 @@ FENCE = re.compile(
     r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 INSTALL = re.compile(r"\bpip install\b|-m venv\b")
 SHELL = """\
 import subprocess as _subprocess
@@ -82,7 +83,7 @@ def shown(outputs: list[dict[str, object]]) -> str:
             parts.append(str(output["data"].get("text/plain", "")))  # type: ignore[attr-defined]
         elif "evalue" in output:
             parts.append(f"{output['ename']}: {output['evalue']}")
-    return "\n".join(parts)
+    return COLOUR.sub("", "\n".join(parts))
 
 
 def missing_lines(expected: str, printed: str) -> list[str]:

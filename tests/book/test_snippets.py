@@ -110,7 +110,7 @@ def notebook_of(snippets, replaced):
 
 
 def scheduler_for(page):
-    """Return the address of a Dask cluster of one worker, and what closes it, if a page needs it."""
+    """Return the address of a Dask cluster for a page that needs one, and what closes it."""
     if SCHEDULER not in page.read_text(encoding="utf-8"):
         return {}, lambda: None
     needed("distributed")
@@ -184,5 +184,7 @@ def test_the_extras_that_a_page_installs_exist():
     ]
     assert lines
     for page, line in lines:
-        named = {e.strip() for group in re.findall(r"\[([a-z, ]+)\]", line) for e in group.split(",")}
+        named = {
+            e.strip() for group in re.findall(r"\[([a-z, ]+)\]", line) for e in group.split(",")
+        }
         assert named <= set(project["optional-dependencies"]), f"{page}: {line}"
