@@ -69,7 +69,7 @@ def code(text: object) -> str:
     return f"`{text}`" if str(text) else ""
 
 
-def paragraph(docstring: str | None) -> str:
+def text_of(docstring: str | None) -> str:
     """Return the text of a docstring, its indented blocks as code."""
     return inspect.cleandoc(docstring or "")
 
@@ -150,11 +150,11 @@ def _arguments(of: argparse.ArgumentParser) -> str:
 
 def event_types() -> str:
     """Return the types of events with their fields."""
-    parts = ["## Every event", paragraph(events.Event.__doc__), _fields(events.Event, ())]
+    parts = ["## Every event", text_of(events.Event.__doc__), _fields(events.Event, ())]
     shared = events.Event.__struct_fields__
     for name, kind in events.TYPES.items():
-        parts += [f"## {name}", paragraph(kind.__doc__), _fields(kind, shared)]
-    parts += ["## counts", paragraph(events.Counts.__doc__), _fields(events.Counts, ())]
+        parts += [f"## {name}", text_of(kind.__doc__), _fields(kind, shared)]
+    parts += ["## counts", text_of(events.Counts.__doc__), _fields(events.Counts, ())]
     return "\n\n".join(parts)
 
 
@@ -210,7 +210,7 @@ def _type(value: dict[str, Any]) -> str:
 def error_types() -> str:
     """Return the errors of the package with what they are for."""
     rows = [
-        (code(name), code(kind.__bases__[0].__name__), paragraph(kind.__doc__).replace("\n\n", " "))
+        (code(name), code(kind.__bases__[0].__name__), text_of(kind.__doc__).replace("\n\n", " "))
         for name, kind in vars(errors).items()
         if isinstance(kind, type) and kind.__module__ == errors.__name__
     ]
@@ -290,7 +290,7 @@ def contracts() -> str:
     parts = []
     for room in ("models", "dialects", "codecs", "tools", "view.cards"):
         module = importlib.import_module(f"agent_nb.{room}.base")
-        parts += [f"## {room}", paragraph(module.__doc__)]
+        parts += [f"## {room}", text_of(module.__doc__)]
     return "\n\n".join(parts)
 
 
@@ -315,7 +315,8 @@ TABLES: dict[str, Callable[[], str]] = {
 def as_rst(lines: Sequence[str]) -> list[str]:
     """Return the lines of a docstring as reStructuredText.
 
-    An indented block becomes code; what markup would take for its own outside code is escaped.
+    An indented block becomes code, a paragraph about parameters a list of them. What markup would
+    take for its own outside code is escaped.
     """
     result: list[str] = []
     for is_code, group in groupby(_marked(lines), key=lambda marked: marked[0]):
@@ -323,8 +324,23 @@ def as_rst(lines: Sequence[str]) -> list[str]:
         if is_code:
             result += ["::", "", *block, ""]
         else:
-            result += _CODE.sub(_inline, "\n".join(block)).split("\n")
+            for paragraph in "\n".join(block).split("\n\n"):
+                result += [*_CODE.sub(_inline, _listed(paragraph)).split("\n"), ""]
     return result
+
+
+_PARAMETER = re.compile(r"(?:^|(?<=[.;)]\s))(?=(?:`\w+`(?:, | and )?)+:\s)")
+_REST = re.compile(r"(?<=[.)]\s)(?=Raises [A-Z]\w+)")
+
+
+def _listed(paragraph: str) -> str:
+    """Return a paragraph; one about three parameters or more as a list of them."""
+    before, *parameters = _PARAMETER.split(paragraph)
+    if len(parameters) < 3:
+        return paragraph
+    parameters[-1], *rest = _REST.split(parameters[-1], maxsplit=1)
+    items = (" ".join(parameter.split()) for parameter in parameters)
+    return "\n\n".join([*filter(None, [before.strip()]), *(f"- {item}" for item in items), *rest])
 
 
 _CODE = re.compile(r"`+([^`]+)`+|([*|]|_\b)")

@@ -3,7 +3,8 @@
 - A fence without a language is a `%%agent` cell or a `%agent` line; `python` is a cell.
 - `sh` is run by bash in the same place. A line that installs something is not run: its extras are
   looked up in pyproject.toml.
-- `text` is what the snippet before it prints; a line of it may end in `…`.
+- `text` is what the snippet before it prints: its lines, in order. `…` stands for the rest of a
+  line, alone for any lines.
 - `<!-- file: NAME -->` above a fence: the fence is a file of this name.
 - `<!-- not run: REASON -->` above a fence: the fence cannot run in a test.
 - `<!-- fails -->` above a fence: the cell is to end in an error.
@@ -92,9 +93,11 @@ def missing_lines(expected: str, printed: str) -> list[str]:
     at, missing = 0, []
     for line in expected.splitlines():
         want = " ".join(line.split())
+        if want in ("", "…"):
+            continue
         pattern = re.compile(".*".join(map(re.escape, want.split("…"))))
         hit = next((n for n in range(at, len(have)) if pattern.fullmatch(have[n])), None)
-        if want and want != "…" and hit is None:
+        if hit is None:
             missing.append(line)
         at = at if hit is None else hit + 1
     return missing

@@ -53,14 +53,20 @@ def test_every_variable_of_the_environment_is_explained():
 
 def test_a_docstring_becomes_restructured_text():
     lines = ["Take `a*b`s and *args.", "", "    code(*args)", "", "The `x", "y` end_ is near."]
-    assert reference.as_rst(lines) == [
+    assert [line for line in reference.as_rst(lines) if line] == [
         r"Take ``a*b``\ s and \*args.",
-        "",
         "::",
-        "",
         "    code(*args)",
-        "",
-        "",
         r"The ``x",
         r"y``\  end\_ is near.",
+    ]
+
+
+def test_a_paragraph_about_parameters_becomes_a_list():
+    text = "`a`: one, or `x`. `b`, `c`: two\nlines. `d`: three. Raises UsageError for more."
+    assert [line for line in reference.as_rst(text.split("\n")) if line] == [
+        r"- ``a``\ : one, or ``x``\ .",
+        r"- ``b``\ , ``c``\ : two lines.",
+        r"- ``d``\ : three.",
+        "Raises UsageError for more.",
     ]
