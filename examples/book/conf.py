@@ -27,6 +27,8 @@ highlight_language = "ipython3"
 
 html_theme = "furo"
 html_title = "agent_nb"
+templates_path = ["_templates"]
+html_additional_pages = {"index": "front.html"}  # the folder's first page leads to the book's
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_show_copyright = False

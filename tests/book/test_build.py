@@ -1,15 +1,12 @@
 """The book builds without a warning, its links lead somewhere, and its pages can be read."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from helpers.lacking import needed
-from helpers.paths import EXAMPLES, python_path
+from helpers.paths import EXAMPLES
 
 import agent_nb
 
@@ -17,22 +14,6 @@ pytestmark = [pytest.mark.extra, pytest.mark.long, pytest.mark.timeout(300)]
 LONGEST = 2000  # words: ten minutes
 ARTICLE = re.compile(r'<article role="main"[^>]*>(.*?)</article>', re.DOTALL)
 NOT_READ = re.compile(r"<(script|style|pre)\b.*?</\1>|<[^>]+>", re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The folder of the built book."""
-    needed("sphinx")
-    needed("myst_nb")
-    needed("furo")
-    out = tmp_path_factory.mktemp("book")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
-    command += ["-c", str(EXAMPLES / "book"), "-d", str(out / ".trees"), str(EXAMPLES), str(out)]
-    environment = {"PYTHONPATH": python_path(), "PATH": "/usr/bin:/bin", "HOME": str(out)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return out
 
 
 class Links(HTMLParser):
