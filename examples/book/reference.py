@@ -22,12 +22,13 @@ from functools import partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import agent_nb
 from agent_nb import errors, events
 from agent_nb.cli.main import parser
 from agent_nb.host import list_plugins
+from agent_nb.rows import MapStream
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMA = resources.files("agent_nb") / "record" / "schema.json"
@@ -45,6 +46,16 @@ NAMES = {
     "agents": "Agent Stream Run RunFailed compare load_ipython_extension unload_ipython_extension",
     "tools-and-models": "tool ToolContext Pictured mcp_server adapt_tool_event parse Scripted",
     "events-and-streams": "EventLog runs EVENTS CALLS TURNS RUNS decode encode watch serve attach",
+}
+#: what public functions return, and the members of it that users read
+RESULTS = {
+    "agent.map": "frame rows runs cancel stop aclose",
+    "agent.eval": "mean interval words rows failed failures unsteady tokens cost frame answers plot",
+    "compare": "difference interval verdict words changes rows notes tokens cost spent frame changed plot",
+    "runs": "rows to_frame",
+    "attach": "run approve stop cancel",
+    "watch": "run runs codec lost stop",
+    "serve": "url token runs running add stop",
 }
 COLUMN_LISTS = {
     "EVENTS": "one row per event",
@@ -285,6 +296,32 @@ def _name(name: str) -> str:
     return "\n".join(lines)
 
 
+def results() -> str:
+    """Return the members of what public functions return, from their docstrings."""
+    parts = []
+    for function, members in RESULTS.items():
+        kind = _result_of(function)
+        rows = [(code(name), summary_of(getattr(kind, name))) for name in members.split()]
+        parts += [f"## {function}: {kind.__name__}", text_of(kind.__doc__)]
+        parts.append(table(("member", "meaning"), rows))
+    return "\n\n".join(parts)
+
+
+def _result_of(function: str) -> Any:
+    """Return the class of what a public function returns."""
+    if function == "agent.map":
+        return MapStream
+    if function == "agent.eval":
+        return get_type_hints(agent_nb.compare)["a"]
+    value = getattr(agent_nb, function)
+    return getattr(inspect.getmodule(value), value.__annotations__["return"])
+
+
+def summary_of(member: object) -> str:
+    """Return the first sentence of a docstring."""
+    return " ".join(text_of(inspect.getdoc(member)).partition("\n\n")[0].split())
+
+
 def contracts() -> str:
     """Return what a plug-in of each kind promises: the docstring of its room's `base` module."""
     parts = []
@@ -308,6 +345,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "front-ends": front_ends,
     "glossary": glossary,
     **{page: partial(names, page) for page in NAMES},
+    "results": results,
     "contracts": contracts,
 }
 

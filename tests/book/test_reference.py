@@ -34,6 +34,12 @@ def test_the_members_that_are_shown_exist(name):
     assert all(hasattr(kind, member) for member in reference.MEMBERS[name].split())
 
 
+def test_each_member_of_a_result_says_what_it_is():
+    for function, members in reference.RESULTS.items():
+        kind = reference._result_of(function)
+        assert all(reference.summary_of(getattr(kind, name)) for name in members.split())
+
+
 def test_every_option_command_event_and_error_is_there():
     options = reference.options()
     assert all(f"`--{name}`" in options for name in ("model", "output", "context", "map", "from"))
