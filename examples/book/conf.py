@@ -20,6 +20,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"  # the records in the notebooks are played by `jupyter agent-nb test`
 suppress_warnings = ["mystnb.unknown_mime_type"]  # the record of a run travels in such an output
 
+smartquotes = False  # `--live` has two hyphens, in texts too
 default_role = "code"  # docstrings write code in single backticks
 autodoc_typehints = "none"  # the signature has them
 autodoc_member_order = "bysource"

@@ -328,7 +328,21 @@ def contracts() -> str:
     for room in ("models", "dialects", "codecs", "tools", "view.cards"):
         module = importlib.import_module(f"agent_nb.{room}.base")
         parts += [f"## {room}", text_of(module.__doc__)]
+        for name, kind in vars(module).items():
+            if getattr(kind, "_is_protocol", False) and kind.__module__ == module.__name__:
+                parts += [f"**{name}**: {summary_of(kind)}", _members(kind)]
     return "\n\n".join(parts)
+
+
+def _members(kind: type) -> str:
+    """Return the attributes and methods of a protocol."""
+    rows = [(code(f"{name}: {text}"), "") for name, text in kind.__annotations__.items()]
+    rows += [
+        (code(f"{name}{inspect.signature(member)}".replace("'", "")), summary_of(member))
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    ]
+    return table(("member", "meaning"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from book.snippets import INSTALL, missing_lines, read, shown
 from helpers.lacking import needed
 from helpers.paths import CHECKOUT, EXAMPLES, python_path
 from helpers.typed_servers import Chat
 
+from agent_nb.cli.main import parser
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
 
@@ -173,6 +175,22 @@ def test_every_snippet_has_a_language_that_is_run_or_a_name_of_a_file():
             assert fine or snippet.mark in ("file", "not run"), f"{page}: {snippet}"
             if not snippet.language and not snippet.mark:
                 assert snippet.text.startswith("%"), f"{page}: {snippet}"
+
+
+def test_the_files_that_a_page_shows_can_be_read():
+    readers = {"yaml": yaml.safe_load, "toml": tomllib.loads, "json": json.loads}
+    files = [(page, s) for page in PAGES for s in read(page) if s.mark == "file"]
+    assert files
+    for page, snippet in files:
+        assert readers[snippet.language](snippet.text), f"{page}: {snippet.value}"
+
+
+def test_the_commands_in_the_workflows_that_a_page_shows_exist():
+    workflows = [s.text for page in PAGES for s in read(page) if s.value.endswith(".yml")]
+    lines = [line for text in workflows for line in re.findall(r"run: jupyter agent-nb (.*)", text)]
+    assert lines
+    for line in lines:
+        parser().parse_args(line.split())
 
 
 def test_every_fence_stands_at_the_margin_where_it_is_found():
