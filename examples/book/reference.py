@@ -29,6 +29,7 @@ from agent_nb import errors, events
 from agent_nb.cli.main import parser
 from agent_nb.host import list_plugins
 from agent_nb.rows import MapStream
+from agent_nb.tools import load_installed_tools
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMA = resources.files("agent_nb") / "record" / "schema.json"
@@ -249,6 +250,15 @@ def built_in() -> str:
     )
 
 
+def built_in_tools() -> str:
+    """Return the built-in tools with what they take and do."""
+    rows = []
+    for name, tool in sorted(load_installed_tools().items()):
+        taken = ", ".join(tool.spec.parameters.get("properties", {}))
+        rows.append((code(f"{name}({taken})"), tool.effect, tool.spec.description))
+    return table(("tool", "effect", "what the model reads about it"), rows)
+
+
 def front_ends() -> str:
     """Return what each front end gets; each cell of the table is a test of `tests/profiles`."""
     path = CHECKOUT / "tests" / "profiles" / "table.py"
@@ -356,6 +366,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "errors": error_types,
     "extras": extras,
     "built-in": built_in,
+    "built-in-tools": built_in_tools,
     "front-ends": front_ends,
     "glossary": glossary,
     **{page: partial(names, page) for page in NAMES},
