@@ -134,6 +134,7 @@ def scheduler_for(page):
 @pytest.mark.kernel
 @pytest.mark.slow
 @pytest.mark.extra
+@pytest.mark.few("start/first-cell", "start/your-data", "howto/typed")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # Dask's own
 @pytest.mark.parametrize("page", RUNNING, ids=page_id)
 def test_the_snippets_of_a_page_run_in_order(page, place, provider):
